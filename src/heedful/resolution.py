@@ -15,12 +15,13 @@ from heedful.data.same_data import WatchedFile
 from heedful.errors import ConfigError, UsageError, did_you_mean
 from heedful.experiment import Experiment, load_experiment
 from heedful.models.store import DEFAULT_TASK
+from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import DataFile, Recipe, Task
 from heedful.tasks.table import find_task
 
 
 def task_of(recipe: Recipe) -> Task[Any, Any]:
-    """Find the task that a recipe or its settings name.
+    """Find the task that a recipe or its settings name, or that of the model to go on from.
 
     Args:
         recipe: data and settings.
@@ -29,9 +30,11 @@ def task_of(recipe: Recipe) -> Task[Any, Any]:
         The task.
 
     Raises:
-        UsageError: the task is unknown.
+        UsageError: the task is unknown, or there is no such model.
+        FileRefused: the model is damaged.
     """
-    return find_task(recipe.task or str(user_settings(recipe).get("task", DEFAULT_TASK)))
+    named = recipe.task or str(user_settings(recipe).get("task", ""))
+    return find_task(named or (open_folder(recipe.origin).task if recipe.origin else DEFAULT_TASK))
 
 
 def user_settings(recipe: Recipe) -> Tree:

@@ -88,7 +88,8 @@ def compare_with_origin(started: Started, device: str) -> str:
     if started.origin is None:
         return ""
     with _complete_at_signal(started.folder):
-        return started.origin.compare(started.folder, device)
+        own_validation = find_task(started.experiment.task).own_validation
+        return started.origin.compare(started.folder, own_validation, device)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from heedful.files import digest, unfinished
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import read_facts, write_facts
 from heedful.regular_files import read_bytes
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import Normalization, Tokenizer, Units
+from heedful.text.tokenizer_files import load_tokenizer
 
 Result = TypeVar("Result")
 
@@ -20,7 +21,8 @@ _NUMBER_BYTES: Final = 20
 """Most bytes of a record that is a bare number."""
 
 TOKENIZERS: Final = "run/data/tokenizers.json"
-"""Record of the tokenizers: their file names by role, and their checksums."""
+"""Record of the tokenizers, and of the labels of a model that the training goes on from: their file names by role, and
+their checksums."""
 
 
 def repaired(read_or_make: Callable[[], Result], folder: Path) -> tuple[Result, str]:
@@ -95,6 +97,40 @@ def store_tokenizers(
     (folder / TOKENIZERS).parent.mkdir(parents=True, exist_ok=True)
     write_facts(folder / TOKENIZERS, PREPARED_FORMAT, {**names, "files": checksums})
     return names, checksums
+
+
+def kept_tokenizer(
+    train: Callable[[], Tokenizer], units: Units, normalization: Normalization, folder: Path
+) -> tuple[Tokenizer, dict[str, str], dict[str, str]]:
+    """Load the tokenizer that the folder has for one side's texts, or train and store one.
+
+    Args:
+        train: function that trains it.
+        units: units of its tokens.
+        normalization: Unicode form of its texts.
+        folder: the model folder.
+
+    Returns:
+        The tokenizer, file names by role, and checksums by file name.
+
+    Raises:
+        FileRefused: a training has begun with another tokenizer; nothing is changed.
+        NewerFormat: a newer heedful wrote it.
+    """
+    if (folder / TOKENIZERS).is_file():
+        try:
+            facts = read_prepared(folder / TOKENIZERS)
+            names = {"tokenizer": str(facts.get("tokenizer"))}
+            tokenizer = load_tokenizer(folder / names["tokenizer"], units, normalization)
+            verify_files(folder, facts)
+        except NewerFormat:
+            raise
+        except FileRefused:
+            pass  # trained again, and compared with the one that a begun training depends on
+        else:
+            return tokenizer, names, _checksums(facts)
+    tokenizer = train()
+    return tokenizer, *store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
 
 
 def _known_tokenizers(folder: Path) -> dict[str, str] | None:

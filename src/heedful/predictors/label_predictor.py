@@ -2,6 +2,7 @@
 
 from abc import ABC
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from heedful.config import read_toml, validate
@@ -17,6 +18,27 @@ from heedful.text.tokenizer_files import load_tokenizer
 
 if TYPE_CHECKING:
     from heedful.models.label_model import LabelModel
+
+
+def read_labels(path: Path) -> list[str]:
+    """Read the labels of a model.
+
+    Args:
+        path: file of a list of labels.
+
+    Returns:
+        Labels in the order of their ids.
+
+    Raises:
+        FileRefused: the file is missing or damaged.
+    """
+    try:
+        names = read_json(path, MOST_BULK_BYTES)
+    except OSError as error:
+        raise FileRefused(f"{path}: not readable: {error}") from None
+    if not isinstance(names, list):
+        raise FileRefused(f"{path}: damaged: not a list of labels; copy the folder again")
+    return [*map(str, names)]
 
 
 class LabelPredictor(Predictor, ABC):
@@ -48,13 +70,7 @@ class LabelPredictor(Predictor, ABC):
         self.tokenizer: Final = load_tokenizer(
             folder.file("tokenizer"), self.text.source_units, self.text.normalization
         )
-        try:
-            names = read_json(folder.file("labels"), MOST_BULK_BYTES)
-        except OSError as error:
-            raise FileRefused(f"{folder.file('labels')}: not readable: {error}") from None
-        if not isinstance(names, list):
-            raise FileRefused(f"{folder.file('labels')}: damaged: not a list of labels; copy the folder again")
-        self.labels: Final[tuple[str, ...]] = tuple(map(str, names))
+        self.labels: Final[tuple[str, ...]] = tuple(read_labels(folder.file("labels")))
         self.exported: Final = find_exported(folder, self.text.max_tokens)
         if engine in ENGINES and engine != "onnx":
             raise UsageError(f"engine {engine}: not for {self.noun}s; take onnx, torch or auto")

@@ -30,7 +30,16 @@ from heedful.runtime.spans import best_answers
 from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import Recipe
-from heedful.tasks.label_task import MOST_LABELS, LabelData, LabelTask, Reader, SourceKind, store_items
+from heedful.tasks.label_task import (
+    MOST_LABELS,
+    LabelData,
+    LabelTask,
+    Reader,
+    SourceKind,
+    check_labels,
+    kept_labels,
+    store_items,
+)
 from heedful.text.counts import counted
 from heedful.text.stories import Story, story_of
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -88,7 +97,9 @@ class Answering(LabelTask[StoryFile]):
             if name in files:
                 parts[name] = [*answered_stories(files[name])]
         parts["dev"] = parts["dev"] or parts["train"]
-        labels = [] if has_spans else _labels(file, parts["train"])
+        labels = [] if has_spans else kept_labels(folder) or _labels(file, parts["train"])
+        if not has_spans:
+            check_labels((story.answer for story in parts["train"]), labels, str(file.path))
         listed = f"{counted(len(labels), 'answer')}: {', '.join(labels[:10])}"
         named = "answers are spans of the facts" if has_spans else listed
         report = [

@@ -19,7 +19,7 @@ from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.images import ImageConfig, look_at
 from heedful.data.prepare import TOKENIZER_LINES, EvaluationSet
-from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
+from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.evaluate import quick_scores
@@ -112,6 +112,10 @@ class Captioning(Task[CaptionFile, CaptioningData]):
 
         prepared, damage = repaired(read_or_make, folder)
         return replace(prepared, report=(*prepared.report, damage)) if damage else prepared
+
+    def own_validation(self, folder: Path) -> EvaluationSet:
+        facts = read_prepared(folder / PREPARED)
+        return _rooted(EvaluationSet.read(facts["dev"]), Path(str(facts["dev_folder"])))
 
     def adapted(self, data: CaptioningData, experiment: Experiment) -> Tree:
         num_tokens = int(data.train.target.lengths.sum())
@@ -292,8 +296,8 @@ def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: Image
         raise DataError(f"{file.path}: too few different images: none is left for training; give --dev FILE")
     size = config.vocabulary_size or (choose_size(len(pairs)) if config.target_units == "pieces" else 0)
     lines = [pair.target for pair in islice(parts["train"], TOKENIZER_LINES)]
-    tokenizer = train_tokenizer(lines, config.target_units, size, config)
-    names, checksums = store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
+    train = partial(train_tokenizer, lines, config.target_units, size, config)
+    tokenizer, names, checksums = kept_tokenizer(train, config.target_units, config.normalization, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     train_images, dev_images = (_images(files.get(part, file), parts[part]) for part in ("train", "dev"))
@@ -314,7 +318,8 @@ def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: Image
         f"{counted(len(train_images), 'image')} for training, {len(sets['dev']):,} for validation, "
         f"{len(sets['test']):,} for testing",
     ]
-    facts = {"report": lines, "first_dev": len(train_images), "files": checksums}
+    dev_folder = files.get("dev", file).path.parent.resolve()
+    facts = {"report": lines, "first_dev": len(train_images), "files": checksums, "dev_folder": str(dev_folder)}
     evaluation = {name: {"sources": one.sources, "references": one.references} for name, one in sets.items()}
     write_facts(folder / PREPARED, PREPARED_FORMAT, {**names, **facts, **evaluation})
 

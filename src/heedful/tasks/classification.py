@@ -21,7 +21,7 @@ from heedful.errors import DataError, FileRefused
 from heedful.experiment import Experiment
 from heedful.runtime.scored_pairs import encode_source
 from heedful.tasks.interface import Recipe
-from heedful.tasks.label_task import MOST_LABELS, LabelTask, store_items
+from heedful.tasks.label_task import MOST_LABELS, LabelTask, check_labels, kept_labels, store_items
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
@@ -60,12 +60,8 @@ class Classification(LabelTask[PairFile]):
             if name in files:
                 parts[name] = [*files[name]]
         parts["dev"] = parts["dev"] or parts["train"]
-        labels = sorted({pair.target.strip() for pair in parts["train"]})
-        if not 2 <= len(labels) <= min(MOST_LABELS, len(parts["train"]) // 2):
-            raise DataError(
-                f"{file.paths[0]}: column {file.columns[1]} has {len(labels):,} different labels in "
-                f"{counted(len(parts['train']), 'row')}; name the columns of text and label with --columns TEXT,LABEL"
-            )
+        labels = kept_labels(folder) or _labels(file, parts["train"])
+        check_labels((pair.target.strip() for pair in parts["train"]), labels, str(file.paths[0]))
         described = (
             *(part.describe() for part in files.values()),
             *report.notes,
@@ -87,6 +83,21 @@ class Classification(LabelTask[PairFile]):
 
     def encode(self, items: Any, tokenizer: Tokenizer, experiment: Experiment) -> list[NDArray[np.int64]]:
         return [encode_source(tokenizer, text, experiment.text)[0] for text in items.texts]
+
+
+def _labels(file: PairFile, pairs: list[Pair]) -> list[str]:
+    """Labels of training texts.
+
+    Raises:
+        DataError: there are too few or too many.
+    """
+    labels = sorted({pair.target.strip() for pair in pairs})
+    if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
+        raise DataError(
+            f"{file.paths[0]}: column {file.columns[1]} has {len(labels):,} different labels in "
+            f"{counted(len(pairs), 'row')}; name the columns of text and label with --columns TEXT,LABEL"
+        )
+    return labels
 
 
 def _encoded(

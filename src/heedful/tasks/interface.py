@@ -12,7 +12,7 @@ from heedful.config import Tree
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
 from heedful.data.same_data import WatchedFile
-from heedful.errors import ConfigError
+from heedful.errors import ConfigError, FileRefused
 from heedful.experiment import Experiment, build_model
 from heedful.models.store import takes_sizes
 from heedful.predictors.interface import Items, Predictor
@@ -150,6 +150,21 @@ class Task(ABC, Generic[FileT, DataT]):
         Raises:
             DataError: the data are unusable.
         """
+
+    def own_validation(self, folder: Path) -> Items:
+        """Read the validation items that a model was trained with; by default, there are none.
+
+        Args:
+            folder: the model's folder.
+
+        Returns:
+            The items, as the task's predictor reads them.
+
+        Raises:
+            FileRefused: the record is missing, as in a packed or imported model, or damaged.
+            KeyError: the record is of an earlier version, and lacks a field.
+        """
+        raise FileRefused(f"{folder}: no record of validation items")
 
     @abstractmethod
     def adapted(self, data: DataT, experiment: Experiment) -> Tree:

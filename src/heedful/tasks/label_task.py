@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch import nn
 from heedful.config import Tree, merge
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.labelled import LabelSampler, make_label_batch
-from heedful.data.prepared_files import is_texts, repaired, store_tokenizers, verify_files
+from heedful.data.prepared_files import TOKENIZERS, is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
@@ -25,7 +25,7 @@ from heedful.formats import PREPARED_FORMAT
 from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
 from heedful.predictors.interface import Items, Predictor, spaced
-from heedful.predictors.label_predictor import LabelPredictor
+from heedful.predictors.label_predictor import LabelPredictor, read_labels
 from heedful.records import read_facts, write_facts
 from heedful.runtime.exported import Exported
 from heedful.runtime.label_arrays import Floats
@@ -194,6 +194,9 @@ class LabelTask(Task[FileT, LabelData]):
         data, damage = repaired(read_or_make, folder)
         return replace(data, report=(*data.report, damage)) if damage else data
 
+    def own_validation(self, folder: Path) -> LabelledItems:
+        return self.items(read_prepared(folder / self.prepared_path)["dev"])
+
     def _read(self, folder: Path, config: TextConfig) -> LabelData:
         """Read prepared data.
 
@@ -323,6 +326,40 @@ class LabelTask(Task[FileT, LabelData]):
         return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}
 
 
+def kept_labels(folder: Path) -> list[str] | None:
+    """Read the labels of the model that a training goes on from.
+
+    Args:
+        folder: the folder of the training.
+
+    Returns:
+        Labels in the order of their ids; None = the training begins with fresh weights, and its data give the labels.
+
+    Raises:
+        FileRefused: the labels are damaged.
+    """
+    name = read_prepared(folder / TOKENIZERS).get("labels") if (folder / TOKENIZERS).is_file() else None
+    return None if name is None else read_labels(folder / str(name))
+
+
+def check_labels(labels: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Refuse labels that the model that a training goes on from does not have.
+
+    Args:
+        labels: labels of the training data.
+        known: labels of the model.
+        where: place of the training data, for the message.
+
+    Raises:
+        DataError: a label is not one of the model's.
+    """
+    if others := sorted({*labels}.difference(known)):
+        raise DataError(
+            f"{where}: {counted(len(others), 'label')} unknown to the model of --from: {', '.join(others[:5])}; it has "
+            f"{', '.join(known[:5])}{', ...' if len(known) > 5 else ''}; leave these rows out, or train without --from"
+        )
+
+
 def store_items(
     folder: Path,
     name: str,
@@ -333,7 +370,7 @@ def store_items(
     encoded: Callable[[Tokenizer], Iterator[tuple[list[int], list[int]]]],
     facts: Mapping[str, Any],
 ) -> None:
-    """Train the tokenizer of a label task, and write it, the labels, the encoded items and the record of all.
+    """Write the tokenizer of a label task, trained unless the folder has one, labels, encoded items, and a record.
 
     Args:
         folder: the model's folder.
@@ -346,8 +383,8 @@ def store_items(
         facts: further entries of the record: report, dev and test.
     """
     size = config.vocabulary_size or (choose_size(num_items) if config.source_units == "pieces" else 0)
-    tokenizer = train_tokenizer(lines, config.source_units, size, config)
-    names, checksums = store_tokenizers({"tokenizer": (tokenizer, "tokenizer")}, folder)
+    train = partial(train_tokenizer, lines, config.source_units, size, config)
+    tokenizer, names, checksums = kept_tokenizer(train, config.source_units, config.normalization, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens))

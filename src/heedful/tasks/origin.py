@@ -1,5 +1,6 @@
 """Origin of a training: a trained model with whose tokenizers, sizes and weights another training goes on."""
 
+from collections.abc import Callable
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, Final, final
@@ -9,18 +10,16 @@ from torch import nn
 
 from heedful.config import Tree, merge, read_toml, validate
 from heedful.data.encoded import EncodedCorpus
-from heedful.data.prepare import PREPARED, EvaluationSet
-from heedful.data.prepared_files import TOKENIZERS, read_prepared
-from heedful.errors import ConfigError, HeedfulError, UsageError
+from heedful.data.prepared_files import TOKENIZERS
+from heedful.errors import ConfigError, HeedfulError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.evaluation.metrics.table import score_text
+from heedful.evaluation.metrics.table import METRICS, score_text
 from heedful.experiment import Experiment, upgraded
 from heedful.files import digest, sync
 from heedful.formats import PREPARED_FORMAT
-from heedful.models.store import DEFAULT_TASK, read_weights
-from heedful.predictors.interface import spaced
+from heedful.models.store import read_weights
+from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.table import load
-from heedful.predictors.translator import Translator
 from heedful.records import write_facts
 from heedful.runtime.folder import CONFIG, MANIFEST, open_folder
 from heedful.text.vocabulary import UNK
@@ -34,12 +33,15 @@ MOST_UNKNOWN: Final = 0.02
 """Largest share of unknown tokens that is not worth a word."""
 _FREE: Final = ("dropout", "max_training_tokens", "max_characters")
 """Settings of text and model that any weights fit, by the ends of their names."""
-_TOKENIZERS: Final = ("source_tokenizer", "target_tokenizer")
+_SECTIONS: Final = ("text", "images", "model")
+"""Sections of the settings that the weights depend on."""
+_ROLES: Final = ("source_tokenizer", "target_tokenizer", "tokenizer", "labels")
+"""Files that ids depend on, by role; each task has some of them."""
 
 
 @final
 class Origin:
-    """Folder of a trained model of translation; construct by its path."""
+    """Folder of a trained model; construct by its path."""
 
     def __init__(self, path: Path) -> None:
         """Verify the folder and read its settings.
@@ -48,15 +50,11 @@ class Origin:
             path: the model folder.
 
         Raises:
-            UsageError: there is no such model, or it is of a task that cannot be trained on.
+            UsageError: there is no such model.
             FileRefused: a file of the model is missing or damaged.
             NewerFormat: a newer heedful made the model.
         """
         self.folder: Final = open_folder(path)
-        if self.folder.task != DEFAULT_TASK:
-            raise UsageError(
-                f"--from {path}: a {self.folder.task} model; only models of {DEFAULT_TASK} can be trained on"
-            )
         self.experiment: Final = validate(Experiment, upgraded(read_toml(path / CONFIG)))
 
     @property
@@ -90,7 +88,8 @@ class Origin:
         tree = self.experiment.model_dump(mode="json")
         optimizer = {"kind": "adam", "learning_rate": LEARNING_RATE, "schedule": {"warmup_steps": WARMUP_STEPS}}
         training = {"optimizer": optimizer, "label_smoothing": tree["training"]["label_smoothing"]}
-        return {"text": tree["text"], "model": tree["model"], "search": tree["search"], "training": training}
+        sections = {section: tree[section] for section in (*_SECTIONS, "search")}
+        return {**sections, "training": training}
 
     def check(self, experiment: Experiment) -> None:
         """Refuse settings that the weights or the tokenizers do not fit.
@@ -99,10 +98,10 @@ class Origin:
             experiment: settings of the training.
 
         Raises:
-            ConfigError: a setting of text or model differs.
+            ConfigError: a setting of text, images or model differs.
         """
         before, after = self.experiment.model_dump(mode="json"), experiment.model_dump(mode="json")
-        for section in ("text", "model"):
+        for section in _SECTIONS:
             for key in sorted(before[section].keys() | after[section].keys()):
                 old, new = before[section].get(key), after[section].get(key)
                 if old != new and not key.endswith(_FREE):
@@ -142,14 +141,14 @@ class Origin:
         return str(source), str(target)
 
     def copy_tokenizers(self, folder: Path) -> None:
-        """Copy the tokenizers into the folder of a training, unless it has them.
+        """Copy the tokenizers, and labels if there are any, into the folder of a training, unless it has them.
 
         Args:
             folder: the training's model folder.
         """
         if (folder / TOKENIZERS).is_file():
             return
-        names = {role: self.folder.file(role).name for role in _TOKENIZERS}
+        names = {role: self.folder.file(role).name for role in _ROLES if role in self.folder.facts}
         for name in set(names.values()):
             copyfile(self.path / name, folder / name)
             sync(folder / name)
@@ -171,42 +170,38 @@ class Origin:
             for name, parameter in model.named_parameters():
                 parameter.copy_(weights[name])
 
-    def own_validation(self) -> EvaluationSet | None:
-        """Read the validation set that the model was trained with.
-
-        Returns:
-            At most `MOST_COMPARED` sources; None if the folder does not have it, as that of an imported model.
-        """
-        try:
-            facts = read_prepared(self.path / "run" / "data" / PREPARED)
-            return spaced(EvaluationSet.read(facts["dev"]), MOST_COMPARED)
-        except (HeedfulError, OSError, ValueError, KeyError, TypeError):
-            return None
-
-    def compare(self, folder: Path, device: str) -> str:
+    def compare(self, folder: Path, own_validation: Callable[[Path], Items], device: str) -> str:
         """Score the model before and after the training on its own validation set.
 
         Args:
             folder: the trained model.
+            own_validation: function that reads the validation set of a model; see `Task.own_validation`.
             device: PyTorch's device.
 
         Returns:
             A line: what was forgotten, or that nothing tells.
         """
-        items = self.own_validation()
-        if items is None or not len(items):
-            return f"own:   {self.path} has no validation set of its own, so nothing tells what was forgotten"
-        scores = []
-        for path in (self.path, folder):
-            translator = load(path, device, "torch", kind=Translator)
-            key = translator.metrics[0]
-            outputs = translator.predict(items.sources)
-            scores.append(quick_scores(outputs, items.references, translator.target_language, metrics=(key,))[key])
-        before, after = scores
+        missing = f"own:   {self.path} has no validation set of its own, so nothing tells what was forgotten"
+        try:
+            items = spaced(own_validation(self.path), MOST_COMPARED)
+            if not len(items):
+                return missing
+            (key, before), (_, after) = (_score(load(path, device, "torch"), items) for path in (self.path, folder))
+        except (HeedfulError, OSError, ValueError, KeyError, TypeError):
+            return missing
         return (
             f"own:   {score_text(key, before)} before, {score_text(key, after)} after, on {len(items):,} sources of "
             f"the validation set of {self.path}"
         )
+
+
+def _score(predictor: Predictor, items: Items) -> tuple[str, float]:
+    """Key and value of the primary metric."""
+    key = predictor.metrics[0]
+    counted = key if key in METRICS else "exact_match"  # of labels and answers, the accuracy
+    outputs = predictor.predict(items.sources)
+    scores = quick_scores(outputs, items.references, predictor.target_language, metrics=(counted,))
+    return key, scores[counted]
 
 
 def with_origin(adapted: Tree, origin: Origin | None) -> Tree:

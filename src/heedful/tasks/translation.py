@@ -18,8 +18,9 @@ from heedful.data.corpus_links import read_linked
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.mixing import MIX, MixedSampler, store_mix
+from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, load_tokenizers, prepare
 from heedful.data.prepare import Prepared as PreparedPairs
-from heedful.data.prepare import Sources, choose_units, link_words, load_tokenizers, prepare
+from heedful.data.prepared_files import read_prepared
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
@@ -127,6 +128,9 @@ class Translation(Task[PairFile, TranslationData]):
         text, wanted = resolve(suited).text, suited["text"]
         is_wanted = (text.source_units, text.target_units) == tuple(wanted.values())
         return merge(suited, documents) if is_wanted else documents
+
+    def own_validation(self, folder: Path) -> EvaluationSet:
+        return EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
 
     def prepare(
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
