@@ -7,21 +7,18 @@
 FOLDER has train.tsv and dev.tsv: lines of a character, one level of its structure, and its structure down to
 components, as ideographic description sequences. Characters of train.tsv are drawn in eight typefaces; two others are
 held out. Of dev.tsv, the first quarter of the characters chooses the model, the rest is for the test. The place of a
-component is the part of the square that the sequence gives it; where components stand side by side or one above the
-other, the square is divided where the picture has least ink, not too far from equal parts. Attention is in a
-component's place if the centre of its weights is.
+component is the part of the square that the sequence gives it, halves and thirds of equal size; attention is in its
+place if the centre of its weights is.
 """
 
 import argparse
 import random
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from fontTools.ttLib import TTCollection, TTFont
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from heedful.predictors.captioner import Captioner
@@ -141,54 +138,20 @@ PARTS = {
     "⿺": (WHOLE, (0.3, 0, 1, 0.7)),
     "⿻": (WHOLE, WHOLE),
 }
-"""Place of each part of a description character; those of ⿰, ⿱, ⿲ and ⿳ move to where the picture has least ink."""
-REACH = 0.5
-"""Farthest that a cut moves, as a share of an equal part."""
+"""Place of each part of a description character."""
 
 
-def places(sequence: str, ink: NDArray[np.float64]) -> list[tuple[str, Box]]:
-    """Each character of a sequence with its box, in order.
-
-    Args:
-        sequence: an ideographic description sequence.
-        ink: [height, width] ink of each pixel of the picture that it describes, at least 0.
-    """
+def places(sequence: str) -> list[tuple[str, Box]]:
+    """Each character of a sequence with its box, in order."""
 
     def walk(box: Box) -> Iterator[tuple[str, Box]]:
         character = next(rest)
         yield character, box
-        for part in parts(character, box, ink):
+        for part in PARTS.get(character, ()):
             yield from walk(box.part(*part))
 
     rest = iter(sequence)
     return [*walk(Box(*WHOLE))]
-
-
-def parts(character: str, box: Box, ink: NDArray[np.float64]) -> tuple[tuple[float, float, float, float], ...]:
-    """Parts of a box, as shares of its sides: (left, top, right, bottom)."""
-    is_across = character in "⿰⿲"
-    if not is_across and character not in "⿱⿳":
-        return PARTS.get(character, ())
-    height, width = ink.shape
-    rows = slice(int(box.top * height), max(int(box.top * height) + 1, round(box.bottom * height)))
-    columns = slice(int(box.left * width), max(int(box.left * width) + 1, round(box.right * width)))
-    profile = ink[rows, columns].sum(axis=0 if is_across else 1)
-    number = len(PARTS[character])
-    cuts = [0.0, *(least_ink(profile, place / number, REACH / number) for place in range(1, number)), 1.0]
-    if is_across:
-        return tuple((start, 0.0, end, 1.0) for start, end in pairwise(cuts))
-    return tuple((0.0, start, 1.0, end) for start, end in pairwise(cuts))
-
-
-def least_ink(profile: NDArray[np.float64], middle: float, reach: float) -> float:
-    """Place of least ink along a side, as a share of it; of several, the one nearest to the middle."""
-    edges = np.arange(1, len(profile)) / len(profile)
-    near = np.abs(edges - middle) <= reach
-    if not near.any():
-        return middle
-    between = (profile[:-1] + profile[1:])[near]
-    best = edges[near][between == between.min()]
-    return float(best[np.argmin(np.abs(best - middle))])
 
 
 def score(model: Path, folder: Path) -> None:
@@ -199,14 +162,13 @@ def score(model: Path, folder: Path) -> None:
         num_right = 0
         hits: list[bool] = []
         shares: list[float] = []
-        for caption, (path, sequence) in zip(captions, rows, strict=True):
+        for caption, (_, sequence) in zip(captions, rows, strict=True):
             if caption.text != sequence or caption.attention is None:
                 continue
             num_right += 1
             height, width = caption.grid
             y, x = (np.indices((height, width)).reshape(2, -1) + 0.5) / [[height], [width]]
-            boxes = places(sequence, 255.0 - np.asarray(Image.open(folder / path).convert("L"), dtype=np.float64))
-            for weights, (character, box) in zip(caption.attention, boxes, strict=False):
+            for weights, (character, box) in zip(caption.attention, places(sequence), strict=False):
                 if character not in PARTS and box != Box(*WHOLE):
                     centre = weights @ x / weights.sum(), weights @ y / weights.sum()
                     hits.append(bool(box.left <= centre[0] <= box.right and box.top <= centre[1] <= box.bottom))
