@@ -179,6 +179,7 @@ BAD_ROWS = {
     "empty": ("empty.png", "empty file"),
     "truncated": ("truncated.png", "truncated"),
     "bomb": ("bomb.png", "pixels are too many"),
+    "giant": ("giant.png", "too many pixels"),
     "features": ("other.npy", "this data has pixels"),
 }
 
@@ -206,5 +207,6 @@ def write_bad_images(folder: Path) -> None:
     whole = next((folder / "scenes").glob("*.png")).read_bytes()
     (folder / "truncated.png").write_bytes(whole[: len(whole) // 2])
     Image.new("1", (10_000, 9_000)).save(folder / "bomb.png")
+    Image.new("1", (20_000, 20_000)).save(folder / "giant.png")
     np.save(folder / "other.npy", np.zeros((2, 3)))
     Image.new("RGB", (16, 16)).save(folder.parent / "outside.png")

@@ -242,6 +242,18 @@ def test_a_run_does_not_go_on_as_another_task(tmp_path: Path):
         train(Recipe((data,), tmp_path / "m"), print, lambda facts: None, print)
 
 
+def test_validation_texts_of_an_unseen_label_are_counted(tmp_path: Path):
+    data, dev = write_reviews(tmp_path / "reviews.tsv"), write_reviews(tmp_path / "dev.tsv", 20, seed=1)
+    with dev.open("a", encoding="utf-8") as stream:
+        stream.write("nothing like it\tstrange\n")
+    lines: list[str] = []
+    recipe = Recipe(
+        (data,), tmp_path / "m", (dev,), task="classification", settings=(*SETTINGS, "training.max_steps=2")
+    )
+    train(recipe, print, lambda facts: lines.extend(facts.data.report), print)
+    assert "1 text for validation with labels unseen in training: strange" in lines
+
+
 def test_validation_data_of_labels_never_seen_are_refused(tmp_path: Path):
     (tmp_path / "dev.tsv").write_text("a text\tunseen\nanother\tunseen\n", encoding="utf-8")
     run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", dev=(tmp_path / "dev.tsv",))

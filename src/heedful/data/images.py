@@ -211,7 +211,9 @@ def _opened(path: Path, prefix: str, use: Callable[[Any], Any]) -> Any:
                         f"most {MOST_PIXELS:,}"
                     )
                 return use(picture)
-    except (Image.UnidentifiedImageError, Image.DecompressionBombError):
+    except Image.DecompressionBombError:  # more than about 180 million pixels, which Pillow does not even open
+        raise DataError(f"{prefix}: too many pixels; scale it down to at most {MOST_PIXELS:,}") from None
+    except Image.UnidentifiedImageError:
         raise DataError(f"{prefix}: no picture; give {', '.join(_FORMATS)}, or features as .npy") from None
     except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:  # what Pillow's decoders raise
         reason = str(error).partition("\n")[0]

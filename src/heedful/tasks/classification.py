@@ -68,6 +68,7 @@ class Classification(LabelTask[PairFile]):
             report.summary(),
             f"{counted(len(parts['train']), 'text')} for training, {len(parts['dev']):,} for validation, "
             f"{len(parts['test']):,} for testing; {counted(len(labels), 'label')}: {', '.join(labels[:10])}",
+            *_unseen(parts, labels),
         )
         sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
         lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
@@ -85,6 +86,17 @@ class Classification(LabelTask[PairFile]):
         return [encode_source(tokenizer, text, experiment.text)[0] for text in items.texts]
 
 
+def _unseen(parts: Mapping[str, list[Pair]], labels: list[str]) -> list[str]:
+    """Lines about held-out texts whose labels no training text has, so that none of them can be right."""
+    lines: list[str] = []
+    for name, purpose in (("dev", "validation"), ("test", "testing")):
+        others = [label for pair in parts[name] if (label := pair.target.strip()) and label not in labels]
+        if others:
+            listed = ", ".join(sorted({*others})[:5])
+            lines.append(f"{counted(len(others), 'text')} for {purpose} with labels unseen in training: {listed}")
+    return lines
+
+
 def _labels(file: PairFile, pairs: list[Pair]) -> list[str]:
     """Labels of training texts.
 
@@ -94,7 +106,7 @@ def _labels(file: PairFile, pairs: list[Pair]) -> list[str]:
     labels = sorted({pair.target.strip() for pair in pairs})
     if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
         raise DataError(
-            f"{file.paths[0]}: column {file.columns[1]} has {len(labels):,} different labels in "
+            f"{file.paths[0]}: column {file.columns[1]} has {counted(len(labels), 'different label')} in "
             f"{counted(len(pairs), 'row')}; name the columns of text and label with --columns TEXT,LABEL"
         )
     return labels
