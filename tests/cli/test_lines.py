@@ -34,6 +34,18 @@ def test_every_text_has_its_answer_in_order(window_lines: int, capsys: pytest.Ca
     assert err == "heedful: warning: argument:3: cut after 5 tokens\n"
 
 
+def test_a_text_that_is_the_name_of_a_file_has_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "news.txt"
+    path.write_text("one\n", encoding="utf-8")
+    answer(str(path), "a\0b", "x" * 5000)
+    complaint = (
+        f"heedful: warning: {path}: taken as a text, though a file has this name; for its lines: --input {path}\n"
+    )
+    assert capsys.readouterr().err.startswith(complaint)
+    answer_lines(shout, [str(path)], None, None, Messages(False), 9, 9999, are_paths=True)
+    assert "taken as a text" not in capsys.readouterr().err
+
+
 def test_bytes_that_are_not_text_are_said_and_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_bytes(b"ok\n\xff\n")

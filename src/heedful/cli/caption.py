@@ -98,7 +98,8 @@ def run(
                 _draw(caption, picture, messages)
             yield _written(caption, output_format == "jsonl", nbest), False
 
-    answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, captioner.text.max_tokens)
+    most = captioner.text.max_tokens
+    answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, most, are_paths=True)
 
 
 def _draw(caption: "Caption", path: Path, messages: Messages) -> None:

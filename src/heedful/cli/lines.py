@@ -64,6 +64,7 @@ def answer_lines(
     window_lines: int,
     max_tokens: int,
     hint: str = "Type a text and press Enter.",
+    are_paths: bool = False,
 ) -> None:
     """Answer all texts; on a terminal each line at once, after a prompt.
 
@@ -76,7 +77,11 @@ def answer_lines(
         window_lines: most texts that are answered together.
         max_tokens: most tokens of a text that the model takes, for the warning.
         hint: what to type at the prompt.
+        are_paths: whether texts from the command line are paths of files.
     """
+    for text in () if are_paths else texts:
+        if _is_file(text):
+            messages.warn(f"{text}: taken as a text, though a file has this name; for its lines: --input {text}")
     is_prompting = not texts and source is None and sys.stdin.isatty()
     if is_prompting:
         messages.say(f"{hint} To leave: {_END_OF_INPUT}")
@@ -93,6 +98,13 @@ def answer_lines(
                 index += 1
             output.flush()
     cut.close()
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # no path at all: too long, or with a null character
+        return False
 
 
 @contextmanager
