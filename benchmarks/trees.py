@@ -1,6 +1,6 @@
 """Tree transduction, from prefix to infix notation: encoders with no, simple and structured attention.
 
-    python benchmarks/trees.py write trees
+    python benchmarks/trees.py write trees [--number 15000 --depths 2 3 4]
     alias train='heedful train trees/train.tsv --dev trees/dev.tsv --preset syntactic --config trees/settings.toml'
     train --out none.model --set model.encoder=words --threads 1
     train --out simple.model --set model.head_attention.normalizer=softmax --threads 1
@@ -69,10 +69,10 @@ def distinct(expressions: Iterable[Expression], seen: set[str]) -> list[Expressi
     return fresh
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, number: int, depths: tuple[int, ...]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     seen = {expression.prefix for expression in test_set()}
-    drawn = distinct(generate(2 * (NUM_TRAIN + NUM_DEV), TRAIN_DEPTHS, seed=1), seen)[: NUM_TRAIN + NUM_DEV]
+    drawn = distinct(generate(2 * (number + NUM_DEV), depths, seed=1), seen)[: number + NUM_DEV]
     for name, expressions in (("dev", drawn[:NUM_DEV]), ("train", drawn[NUM_DEV:])):
         lines = [f"{expression.prefix}\t{expression.infix}\n" for expression in expressions]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
@@ -123,12 +123,15 @@ def score(rows: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("write").add_argument("folder", type=Path)
+    writing = commands.add_parser("write")
+    writing.add_argument("folder", type=Path)
+    writing.add_argument("--number", type=int, default=NUM_TRAIN, help="expressions for training")
+    writing.add_argument("--depths", type=int, nargs="+", default=TRAIN_DEPTHS, help="their depths")
     scoring = commands.add_parser("score")
     scoring.add_argument("models", nargs="+", help="NAME=MODEL,MODEL...")
     options = parser.parse_args()
     if options.command == "write":
-        write(options.folder)
+        write(options.folder, options.number, tuple(options.depths))
     else:
         score(options.models)
 
