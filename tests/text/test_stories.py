@@ -36,6 +36,7 @@ def test_blank_facts_are_left_out_and_supporting_ones_stay_the_same():
         ('{"facts": 1, "question": "?"}', "'facts' is int"),
         ('{"facts": ["a"], "question": null}', "'question' is NoneType"),
         ('{"facts": ["a"], "question": "?", "answer": 1}', "'answer' is int"),
+        ('{"facts": [], "question": "?", "supporting": [0]}', "expected none, because there are no facts"),
         ('{"facts": ["a"], "question": "?", "supporting": [1]}', "numbers from 0 to 0"),
         ('{"facts": ["a"], "question": "?", "supporting": [true]}', "numbers from 0 to 0"),
         ('{"facts": ["a"], "question": "?", "supporting": "0"}', "numbers from 0 to 0"),

@@ -133,5 +133,6 @@ def _indices(value: object, num_facts: int) -> list[int]:
     numbers = cast(list[Any], value) if isinstance(value, list | tuple) else [value]
     indices = [number for number in numbers if type(number) is int and 0 <= number < num_facts]
     if len(indices) < len(numbers):
-        raise DataError(f"'supporting' is {value!r:.60}; expected a list of numbers from 0 to {num_facts - 1}")
+        expected = f"a list of numbers from 0 to {num_facts - 1}" if num_facts else "none, because there are no facts"
+        raise DataError(f"'supporting' is {value!r:.60}; expected {expected}")
     return [*dict.fromkeys(indices)]
