@@ -1,6 +1,8 @@
 """Vocabulary shortlists of exported engines."""
 
+from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -79,14 +81,25 @@ def without_others(model: Seq2Seq, tokens: set[int]) -> Seq2Seq:
     return limited
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq, Stepwise]]:
+    """Function from the name of a model to it and its engine, exported once, which takes seconds."""
+
+    @cache
+    def export(name: str) -> tuple[Seq2Seq, Stepwise]:
+        model = make_model(name).float()
+        translations = {int(token): [5] for token in np.unique(np.concatenate(SOURCES))}
+        return model, listed_backend(model, Shortlist([4], translations), tmp_path_factory.mktemp(name))
+
+    return export
+
+
 @pytest.mark.parametrize("config", [*SEARCHES.values()], ids=[*SEARCHES])
 @pytest.mark.parametrize("name", ["transformer-bias", "transformer-pre", "rnnsearch", "luong"])
 def test_onnx_runtime_finds_what_a_model_without_the_other_tokens_finds(
-    name: str, config: SearchConfig, tmp_path: Path
+    name: str, config: SearchConfig, exported: Callable[[str], tuple[Seq2Seq, Stepwise]]
 ):
-    model = make_model(name).float()
-    translations = {int(token): [5] for token in np.unique(np.concatenate(SOURCES))}
-    backend = listed_backend(model, Shortlist([4], translations), tmp_path)
+    model, backend = exported(name)
     assert backend.has_shortlist
     listed = decode_sorted(backend, SOURCES, config.model_copy(update={"shortlist": True}))
     expected = decode_sorted(torch_backend(without_others(model, {4, 5, UNK, EOS}), MOST), SOURCES, config)
