@@ -89,6 +89,29 @@ class Backends:
         )
         return self._in_blocks(backend) if is_exact else backend
 
+    def by_steps(self, search: SearchConfig, attention: bool = False) -> Stepwise | None:
+        """Return the backend for a search that changes the probabilities of each step.
+
+        Args:
+            search: beam, penalties and limits.
+            attention: whether attention weights are needed.
+
+        Returns:
+            The backend, chosen as in `searching`; None if the named engine searches by itself, or PyTorch is needed and
+            not installed.
+
+        Raises:
+            FileRefused: the engine's files were changed.
+        """
+        try:
+            backend = self._joined(
+                lambda each: each.why_not(search, attention, is_exact=True),
+                lambda each: each.supports(search, attention),
+            )
+        except MissingExtra:
+            return None
+        return backend if isinstance(backend, Stepwise) else None
+
     def scoring(self, attention: bool = False, is_exact: bool = False) -> Backend:
         """Return the backend for scoring given outputs (forced decoding).
 

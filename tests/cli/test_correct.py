@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from heedful.data.corrections import NAME
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.text_constraints import TextConstraints
+from heedful.search.config import SearchConfig
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
@@ -60,10 +62,10 @@ def test_a_memory_that_changes_another_output_would_be_noticed(model: Path, monk
     before = rows(model)
     heedful("correct", model, "fed", "x")
 
-    def spread(translations, memory, *rest):  # type: ignore[no-untyped-def]
+    def spread(translations, *rest):  # type: ignore[no-untyped-def]
         return (one if one.source != "abc" else type(one)(one.source, "x", 0.0, 0.0, ()) for one in translations)
 
-    monkeypatch.setattr("heedful.predictors.translator.with_matches", spread)
+    monkeypatch.setattr("heedful.predictors.translator.with_corrections", spread)
     assert rows(model)[0] != before[0]
 
 
@@ -75,16 +77,57 @@ def test_alignment_is_that_of_the_correction(model: Path):
     assert (text, links) == ("FED ABC", pair.pharaoh())
 
 
-def test_a_near_match_is_named_and_changes_nothing(model: Path):
-    before = heedful("translate", model, "abcdefabcde")
-    heedful("correct", model, "abcdefabcdef", "x")
-    after = heedful("translate", model, "abcdefabcde")
-    assert after.out == before.out
-    assert after.err == "line 1: near match 87%: abcdefabcdef -> x\n"
+def test_the_output_of_a_similar_source_follows_the_correction(model: Path):
+    translator = load(model, kind=Translator)
+    before = translator.translate(["abcdefabcde", "fed"])
+    translator.correct("abcdefabcdef", "FFFFFF")
+    after = translator.translate(["abcdefabcde", "fed"])
+    assert after[1] == before[1]
+    assert after[0].unbiased == before[0].text
+    assert set(after[0].text) == {"F"} != set(before[0].text)
+    assert after[0].alternatives[0].text == after[0].text
+    assert after[0].memory is not None
+    assert not after[0].memory.is_exact
+    done = heedful("translate", model, "abcdefabcde", "--format", "jsonl")
+    facts = json.loads(done.out)
+    assert (facts["text"], facts["unbiased"]) == (after[0].text, before[0].text)
+    assert done.err == "line 1: near match 87%: abcdefabcdef -> FFFFFF\n"
     assert heedful("translate", model, "abcdefabcde", "--quiet").err == ""
     many = heedful("translate", model, stdin=b"abcdefabcde\n" * 30 + b"abcdefabcdef\n" * 2)
     assert many.err.count("near match 87%") == 20
     assert many.err.endswith("... 2 lines corrected, 30 near matches in all\n")
+
+
+def test_exact_outputs_of_similar_sources_have_the_same_bits_in_any_company(model: Path):
+    translator = load(model, kind=Translator)
+    sources = ["abcdefabcde", "fedcbafedcb", "abcdefabcd", "deadbeefdea"]
+    for source, correction in (("abcdefabcdef", "FFFAB"), ("fedcbafedcba", "ABE"), ("deadbeefdead", "EDBAFFFAAD")):
+        translator.correct(source, correction)
+    together = translator.translate(sources, exact=True, attention=True)
+    alone = [translator.translate([source], exact=True, attention=True)[0] for source in reversed(sources)]
+    assert all(one.unbiased for one in together)
+    for one, other in zip(together, reversed(alone), strict=True):
+        assert (one.text, one.log_prob, one.score) == (other.text, other.log_prob, other.score)
+        assert one.attention is not None
+        assert other.attention is not None
+        assert one.attention.tobytes() == other.attention.tobytes()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"wording": TextConstraints(prefix="A")},
+        {"search": SearchConfig(method="sampling", beam=1)},
+    ],
+    ids=["constraints", "sampling"],
+)
+def test_a_near_match_is_only_named_where_outputs_are_constrained_or_drawn(model: Path, settings: dict[str, Any]):
+    translator = load(model, kind=Translator)
+    before = translator.translate(["abcdefabcde"], **settings)[0]
+    translator.correct("abcdefabcdef", "FFFFFF")
+    after = translator.translate(["abcdefabcde"], **settings)[0]
+    assert (after.text, after.unbiased) == (before.text, "")
+    assert after.memory is not None
 
 
 def test_constraints_come_before_corrections(model: Path):

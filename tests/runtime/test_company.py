@@ -71,6 +71,10 @@ def test_short_operations_get_fewer_threads_until_the_others_are_gone(
     assert watched(looks) == [(True, 1)] * 8 + [(False, 2)]
 
 
+def test_the_number_does_not_fall_when_the_others_are_gone(watched: Callable[..., list[tuple[bool, int]]]):
+    assert watched([(1.3, 5.0), (0.0, 90_000.0), (0.2, 90_000.0)]) == [(True, 2)] * 3
+
+
 def test_a_number_that_the_user_has_set_is_kept(watched: Callable[..., list[tuple[bool, int]]]):
     assert watched([(1.3, 90_000.0)], may_use_fewer=False) == [(True, 2)]
 

@@ -20,8 +20,9 @@ Output, UTF-8:
 With --min-confidence P, an output that is right with a probability below P is left out: its line is empty, and in
 jsonl it is "withheld", beside its "confidence". The model must have been calibrated, as heedful train does.
 
-Corrections of the model (heedful correct) are the outputs of their sources. For a similar source the correction is
-named on standard error, and as "memory" in jsonl, with the share of characters that match.
+Corrections of the model (heedful correct) are the outputs of their sources, and the outputs of similar sources follow
+them: the correction is named on standard error, and as "memory" in jsonl, with the share of characters that match and
+the output of the model alone ("unbiased").
 
 Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
 processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
@@ -381,6 +382,8 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
         facts["confidence"] = round(output.confidence, 6)
     if output.memory:
         facts["memory"] = asdict(output.memory)
+    if output.unbiased:
+        facts["unbiased"] = output.unbiased
     if align:
         facts["source_pieces"] = list(output.source_pieces)
         facts["target_pieces"] = list(output.target_pieces)

@@ -1,7 +1,7 @@
 """Translation of a text, and scores of the translations of an evaluation set."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -17,8 +17,8 @@ from heedful.inspection.weighted_words import EOS_PIECES
 from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import Output, SentenceView
 from heedful.pages.words import Words
-from heedful.runtime.scored_pairs import ScoredPair, TextPair, word_links
-from heedful.runtime.translation_memory import MemoryMatch, MemoryState
+from heedful.runtime.scored_pairs import word_links
+from heedful.runtime.translation_memory import MemoryMatch
 from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
 from heedful.text.inline_terms import source_words
@@ -63,7 +63,10 @@ class Translation:
     unreplaced: str = ""
     """Text before its unknown words were replaced; empty where there were none."""
     memory: MemoryMatch | None = None
-    """Correction of the same source, which is then the text, or of a similar one; None where there is none."""
+    """Correction of the same source, which is then the text, or of the most similar one, which the text follows; None
+    where there is none."""
+    unbiased: str = ""
+    """Output of the model alone where the text follows corrections of similar sources; empty where it does not."""
     confidence: float | None = None
     """Calibrated probability that the text is right; None unless requested."""
 
@@ -148,47 +151,6 @@ def translation_of(
         was_cut,
         unreplaced,
     )
-
-
-def with_matches(
-    translations: Iterable[Translation],
-    memory: MemoryState,
-    nbest: int,
-    is_free: bool,
-    align: Callable[[list[TextPair]], list[ScoredPair]] | None,
-) -> Iterator[Translation]:
-    """Name the matches of a translation memory, and put corrections in the place of the outputs of their sources.
-
-    Args:
-        translations: outputs of the model.
-        memory: corrections in force.
-        nbest: largest number of alternatives.
-        is_free: whether outputs are free of constraints; under constraints no output is replaced.
-        align: aligns a source with its correction; None where no attention is needed.
-
-    Yields:
-        Each translation. A correction has log probability 0, as what is certain, and stands before the model's outputs.
-    """
-    for one in translations:
-        match = memory.match(one.source)
-        if match is None or not (match.is_exact and is_free):
-            yield replace(one, memory=match) if match else one
-            continue
-        pair = align([(one.source, match.correction)])[0] if align else None
-        best = Alternative(match.correction, 0.0, 0.0)
-        others = [other for other in one.alternatives if other.text != best.text]
-        yield Translation(
-            one.source,
-            best.text,
-            best.log_prob,
-            best.score,
-            (best, *others)[:nbest],
-            pair.source_pieces if pair else (),
-            pair.target_pieces if pair else (),
-            pair.attention if pair else None,
-            pair.alignment if pair else None,
-            memory=match,
-        )
 
 
 def _view(translation: Translation) -> SentenceView:

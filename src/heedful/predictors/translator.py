@@ -21,6 +21,7 @@ from heedful.evaluation.report import Report
 from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
+from heedful.predictors.corrected import with_corrections
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import (
     Alternative,
@@ -28,14 +29,14 @@ from heedful.predictors.translation import (
     Translation,
     read_items,
     translation_of,
-    with_matches,
 )
-from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, decode_sorted
+from heedful.runtime.biased_search import BiasedSearch
+from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.runtime.offered_terms import search_sources
 from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source
 from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
-from heedful.runtime.translation_memory import TranslationMemory
+from heedful.runtime.translation_memory import MemoryMatch, TranslationMemory
 from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
@@ -147,8 +148,9 @@ class Translator(Predictor):
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: whether each result is bit-identical regardless of the number and order of the other texts;
                 `batch_tokens` then has no effect (`heedful.runtime.exact`).
-            corrected: whether corrections in force replace the outputs of their sources; the outputs of other sources
-                do not depend on it. Under constraints they are only named.
+            corrected: whether corrections in force replace the outputs of their sources, and outputs of similar sources
+                follow them; the outputs of other sources do not depend on it. They are only named under constraints
+                and, for similar sources, where outputs are drawn or the named engine searches by itself.
             confidence: whether to compute the probability that each output is right; the model must be calibrated.
             cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
                 outputs are returned as they are. CTranslate2 asks only between batches.
@@ -207,8 +209,16 @@ class Translator(Predictor):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
             outputs = self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
             if corrected:
-                align = self.align if attention else None
-                outputs = with_matches(outputs, self.memory.state(), search.nbest, demand.general.is_free, align)
+                imitate = partial(self._imitate, search, attention, batch_tokens, exact, cancelled)
+                can_imitate = demand.strictest.is_free and search.method != "sampling"
+                outputs = with_corrections(
+                    outputs,
+                    self.memory.state(),
+                    search.nbest,
+                    self.align if attention else None,
+                    imitate if can_imitate else None,
+                    demand.general.is_free,
+                )
             if with_confidence:
                 outputs = with_confidence(list(outputs))
             yield from outputs
@@ -366,11 +376,12 @@ class Translator(Predictor):
         demand: SourceConstraints,
         is_exact: bool,
         cancelled: Callable[[], bool] | None,
+        backend: Backend | None = None,
     ) -> Iterator[Translation]:
         encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        backend = self.backends.searching(search, attention, demand.strictest, is_exact)
+        backend = backend or self.backends.searching(search, attention, demand.strictest, is_exact)
         decode = partial(decode_sorted, backend, config=search, batch_tokens=batch_tokens)
         decode = partial(decode, need_alignment=attention, cancelled=cancelled)
         sources, tokenizers = [texts[index] for index in full], (self.source_tokenizer, self.target_tokenizer)
@@ -390,6 +401,31 @@ class Translator(Predictor):
                 yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, self._steps_later)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
+
+    def _imitate(
+        self,
+        search: SearchConfig,
+        attention: bool,
+        batch_tokens: int,
+        is_exact: bool,
+        cancelled: Callable[[], bool] | None,
+        texts: list[str],
+        matches: list[list[MemoryMatch]],
+    ) -> Iterator[Translation] | None:
+        """Translate sources again, following the corrections of similar ones; None if no engine can."""
+        backend = self.backends.by_steps(search, attention)
+        if backend is None:
+            return None
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        biased = BiasedSearch(backend, tokenizers, self.text, self.backends.draw if is_exact else None)
+        free = TextConstraints().of_sources(self.target_tokenizer)
+        return (
+            output
+            for batch, each in biased.batches(texts, matches)
+            for output in self._translate_window(
+                batch, search, attention, batch_tokens, free, is_exact, cancelled, each
+            )
+        )
 
     def _confidence(self, batch_tokens: int) -> Callable[[list[Translation]], Iterator[Translation]]:
         """Function that adds the confidence to translations; what it imports is needed by few calls."""

@@ -50,7 +50,7 @@ class Company:
         self.num_threads = num_threads
         """Number of threads to use now."""
         self.others = 0.0
-        """Number of processors that other programs used at the last look."""
+        """Number of processors that other programs used when the number of threads last fell."""
         self._most = num_threads
         self._may_use_fewer = may_use_fewer
         self._openmp: dict[str, _IdleTeam] = {}
@@ -69,21 +69,19 @@ class Company:
         before, is_company, num_quiet = _Reading(), False, 0
         while not self._is_over.wait(INTERVAL):
             now = _Reading()
-            self.others, waits = now.others_since(before), now.waits_since(before)
+            others, waits = now.others_since(before), now.waits_since(before)
             before = now
-            missing = self._most - (len(allowed_processors()) - self.others)
+            missing = self._most - (len(allowed_processors()) - others)
             num_quiet = num_quiet + 1 if missing <= FREE else 0
             is_company = missing >= BUSY or (is_company and num_quiet < QUIET)
             self._let_sleep(is_company)
-            self._choose_number(is_company, waits)
+            if not is_company:
+                self.num_threads = self._most
+            elif self._may_use_fewer and missing >= BUSY and waits > MANY_WAITS * self.num_threads:
+                self.others = others
+                self.num_threads = max(1, min(self.num_threads - 1, round(len(allowed_processors()) - others)))
         self._let_sleep(False)
         self.num_threads = self._most
-
-    def _choose_number(self, is_company: bool, waits: float) -> None:
-        if not is_company:
-            self.num_threads = self._most
-        elif self._may_use_fewer and waits > MANY_WAITS * self.num_threads:
-            self.num_threads = max(1, min(self.num_threads - 1, round(len(allowed_processors()) - self.others)))
 
     def _let_sleep(self, is_asleep: bool) -> None:
         """Let threads of OpenMP sleep or spin while they wait."""

@@ -141,6 +141,23 @@ class Stepwise(Backend):
         self.max_length: Final = max_length
         self._has_attention: Final = has_attention
 
+    def wrapped(self, wrap: Callable[[Engine], Engine]) -> "Stepwise":
+        """Change the engine.
+
+        Args:
+            wrap: function that returns the engine to use in the place of another; vocabulary shortlists are not kept.
+
+        Returns:
+            The backend with this engine.
+        """
+        return Stepwise(
+            self.name,
+            lambda with_weights: wrap(self.make_engine(with_weights)),
+            self.max_length,
+            self._has_attention,
+            self.single_threaded,
+        )
+
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
         return self.supports_scoring(need_alignment or config.beta > 0.0)
 

@@ -26,6 +26,11 @@ class MemoryMatch:
     is_exact: bool
     """Whether the sources are the same after normalization."""
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Source that was corrected, with its correction."""
+        return self.source, self.correction
+
     def __str__(self) -> str:
         kind = "corrected" if self.is_exact else f"near match {self.share:.0%}"
         return f"{kind}: {self.source} -> {self.correction}"
@@ -55,16 +60,25 @@ class MemoryState:
         Returns:
             The match; None if no corrected source has `NEAR_SHARE` of its n-grams in common.
         """
+        return next(iter(self.matches(text, 1)), None)
+
+    def matches(self, text: str, number: int) -> list[MemoryMatch]:
+        """Find the correction of a source, or else those of the most similar ones.
+
+        Args:
+            text: source text.
+            number: number of matches at most.
+
+        Returns:
+            The matches, the most similar one first; an exact match is the only one.
+        """
         key = self._key(text)
         if not self._exact or not key:
-            return None
+            return []
         if exact := self._exact.get(key):
-            return MemoryMatch(exact.source, exact.correction, 1.0, is_exact=True)
-        index, share = self._near.nearest(key)
-        if share < NEAR_SHARE:
-            return None
-        near = self.content.corrections[index]
-        return MemoryMatch(near.source, near.correction, share, is_exact=False)
+            return [MemoryMatch(exact.source, exact.correction, 1.0, is_exact=True)]
+        nearest = [(self.content.corrections[index], share) for index, share in self._near.nearest(key, number)]
+        return [MemoryMatch(one.source, one.correction, share, False) for one, share in nearest if share >= NEAR_SHARE]
 
     @cached_property
     def _near(self) -> NgramIndex:

@@ -41,26 +41,27 @@ class NgramIndex:
         self._rows: Final = dict(rows)
         self._sizes: Final = np.array(sizes, dtype=np.int64)
 
-    def nearest(self, text: str) -> tuple[int, float]:
-        """Find the most similar text.
+    def nearest(self, text: str, number: int = 1) -> list[tuple[int, float]]:
+        """Find the most similar texts.
 
         Args:
             text: any text.
+            number: number of texts at most.
 
         Returns:
-            Index of the text, the last one of equally similar ones, and the share of n-grams in common, in [0, 1];
-            (-1, 0.0) if no text has an n-gram in common.
+            Index of each text and its share of n-grams in common, in (0, 1]; the most similar one first, and of equally
+            similar ones the last. Empty if no text has an n-gram in common.
 
         Cost: time in proportion to the texts that have each n-gram.
         """
         grams = list(ngrams(text))
         rows = [np.frombuffer(self._rows[gram], dtype=np.int32) for gram in grams if gram in self._rows]
         if not rows:
-            return -1, 0.0
+            return []
         common = np.bincount(np.concatenate(rows), minlength=len(self._sizes))
         shares = 2.0 * common / (self._sizes + len(grams))
-        index = len(shares) - 1 - int(shares[::-1].argmax())
-        return index, float(shares[index])
+        order = len(shares) - 1 - np.argsort(-shares[::-1], kind="stable")[:number]
+        return [(int(index), float(shares[index])) for index in order if shares[index] > 0.0]
 
 
 def ngrams(text: str) -> Iterator[_Gram]:

@@ -1,0 +1,75 @@
+"""Corrections applied to the outputs of a model: those of the same source, and those of similar ones."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from heedful.predictors.translation import Alternative, Translation
+from heedful.runtime.scored_pairs import ScoredPair, TextPair
+from heedful.runtime.translation_memory import MemoryMatch, MemoryState
+
+MOST_MATCHES = 4
+"""Number of corrections of similar sources that an output follows at most."""
+Align = Callable[[list[TextPair]], list[ScoredPair]]
+"""Function that aligns a source with its correction."""
+Imitate = Callable[[list[str], list[list[MemoryMatch]]], Iterable[Translation] | None]
+"""Function that translates sources again, following the corrections of similar ones; None if it cannot."""
+
+
+def with_corrections(
+    translations: Iterable[Translation],
+    memory: MemoryState,
+    nbest: int,
+    align: Align | None,
+    imitate: Imitate | None,
+    is_free: bool = True,
+) -> Iterator[Translation]:
+    """Name the matches of a translation memory, and apply its corrections.
+
+    A correction takes the place of the output of its source. The output of a similar source is translated again,
+    following the correction. All other outputs stay as they are.
+
+    Args:
+        translations: outputs of the model.
+        memory: corrections in force.
+        nbest: largest number of alternatives.
+        align: aligns a source with its correction; None where no attention is needed.
+        imitate: translates similar sources again; None where it cannot be done, and near matches are only named.
+        is_free: whether outputs are free of constraints; under constraints matches are only named.
+
+    Yields:
+        Each translation. A correction has log probability 0, as what is certain, and stands before the model's outputs.
+    """
+    outputs = list(translations)
+    matches = [memory.matches(one.source, MOST_MATCHES) for one in outputs]
+    near = [index for index, of_source in enumerate(matches) if of_source and not of_source[0].is_exact]
+    again: dict[int, Translation] = {}
+    if near and is_free and imitate:
+        imitations = imitate([outputs[index].source for index in near], [matches[index] for index in near])
+        again = dict(zip(near, imitations, strict=True)) if imitations is not None else {}
+    for index, (one, of_source) in enumerate(zip(outputs, matches, strict=True)):
+        if not of_source:
+            yield one
+        elif of_source[0].is_exact and is_free:
+            yield _corrected(one, of_source[0], nbest, align)
+        elif index in again:
+            yield replace(again[index], memory=of_source[0], unbiased=one.text)
+        else:
+            yield replace(one, memory=of_source[0])
+
+
+def _corrected(one: Translation, match: MemoryMatch, nbest: int, align: Align | None) -> Translation:
+    pair = align([(one.source, match.correction)])[0] if align else None
+    best = Alternative(match.correction, 0.0, 0.0)
+    others: Sequence[Alternative] = [other for other in one.alternatives if other.text != best.text]
+    return Translation(
+        one.source,
+        best.text,
+        best.log_prob,
+        best.score,
+        (best, *others)[:nbest],
+        pair.source_pieces if pair else (),
+        pair.target_pieces if pair else (),
+        pair.attention if pair else None,
+        pair.alignment if pair else None,
+        memory=match,
+    )
