@@ -1,13 +1,14 @@
 """Work beside busy neighbours, and within a quota: does each kind of work do its fair share?
 
     python benchmarks/company.py [--model MODEL --source FILE] [--only train-small,translate-onnx] [--neighbours 0,2,4]
-        [--seconds 8] [--rounds 3] [--quota 1] [--threads 0]
+        [--seconds 8] [--rounds 3] [--quota 1] [--threads 0] [--niceness 0]
 
 A neighbour is a loop that never waits. Beside k of them, on n cores, the fair share of a program is n / (n + k), but at
 most 1 for a program that could use all cores alone. Each kind of work runs in a process of its own, with the settings
 that the commands use; rounds alternate between the numbers of neighbours, and the rates are medians over rounds. With
 `--quota`, one more column: the rate in a control group that grants so many processors (where one can be made, else
-bound to so many), divided by that of `--threads` of the same number, alone.
+bound to so many), divided by that of `--threads` of the same number, alone. With `--niceness 19` the neighbours give way:
+nearly all of the processors is then a program's share.
 """
 
 import argparse
@@ -154,6 +155,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--quota", type=int, default=0, help="processors that a control group grants")
+    parser.add_argument("--niceness", type=int, default=0, help="niceness of the neighbours, up to 19")
     options = parser.parse_args()
     numbers = [int(number) for number in options.neighbours.split(",")]
     cores = len(os.sched_getaffinity(0))
@@ -163,7 +165,7 @@ def main() -> None:
         if None in more:
             continue
         call = [program, str(options.threads), str(options.seconds), kind, *more]
-        rates = _rates(call, numbers, options.rounds)
+        rates = _rates(call, numbers, options.rounds, niceness=options.niceness)
         line = f"{name}: {rates[0]:,.0f} units/s alone" if 0 in rates else name
         for number in numbers:
             if number and 0 in rates:
@@ -179,7 +181,9 @@ def main() -> None:
         print(line, flush=True)
 
 
-def _rates(call: list[str], numbers: list[int], rounds: int, limit: list[str] | None = None) -> dict[int, float]:
+def _rates(
+    call: list[str], numbers: list[int], rounds: int, limit: list[str] | None = None, niceness: int = 0
+) -> dict[int, float]:
     """Median rates of one process, by number of neighbours."""
     rates: dict[int, list[float]] = {number: [] for number in numbers}
     with ExitStack() as stack:
@@ -193,7 +197,7 @@ def _rates(call: list[str], numbers: list[int], rounds: int, limit: list[str] | 
         worker.stdout.readline()
         for _ in range(rounds):
             for number in numbers:
-                with _neighbours(number):
+                with _neighbours(number, niceness):
                     print("go", file=worker.stdin, flush=True)
                     rates[number].append(float(worker.stdout.readline()))
         worker.stdin.close()
@@ -201,17 +205,18 @@ def _rates(call: list[str], numbers: list[int], rounds: int, limit: list[str] | 
 
 
 @contextmanager
-def _neighbours(number: int) -> Iterator[None]:
+def _neighbours(number: int, niceness: int) -> Iterator[None]:
     """Run busy loops within a context."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    loop = ["nice", "-n", str(niceness), sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(loop) for _ in range(number)]
     if number:
         time.sleep(0.5)
     try:
         yield
     finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
+        for each in loops:
+            each.kill()
+            each.wait()
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from heedful.runtime.company import Company, company, follow, stop_following
 
 
 class _Reading:
-    """Readings of a script: processors that others use, and waits per second, at each look."""
+    """Readings of a script: processors that others use, waits per second, and the delay if others give way."""
 
-    def __init__(self, script: Iterator[tuple[float, float]]) -> None:
-        self._others, self._waits = next(script)
+    def __init__(self, script: Iterator[tuple[float, ...]]) -> None:
+        self._others, self._waits, *delay = next(script)
+        self._delay = delay[0] if delay else self._others
 
     def others_since(self, before: "_Reading") -> float:
         return self._others
@@ -24,13 +25,16 @@ class _Reading:
     def waits_since(self, before: "_Reading") -> float:
         return self._waits
 
+    def delay_since(self, before: "_Reading") -> float:
+        return self._delay
+
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[bool, int]]]:
     """Function that gives, for each look, whether OpenMP sleeps and the number of threads."""
 
     def watch(
-        looks: list[tuple[float, float]], processors: int = 2, threads: int = 2, may_use_fewer: bool = True
+        looks: list[tuple[float, ...]], processors: int = 2, threads: int = 2, may_use_fewer: bool = True
     ) -> list[tuple[bool, int]]:
         states: list[tuple[bool, int]] = []
         asleep: list[bool] = []
@@ -69,6 +73,11 @@ def test_short_operations_get_fewer_threads_until_the_others_are_gone(
 ):
     looks = [(1.3, 90_000.0), (1.4, 5.0), (0.2, 5.0), (0.0, 5.0), (0.0, 5.0), (1.0, 5.0), *[(0.0, 5.0)] * 3]
     assert watched(looks) == [(True, 1)] * 8 + [(False, 2)]
+
+
+def test_programs_that_give_way_are_no_company(watched: Callable[..., list[tuple[bool, int]]]):
+    assert watched([(1.9, 90_000.0, 0.03)] * 3) == [(False, 2)] * 3
+    assert watched([(1.9, 90_000.0, 0.9), (1.9, 90_000.0, 0.03)]) == [(True, 1)] * 2, "threads that sleep wait less"
 
 
 def test_the_number_does_not_fall_when_the_others_are_gone(watched: Callable[..., list[tuple[bool, int]]]):
@@ -115,6 +124,29 @@ def test_busy_processors_are_those_that_may_be_used(monkeypatch: pytest.MonkeyPa
     assert module._busy_seconds() == 1.68
     monkeypatch.setattr(module, "_STAT", tmp_path / "none")
     assert module._busy_seconds() is None
+
+
+def test_the_delay_is_that_of_all_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for name, text in (("7", "5000000000 250000000 9\n"), ("8", "1 1250000000 3\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "schedstat").write_text(text, encoding="ascii")
+    (tmp_path / "9").mkdir()  # a thread that has just ended
+    monkeypatch.setattr(module, "_TASKS", tmp_path)
+    assert module._delay_seconds() == 1.5
+    before = module._Reading()
+    (tmp_path / "8" / "schedstat").write_text("1 3250000000 3\n", encoding="ascii")
+    now = module._Reading()
+    assert now.delay_since(before) == pytest.approx(2.0 / max(1e-3, now._time - before._time))
+
+
+@pytest.mark.parametrize("content", [None, "", "0 0 0\n", "no numbers here\n"])
+def test_an_unknown_delay_counts_as_one(content: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    if content is not None:
+        (tmp_path / "tasks" / "7").mkdir(parents=True)
+        (tmp_path / "tasks" / "7" / "schedstat").write_text(content, encoding="ascii")
+    monkeypatch.setattr(module, "_TASKS", tmp_path / "tasks")
+    assert module._delay_seconds() is None
+    assert module._Reading().delay_since(module._Reading()) == float("inf")
 
 
 def test_without_figures_of_the_system_there_is_no_watch(monkeypatch: pytest.MonkeyPatch):

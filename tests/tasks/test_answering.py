@@ -16,6 +16,7 @@ from heedful.synthetic.facts import generate
 from heedful.text.stories import Story
 from tests.tasks.stories import SETTINGS, write_stories
 from tests.tasks.test_classification import Run
+from tests.tasks.two_processes import assert_two_processes_agree
 
 PRESETS = ("memory_network", "memory_network-average", "memory_network-hard", "memory_network-chain")
 
@@ -82,6 +83,11 @@ def test_an_attention_that_no_graph_can_hold_runs_with_pytorch(tmp_path: Path):
     export_engines(run.started[0], lines.append)
     assert "a chain needs a loop over keys" in lines[-1]
     assert load(tmp_path / "m", kind=Answerer).answer([Story(("Ada went home.",), "Where is Ada?")])[0].answer
+
+
+def test_two_processes_train_the_model_of_one(tmp_path: Path):
+    settings = (*SETTINGS, "training.max_steps=20", "model.dropout=0", "training.optimizer.learning_rate=0.1")
+    assert_two_processes_agree("answering", write_stories(tmp_path / "s.jsonl"), tmp_path, settings)
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):

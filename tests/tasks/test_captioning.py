@@ -2,14 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from heedful.errors import DataError, Stopped
 from heedful.models.table import PRESETS
@@ -20,8 +17,8 @@ from heedful.results import export_engines, score_test
 from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
 from heedful.training.progress import Outcome, Progress
-from tests.architecture.package import SOURCE
 from tests.tasks.scenes import SETTINGS, write_scenes
+from tests.tasks.two_processes import assert_two_processes_agree
 
 SMALL = {
     "image_transformer": (
@@ -153,21 +150,8 @@ def test_images_that_change_after_the_start_do_not_change_a_resumed_training(tmp
 
 
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
-    data = write_scenes(tmp_path / "scenes.tsv", 60)
-    plain = ("training.max_steps=10", "training.average=0", "training.optimizer.kind=sgd")
-    settings = (*plain, "training.optimizer.learning_rate=0.1")
-    Run(data, tmp_path / "one", *settings).train()
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
-    command += ["train", str(data), "--task", "captioning", "--out", str(tmp_path / "two"), "--quiet"]
-    for setting in (*SETTINGS, *settings):
-        command += ["--set", setting]
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    models = [load(tmp_path / name, kind=Captioner).model() for name in ("one", "two")]
-    first, second = (dict(model.named_parameters()) for model in models)
-    for name, parameter in first.items():
-        assert torch.allclose(parameter, second[name], atol=1e-5), name
+    settings = (*SETTINGS, "training.max_steps=10", "training.optimizer.learning_rate=0.1")
+    assert_two_processes_agree("captioning", write_scenes(tmp_path / "scenes.tsv", 60), tmp_path, settings)
 
 
 BAD_ROWS = {

@@ -2,14 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from heedful.custom_code import allow_code
 from heedful.errors import ConfigError, DataError, Stopped, UsageError
@@ -23,8 +20,8 @@ from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
 from heedful.train_model import train_model
 from heedful.training.progress import Outcome, Progress
-from tests.architecture.package import SOURCE
 from tests.tasks.reviews import SETTINGS, write_reviews
+from tests.tasks.two_processes import assert_two_processes_agree
 
 
 class Run:
@@ -135,22 +132,8 @@ def test_damaged_texts_are_prepared_again_and_train_the_same_weights(file: str, 
 
 
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
-    data = write_reviews(tmp_path / "reviews.tsv")
-    plain = ("training.max_steps=20", "model.dropout=0", "training.average=0", "training.optimizer.kind=sgd")
-    one = Run(data, tmp_path / "one", *plain, "training.optimizer.learning_rate=0.5")
-    one.train()
-    settings = [*SETTINGS, *plain, "training.optimizer.learning_rate=0.5"]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
-    command += ["train", str(data), "--task", "classification", "--out", str(tmp_path / "two"), "--quiet"]
-    for setting in settings:
-        command += ["--set", setting]
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    models = [load(tmp_path / name) for name in ("one", "two")]
-    first, second = (dict(model.model().named_parameters()) for model in models if isinstance(model, Classifier))
-    for name, parameter in first.items():
-        assert torch.allclose(parameter, second[name], atol=1e-5), name
+    settings = (*SETTINGS, "training.max_steps=20", "model.dropout=0", "training.optimizer.learning_rate=0.5")
+    assert_two_processes_agree("classification", write_reviews(tmp_path / "reviews.tsv"), tmp_path, settings)
 
 
 def test_python_trains_and_scores_the_test_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

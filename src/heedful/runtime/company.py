@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Final, final
 
@@ -23,7 +24,10 @@ except ImportError:  # not on Windows
 INTERVAL: Final = 0.5
 """Seconds between two looks at the processors."""
 BUSY: Final = 0.25
-"""Processors that are missing for our threads from which on there is company."""
+"""Processors that are missing for our threads from which on there may be company."""
+DELAYED: Final = 0.1
+"""Seconds per second that our threads together wait for a processor, from which on others are in the way; programs of
+low priority keep processors busy too, but give way."""
 FREE: Final = 0.1
 """Missing processors up to which there is none."""
 MANY_WAITS: Final = 3000
@@ -33,6 +37,7 @@ QUIET: Final = 3
 
 _STAT: Final = Path("/proc/stat")
 _MAPS: Final = Path("/proc/self/maps")
+_TASKS: Final = Path("/proc/self/task")
 
 
 @final
@@ -70,10 +75,11 @@ class Company:
         while not self._is_over.wait(INTERVAL):
             now = _Reading()
             others, waits = now.others_since(before), now.waits_since(before)
-            before = now
             missing = self._most - (len(allowed_processors()) - others)
             num_quiet = num_quiet + 1 if missing <= FREE else 0
-            is_company = missing >= BUSY or (is_company and num_quiet < QUIET)
+            is_met = missing >= BUSY and now.delay_since(before) >= DELAYED
+            is_company = is_met or (is_company and num_quiet < QUIET)
+            before = now
             self._let_sleep(is_company)
             if not is_company:
                 self.num_threads = self._most
@@ -181,6 +187,7 @@ class _Reading:
         self._busy = _busy_seconds() or 0.0
         self._ours = time.process_time()
         self._waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw if resource else 0
+        self._delay = _delay_seconds()
 
     def others_since(self, before: "_Reading") -> float:
         """Processors in use by other programs since an earlier moment."""
@@ -190,6 +197,12 @@ class _Reading:
     def waits_since(self, before: "_Reading") -> float:
         """Times per second that threads of ours slept."""
         return (self._waits - before._waits) / max(1e-3, self._time - before._time)
+
+    def delay_since(self, before: "_Reading") -> float:
+        """Seconds per second that our threads waited for a processor, added up; infinite if not known."""
+        if self._delay is None or before._delay is None:
+            return inf
+        return max(0.0, self._delay - before._delay) / max(1e-3, self._time - before._time)
 
 
 def processors_of_others(seconds: float) -> float | None:
@@ -239,6 +252,18 @@ def _busy_seconds() -> float | None:
             if int(match[1]) in allowed:
                 ticks += user + nice + system + irq + softirq + steal
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _delay_seconds() -> float | None:
+    """Seconds that the threads of this process have been ready to run without a processor; None if not known."""
+    total = 0
+    try:
+        for path in _TASKS.iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread has just ended
+                total += int((path / "schedstat").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / 1e9 if total else None
 
 
 def _loaded_openmp() -> set[str]:
