@@ -7,8 +7,8 @@ A neighbour is a loop that never waits. Beside k of them, on n cores, the fair s
 most 1 for a program that could use all cores alone. Each kind of work runs in a process of its own, with the settings
 that the commands use; rounds alternate between the numbers of neighbours, and the rates are medians over rounds. With
 `--quota`, one more column: the rate in a control group that grants so many processors (where one can be made, else
-bound to so many), divided by that of `--threads` of the same number, alone. With `--niceness 19` the neighbours give way:
-nearly all of the processors is then a program's share.
+bound to so many), divided by that of `--threads` of the same number, alone. With `--niceness 19` the neighbours give
+way, and a program should keep nearly the rate that it has alone.
 """
 
 import argparse

@@ -1,13 +1,16 @@
 """Backends of a model folder: PyTorch and exported engines, loaded on first use."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
+from heedful.runtime.ctranslate2 import SHORTLIST
 from heedful.runtime.engine import BATCHED, Backend, Stepwise, together
 from heedful.runtime.exact import Exact
 from heedful.runtime.exported import Exported, find_exported, named_engine
 from heedful.runtime.folder import ModelFolder
+from heedful.runtime.shortlist_file import read_shortlist
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.inputs import InputDraw
@@ -183,7 +186,8 @@ class Backends:
         """
         with needed_for("running this model"):
             from heedful.models.engine import torch_backend
-        return torch_backend(self.model(), self._max_tokens)
+        folders = [each.path for each in self.exported.values() if not each.fault and (each.path / SHORTLIST).is_file()]
+        return torch_backend(self.model(), self._max_tokens, partial(read_shortlist, folders[0]) if folders else None)
 
     def model(self) -> "Seq2Seq":
         """Return the PyTorch model, loaded on first use.

@@ -220,6 +220,9 @@ def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
     assert done.code == 0, done.err
     by_onnx = heedful(*arguments, "--engine", "onnx", stdin=LINES.encode())
     assert (by_onnx.code, by_onnx.err, by_onnx.out) == (0, "engine onnx\n", listed.out)
+    shutil.rmtree(copied / "engines" / "ctranslate2")  # whose list is damaged
+    by_torch = heedful(*arguments, "--engine", "torch", stdin=LINES.encode())
+    assert (by_torch.code, by_torch.err, by_torch.out) == (0, "engine torch\n", listed.out)
     free = heedful(*arguments, "--engine", "onnx", "--require", "a", stdin=LINES.encode())
     assert free.err == "engine onnx; the whole vocabulary, because phrases may have any token\n"
     shutil.rmtree(copied / "run")

@@ -109,6 +109,20 @@ def test_onnx_runtime_finds_what_a_model_without_the_other_tokens_finds(
     assert any(one[0].log_prob != other[0].log_prob for one, other in zip(listed, whole, strict=True))
 
 
+@pytest.mark.parametrize("config", [*SEARCHES.values()], ids=[*SEARCHES])
+@pytest.mark.parametrize("name", ["transformer-bias", "transformer-pre", "rnnsearch", "luong"])
+def test_pytorch_finds_what_a_model_without_the_other_tokens_finds(name: str, config: SearchConfig):
+    model = make_model(name).float()
+    shortlist = Shortlist([4], {int(token): [5] for token in np.unique(np.concatenate(SOURCES))})
+    backend = torch_backend(model, MOST, lambda: shortlist)
+    assert backend.has_shortlist
+    listed = decode_sorted(backend, SOURCES, config.model_copy(update={"shortlist": True}))
+    assert_same(listed, decode_sorted(torch_backend(without_others(model, {4, 5, UNK, EOS}), MOST), SOURCES, config))
+    whole = decode_sorted(backend, SOURCES, config)
+    assert_same(whole, decode_sorted(torch_backend(model, MOST), SOURCES, config))
+    assert any(one[0].log_prob != other[0].log_prob for one, other in zip(listed, whole, strict=True))
+
+
 def test_constraints_use_the_whole_vocabulary(tmp_path: Path):
     backend = listed_backend(make_model("rnnsearch").float(), Shortlist([4], {}), tmp_path)
     config = SearchConfig(beam=3, shortlist=True)
@@ -137,6 +151,7 @@ def test_a_model_that_copies_has_no_list(tmp_path: Path):
     model = make_model(changed(CONFIGS["rnnsearch"], has_copy=True), is_shared=True).float()
     with pytest.raises(UsageError, match="onnx: a model that copies needs the whole vocabulary"):
         export_graphs(model, tmp_path, MOST, has_list=True)
+    assert not torch_backend(model, MOST, lambda: Shortlist([4], {})).has_shortlist
 
 
 def test_it_is_read_as_it_was_written(tmp_path: Path):

@@ -1,21 +1,26 @@
 """Engine of a PyTorch model, behind the interface of search."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from heedful.attention.interface import Need
 from heedful.compiled.threads import follow_company, single_threaded
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
-from heedful.models.step_scores import TorchStepScores, compute_scores
+from heedful.models.step_scores import TorchStepScores, compute_scores, step_weights
 from heedful.runtime.engine import Stepwise
-from heedful.search.inputs import InputArrays
-from heedful.search.interface import Engine, StepScores
+from heedful.search.inputs import InputArrays, TokenArrays
+from heedful.search.interface import Engine, IntArray, StepScores
+from heedful.search.listed_scores import ListedScores
+from heedful.text.shortlist import Shortlist
 
 
 @dataclass(frozen=True)
@@ -24,20 +29,33 @@ class _Running:
 
     memory: Memory
     state: State
+    listed: "_Listed | None" = None
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Tokens of a vocabulary shortlist, and their rows of the output layer."""
+
+    ids: IntArray
+    weight: Tensor
+    bias: Tensor | None
 
 
 @final
 class TorchEngine(Engine):
     """Engine that runs a model step by step, in inference mode."""
 
-    def __init__(self, model: Seq2Seq, with_weights: bool = False) -> None:
+    def __init__(self, model: Seq2Seq, with_weights: bool = False, shortlist: Shortlist | None = None) -> None:
         """Wrap a model.
 
         Args:
             model: put into evaluation mode by the caller.
             with_weights: whether steps report attention, at the cost of slower kernels.
+            shortlist: vocabulary shortlist that scores are restricted to, for a model that does not copy; None = the
+                whole vocabulary.
         """
         self._model = model
+        self._shortlist = shortlist
         self._need: tuple[Need, ...] = ("weights",) if with_weights else ()
         self._device = next(model.parameters()).device
 
@@ -46,7 +64,7 @@ class TorchEngine(Engine):
         with torch.inference_mode():
             memory = self._model.encode(inputs_on(self._device, inputs))
             state = self._model.start(memory, num_hypotheses)
-            return _Running(self._model.prepare_steps(memory), state)
+            return _Running(self._model.prepare_steps(memory), state, self._listed(inputs))
 
     def step(
         self,
@@ -65,18 +83,36 @@ class TorchEngine(Engine):
             if parents is not None:
                 inner = inner.reorder(self._tensor(parents))
             decoded, inner = self._model.step(self._tensor(tokens), inner, memory, self._need)
-            return TorchStepScores(*compute_scores(self._model, decoded, self._need)), _Running(memory, inner)
+            listed = state.listed
+            scores: StepScores
+            if listed is None:
+                scores = TorchStepScores(*compute_scores(self._model, decoded, self._need))
+            else:
+                logits = functional.linear(decoded.features, listed.weight, listed.bias)
+                log_probs = torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
+                own = TorchStepScores(log_probs, step_weights(self._model, decoded, self._need))
+                scores = ListedScores(own, listed.ids, self._model.output.weight.shape[0])
+            return scores, _Running(memory, inner, listed)
+
+    def _listed(self, inputs: InputArrays) -> _Listed | None:
+        """Candidates of all sources of a batch; None = the whole vocabulary."""
+        if self._shortlist is None or not isinstance(inputs, TokenArrays):
+            return None
+        ids, layer = self._shortlist.of_batch(inputs.sequences), self._model.output
+        rows = self._tensor(ids)
+        return _Listed(ids, layer.weight[rows], None if layer.bias is None else layer.bias[rows])
 
     def _tensor(self, array: NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
 
 
-def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
+def torch_backend(model: Seq2Seq, max_length: int, read_shortlist: Callable[[], Shortlist] | None = None) -> Stepwise:
     """Make a backend of a model.
 
     Args:
         model: in evaluation mode; stays on its device.
         max_length: largest number of tokens of an output, EOS included.
+        read_shortlist: reader of a vocabulary shortlist, called when one is first used; None = there is none.
 
     Returns:
         The backend.
@@ -85,4 +121,9 @@ def torch_backend(model: Seq2Seq, max_length: int) -> Stepwise:
     def make_engine(with_weights: bool) -> Engine:
         return TorchEngine(model, with_weights)
 
-    return Stepwise("torch", make_engine, max_length, bool(model.alignment), single_threaded)
+    def make_listed(with_weights: bool) -> Engine:
+        return TorchEngine(model, with_weights, read_once() if read_once else None)
+
+    read_once = cache(read_shortlist) if read_shortlist and model.copy_gate is None else None
+    listed = make_listed if read_once else None
+    return Stepwise("torch", make_engine, max_length, bool(model.alignment), single_threaded, listed)

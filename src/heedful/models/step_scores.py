@@ -81,11 +81,24 @@ def compute_scores(
         Log probabilities [source, hypothesis, vocabulary], in float32 at least, and, if requested, the alignment
         weights [source, hypothesis, position], averaged over heads.
     """
-    log_probs = model.log_probs(decoded)
+    return model.log_probs(decoded), step_weights(model, decoded, need)
+
+
+def step_weights(
+    model: Seq2Seq, decoded: Decoded, need: tuple[Need, ...]
+) -> Float[Tensor, "source hypothesis position"] | None:
+    """Return the alignment weights of a step.
+
+    Args:
+        model: model of the step.
+        decoded: output of the step.
+        need: requested results: weights, or nothing.
+
+    Returns:
+        [source, hypothesis, position] weights, averaged over heads; None unless requested.
+    """
     weights = decoded.attended[model.alignment].weights if need else None
-    if weights is not None and weights.dim() == 4:
-        weights = weights.mean(dim=1)  # heads
-    return log_probs, weights
+    return weights.mean(dim=1) if weights is not None and weights.dim() == 4 else weights
 
 
 def _without(

@@ -20,7 +20,6 @@ from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 from heedful.search.listed_scores import ListedScores
 from heedful.text.shortlist import Shortlist
-from heedful.text.vocabulary import EOS, UNK
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -259,8 +258,7 @@ class OnnxEngine(Engine):
         """Candidates of all sources of a batch; None = the whole vocabulary."""
         if self._shortlist is None or not isinstance(inputs, TokenArrays):
             return None
-        ids = self._shortlist.candidates(np.unique(np.concatenate(inputs.sequences)).tolist())
-        ids = np.union1d(ids, [UNK, EOS])
+        ids = self._shortlist.of_batch(inputs.sequences)
         return _Listed(ids, self._graphs.run("list", {"ids": ids}))
 
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError
+from heedful.text.vocabulary import EOS, UNK
 from heedful.text.word_alignment import translation_probabilities
 
 NUM_COMMON: Final = 1000
@@ -82,3 +83,15 @@ class Shortlist:
         for source in source_ids:
             tokens.update(self.translations.get(source, ()))
         return np.array(sorted(tokens), dtype=np.int64)
+
+    def of_batch(self, sources: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the candidates of a batch of sources, with the tokens that a search needs.
+
+        Args:
+            sources: [position] token ids of each source.
+
+        Returns:
+            Target token ids, UNK and EOS among them, ascending, each once.
+        """
+        ids = self.candidates(np.unique(np.concatenate(sources)).tolist())
+        return np.union1d(ids, [UNK, EOS])
