@@ -188,7 +188,8 @@ def told(name: str, items: Sequence[Pair], act: Callable[[], list[str]], alone: 
     started = time.perf_counter()
     outputs = act()
     passed = time.perf_counter() - started
-    report = evaluate(outputs, [[target] for _, target in items], metrics=METRICS)
+    references = [[target] for _, target in items]
+    report = evaluate(outputs, references, [source for source, _ in items], metrics=METRICS)
     scores = ", ".join(f"{one.metric.name} {one.score:.2f}" for one in report.results)
     p_value = f", p = {compare(report, alone)[0].p_value:.3f}" if alone else ""
     print(f"{name}: {scores}{p_value}; {1e3 * passed / len(items):.1f} ms for each source", flush=True)

@@ -23,12 +23,16 @@ from heedful.search.biased import (
 )
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
-from heedful.text.vocabulary import EOS, UNK
+from heedful.text.vocabulary import BOS, EOS, UNK
 from tests.search.engines import Tokens, Toy
 
 SOURCES: list[Tokens] = [(5, 6, EOS), (4, EOS), (6, 4, 5, 5, EOS), (EOS,)]
 ARRAYS = [np.array(source) for source in SOURCES]
 OUTPUTS: list[Tokens] = [(6, 7, 8, EOS), (5, EOS), (8, 8, EOS)]
+
+
+Steps = list[tuple[list[float], int, float, int]]
+"""State, token and news of each step, and how often its translation has the token."""
 
 
 def plain_state(log_probs: np.ndarray) -> list[float]:
@@ -39,12 +43,13 @@ def plain_state(log_probs: np.ndarray) -> list[float]:
     return [(value - mean) / length if length else 0.0 for value in values]
 
 
-def plain_bias(log_probs: np.ndarray, steps: list[tuple[list[float], int]]) -> np.ndarray:
+def plain_bias(log_probs: np.ndarray, steps: Steps, output: Tokens) -> np.ndarray:
     """[vocab] log probabilities by the printed equation, by loops over floats."""
     query = plain_state(log_probs)
     votes = [
-        (WEIGHT * math.exp(-(1 - math.fsum(a * b for a, b in zip(query, key, strict=True))) / WIDTH), token)
-        for key, token in steps
+        (WEIGHT * news * math.exp(-(1 - math.fsum(a * b for a, b in zip(query, key, strict=True))) / WIDTH), token)
+        for key, token, news, count in steps
+        if output.count(token) < count
     ]
     total = 1 + math.fsum(weight for weight, _ in votes)
     probs = [
@@ -54,8 +59,10 @@ def plain_bias(log_probs: np.ndarray, steps: list[tuple[list[float], int]]) -> n
     return np.array([math.log(prob) if prob else -math.inf for prob in probs])
 
 
-def plain_steps(toy: Toy, source: Tokens, output: Tokens) -> list[tuple[list[float], int]]:
-    return [(plain_state(toy.log_probs(source, output[:step])), token) for step, token in enumerate(output)]
+def plain_steps(toy: Toy, source: Tokens, output: Tokens) -> Steps:
+    rows = [(toy.log_probs(source, output[:step]), token) for step, token in enumerate(output)]
+    news = 1.0 - math.exp(math.fsum(float(log_probs[token]) for log_probs, token in rows))
+    return [(plain_state(log_probs), token, news, output.count(token)) for log_probs, token in rows]
 
 
 def stored_of(toy: Toy, source: Tokens, output: Tokens) -> StoredSteps:
@@ -65,13 +72,13 @@ def stored_of(toy: Toy, source: Tokens, output: Tokens) -> StoredSteps:
 class Biased(Toy):
     """One model whose distributions are the biased ones of another, worked out plainly."""
 
-    def __init__(self, toy: Toy, steps: dict[Tokens, list[tuple[list[float], int]]]) -> None:
+    def __init__(self, toy: Toy, steps: dict[Tokens, Steps]) -> None:
         super().__init__(vocab_size=toy.vocab_size)
         self.toy, self.steps = toy, steps
 
     def log_probs(self, source: Tokens, prefix: Tokens) -> np.ndarray:
         log_probs = self.toy.log_probs(source, prefix)
-        return plain_bias(log_probs, self.steps[source]) if source in self.steps else log_probs
+        return plain_bias(log_probs, self.steps[source], prefix) if source in self.steps else log_probs
 
     def weights(self, source: Tokens, prefix: Tokens) -> np.ndarray:
         return self.toy.weights(source, prefix)
@@ -83,7 +90,9 @@ def test_stored_steps_are_the_states_and_tokens_of_forced_decoding():
     for source, output, each in zip(SOURCES, OUTPUTS, stored, strict=False):
         expected = plain_steps(toy, source, output)
         assert each.tokens.tolist() == list(output)
-        np.testing.assert_allclose(each.keys, [key for key, _ in expected], atol=1e-6)
+        np.testing.assert_allclose(each.keys, [key for key, *_ in expected], atol=1e-6)
+        np.testing.assert_allclose(each.news, [news for _, _, news, _ in expected], rtol=1e-12)
+        assert each.counts.tolist() == [count for *_, count in expected]
 
 
 def test_a_step_before_an_unknown_token_is_not_stored():
@@ -91,30 +100,37 @@ def test_a_step_before_an_unknown_token_is_not_stored():
     (stored,) = store_steps(toy, ARRAYS[:1], [(6, UNK, 8, EOS)])
     steps = plain_steps(toy, SOURCES[0], (6, UNK, 8, EOS))
     assert stored.tokens.tolist() == [6, 8, EOS]
-    np.testing.assert_allclose(stored.keys, [key for key, token in steps if token != UNK], atol=1e-6)
+    np.testing.assert_allclose(stored.keys, [key for key, token, *_ in steps if token != UNK], atol=1e-6)
 
 
-def agrees(bias: Callable[[np.ndarray, StoredSteps], np.ndarray]) -> bool:
+Bias = Callable[[np.ndarray, StoredSteps, np.ndarray], np.ndarray]
+
+
+def agrees(bias: Bias) -> bool:
     """Tell whether a function computes the equation, for near and far states and an impossible token."""
     toy = Toy(vocab_size=9)
     steps = [*plain_steps(toy, SOURCES[0], OUTPUTS[0]), *plain_steps(toy, SOURCES[2], OUTPUTS[2])]
     stored = StoredSteps.joined([stored_of(toy, SOURCES[0], OUTPUTS[0]), stored_of(toy, SOURCES[2], OUTPUTS[2])])
     rows = np.array([toy.log_probs(SOURCES[0], ()), toy.log_probs(SOURCES[1], (4,)), toy.log_probs(SOURCES[2], (8,))])
     rows[1, 2] = -np.inf
-    expected = np.array([plain_bias(row, steps) for row in rows])
+    outputs = [(BOS, 4, 8), (BOS, 8, 8), (BOS, 6, 5)]
+    expected = np.array([plain_bias(row, steps, output) for row, output in zip(rows, outputs, strict=True)])
     with np.errstate(all="ignore"):
-        return np.allclose(bias(rows, stored), expected, atol=1e-5, equal_nan=False)
+        return np.allclose(bias(rows, stored, np.array(outputs)), expected, atol=1e-5, equal_nan=False)
 
 
 def test_the_bias_is_the_printed_equation():
     assert agrees(biased_log_probs)
 
 
-def wrong_bias(fault: str) -> Callable[[np.ndarray, StoredSteps], np.ndarray]:
+def wrong_bias(fault: str) -> Bias:
     """Bias with one fault."""
 
-    def bias(log_probs: np.ndarray, stored: StoredSteps) -> np.ndarray:
-        weights = WEIGHT * np.exp(-(1 - states(log_probs) @ stored.keys.T) / WIDTH)
+    def bias(log_probs: np.ndarray, stored: StoredSteps, outputs: np.ndarray) -> np.ndarray:
+        news = 1.0 if fault == "all is news" else stored.news
+        weights = WEIGHT * news * np.exp(-(1 - states(log_probs) @ stored.keys.T) / WIDTH)
+        if fault != "votes without end":
+            weights *= (outputs[:, :, None] == stored.tokens).sum(axis=1) < stored.counts
         has_model = fault != "without the model"
         probs = np.exp(log_probs) * has_model
         if fault == "one vote for each token":
@@ -126,7 +142,9 @@ def wrong_bias(fault: str) -> Callable[[np.ndarray, StoredSteps], np.ndarray]:
     return bias
 
 
-@pytest.mark.parametrize("fault", ["not normalised", "without the model", "one vote for each token"])
+@pytest.mark.parametrize(
+    "fault", ["not normalised", "without the model", "one vote for each token", "all is news", "votes without end"]
+)
 def test_a_wrong_bias_is_noticed(fault: str):
     assert agrees(wrong_bias(""))
     assert not agrees(wrong_bias(fault))
@@ -146,8 +164,18 @@ def test_wrong_states_are_noticed(fault: str, monkeypatch: pytest.MonkeyPatch):
 def test_probabilities_still_sum_to_1():
     toy = Toy(vocab_size=9)
     log_probs = np.array([toy.log_probs(source, ()) for source in SOURCES])
-    result = biased_log_probs(log_probs, stored_of(toy, SOURCES[0], OUTPUTS[0]))
+    result = biased_log_probs(log_probs, stored_of(toy, SOURCES[0], OUTPUTS[0]), np.full((len(SOURCES), 1), BOS))
     np.testing.assert_allclose(np.exp(result).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_a_translation_that_the_model_would_give_changes_nothing():
+    def certain(logits: np.ndarray, source: Tokens, prefix: Tokens) -> None:
+        logits[(6, 7, EOS)[len(prefix)] if len(prefix) < 3 else EOS] += 60.0
+
+    toy = Toy(vocab_size=9, edit=certain)
+    stored = stored_of(toy, SOURCES[0], (6, 7, EOS))
+    log_probs = np.array([toy.log_probs(SOURCES[1], (4,))])
+    np.testing.assert_allclose(biased_log_probs(log_probs, stored, np.array([[BOS, 4]])), log_probs, atol=1e-9)
 
 
 def test_a_uniform_distribution_has_no_state():
@@ -204,6 +232,7 @@ def test_a_foreign_state_is_refused():
 
 
 def test_scores_of_a_step_have_the_weights_of_the_model():
-    scores = BiasedScores(ArrayScores(np.zeros((1, 1, 4)), np.ones((1, 1, 2), dtype=np.float32)), [None])
+    own = ArrayScores(np.zeros((1, 1, 4)), np.ones((1, 1, 2), dtype=np.float32))
+    scores = BiasedScores(own, [None], np.array([[[BOS]]]))
     assert scores.weights.tolist() == [[[1.0, 1.0]]]
     assert scores.vocab_size == 4
