@@ -22,22 +22,18 @@ from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.corrected import with_corrections
+from heedful.predictors.decoding import Decoding
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import (
-    Alternative,
     MeasuredTranslations,
     Translation,
     read_items,
-    translation_of,
 )
-from heedful.runtime.biased_search import BiasedSearch
-from heedful.runtime.engine import DEFAULT_BATCH_TOKENS, Backend, decode_sorted
+from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
-from heedful.runtime.offered_terms import search_sources
-from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair, encode_source
-from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
-from heedful.runtime.translation_memory import MemoryMatch, TranslationMemory
-from heedful.runtime.unknown_words import UnknownWords
+from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair
+from heedful.runtime.text_constraints import TextConstraints
+from heedful.runtime.translation_memory import TranslationMemory
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
 from heedful.text.dictionary import Dictionary
@@ -79,8 +75,9 @@ class Translator(Predictor):
         self.folder = folder
         self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
         self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
-        # The last target token has EOS after it, so the step that reads it is there.
-        self._steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
+        self.steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
+        """Number of steps between the one that predicts a token and the one whose attention aligns it. The last target
+        token has EOS after it, so the step that reads it is there."""
         trees = [tree, *(read_toml(each.path / CONFIG) for each in ensemble)]
         self.inflects_terms: Final = all(one.get("training", {}).get("term_share") for one in trees)
         """True for a model that was trained to use terms written into its sources."""
@@ -205,18 +202,18 @@ class Translator(Predictor):
         num_done = first_index
         with_confidence = self._confidence(batch_tokens) if confidence else None
         demand = (wording or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
+        decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
+        can_imitate = demand.strictest.is_free and search.method != "sampling"
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
-            outputs = self._translate_window(window, search, attention, batch_tokens, indexed, exact, cancelled)
+            outputs = decoding.translate(window, indexed)
             if corrected:
-                imitate = partial(self._imitate, search, attention, batch_tokens, exact, cancelled)
-                can_imitate = demand.strictest.is_free and search.method != "sampling"
                 outputs = with_corrections(
                     outputs,
                     self.memory.state(),
                     search.nbest,
                     self.align if attention else None,
-                    imitate if can_imitate else None,
+                    decoding.imitate if can_imitate else None,
                     demand.general.is_free,
                 )
             if with_confidence:
@@ -291,7 +288,7 @@ class Translator(Predictor):
             The scores of each pair, in order.
         """
         tokenizers = self.source_tokenizer, self.target_tokenizer
-        reader = PairScorer(self.backends.scoring(attention), *tokenizers, self.text, self._steps_later)
+        reader = PairScorer(self.backends.scoring(attention), *tokenizers, self.text, self.steps_later)
         remaining = iter(pairs)
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
@@ -366,66 +363,6 @@ class Translator(Predictor):
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
         return read_items(find_pairs(paths, columns))
-
-    def _translate_window(
-        self,
-        texts: Sequence[str],
-        search: SearchConfig,
-        attention: bool,
-        batch_tokens: int,
-        demand: SourceConstraints,
-        is_exact: bool,
-        cancelled: Callable[[], bool] | None,
-        backend: Backend | None = None,
-    ) -> Iterator[Translation]:
-        encoded = [encode_source(self.source_tokenizer, text, self.text) for text in texts]
-        full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
-        ids = [encoded[index][0] for index in full]
-        backend = backend or self.backends.searching(search, attention, demand.strictest, is_exact)
-        decode = partial(decode_sorted, backend, config=search, batch_tokens=batch_tokens)
-        decode = partial(decode, need_alignment=attention, cancelled=cancelled)
-        sources, tokenizers = [texts[index] for index in full], (self.source_tokenizer, self.target_tokenizer)
-        ids, decoded = search_sources(demand, tokenizers, self.text.max_tokens, sources, ids, full, decode)
-        hypotheses = dict(zip(full, decoded, strict=True))
-        known: dict[tuple[int, int], str] = {}
-        if search.replace_unknown:
-            reader = self.backends.scoring(attention=True, is_exact=is_exact)
-            unknown = UnknownWords(self.dictionary, reader, *tokenizers, self._steps_later)
-            unknown.check(self.text)
-            known = unknown.replaced(sources, ids, decoded, batch_tokens)
-        places = {index: row for row, index in enumerate(full)}
-        for index, text in enumerate(texts):
-            if index in hypotheses:
-                written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
-                source, was_cut = ids[places[index]], encoded[index][1]
-                yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, self._steps_later)
-            else:
-                yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
-
-    def _imitate(
-        self,
-        search: SearchConfig,
-        attention: bool,
-        batch_tokens: int,
-        is_exact: bool,
-        cancelled: Callable[[], bool] | None,
-        texts: list[str],
-        matches: list[list[MemoryMatch]],
-    ) -> Iterator[Translation] | None:
-        """Translate sources again, following the corrections of similar ones; None if no engine can."""
-        backend = self.backends.by_steps(search, attention)
-        if backend is None:
-            return None
-        tokenizers = self.source_tokenizer, self.target_tokenizer
-        biased = BiasedSearch(backend, tokenizers, self.text, self.backends.draw if is_exact else None)
-        free = TextConstraints().of_sources(self.target_tokenizer)
-        return (
-            output
-            for batch, each in biased.batches(texts, matches)
-            for output in self._translate_window(
-                batch, search, attention, batch_tokens, free, is_exact, cancelled, each
-            )
-        )
 
     def _confidence(self, batch_tokens: int) -> Callable[[list[Translation]], Iterator[Translation]]:
         """Function that adds the confidence to translations; what it imports is needed by few calls."""

@@ -1,0 +1,130 @@
+"""Decoding of sources with one model: by themselves, and following the corrections of similar sources."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, final
+
+from heedful.backends import Backends
+from heedful.predictors.translation import Alternative, Translation, translation_of
+from heedful.runtime.biased_search import BiasedSearch
+from heedful.runtime.engine import Backend, decode_sorted
+from heedful.runtime.offered_terms import search_sources
+from heedful.runtime.scored_pairs import encode_source
+from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
+from heedful.runtime.translation_memory import MemoryMatch
+from heedful.runtime.unknown_words import UnknownWords
+from heedful.search.config import SearchConfig
+from heedful.text.dictionary import Dictionary
+from heedful.text.tokenizer import TextConfig, Tokenizer
+
+
+class DecodableModel(Protocol):
+    """Loaded model with all that decoding needs."""
+
+    @property
+    def backends(self) -> Backends:
+        """Backends that run it."""
+        ...
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """Tokenizer of the source side."""
+        ...
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """Tokenizer of the target side."""
+        ...
+
+    @property
+    def text(self) -> TextConfig:
+        """Text settings with the limits."""
+        ...
+
+    @property
+    def steps_later(self) -> int:
+        """Number of steps between the one that predicts a token and the one whose attention aligns it."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Decoding:
+    """Decoding of sources by a model, with settings.
+
+    Attributes:
+        model: the model.
+        search: beam, penalties and limits.
+        attention: whether to return attention and alignment.
+        batch_tokens: largest number of source positions times beam in a batch.
+        is_exact: whether results must be bit-identical in every batch.
+        cancelled: called between the steps of the search; True ends it.
+        dictionary: reader of the translations for unknown words.
+    """
+
+    model: DecodableModel
+    search: SearchConfig
+    attention: bool
+    batch_tokens: int
+    is_exact: bool
+    cancelled: Callable[[], bool] | None
+    dictionary: Callable[[], Dictionary]
+
+    def translate(
+        self, texts: Sequence[str], demand: SourceConstraints, backend: Backend | None = None
+    ) -> Iterator[Translation]:
+        """Translate sources that are in memory.
+
+        Args:
+            texts: the sources.
+            demand: constraints on the outputs.
+            backend: backend that decodes; None = chosen by the model.
+
+        Yields:
+            One translation for each text.
+        """
+        model, search = self.model, self.search
+        encoded = [encode_source(model.source_tokenizer, text, model.text) for text in texts]
+        full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
+        ids = [encoded[index][0] for index in full]
+        backend = backend or model.backends.searching(search, self.attention, demand.strictest, self.is_exact)
+        decode = partial(decode_sorted, backend, config=search, batch_tokens=self.batch_tokens)
+        decode = partial(decode, need_alignment=self.attention, cancelled=self.cancelled)
+        sources, tokenizers = [texts[index] for index in full], (model.source_tokenizer, model.target_tokenizer)
+        ids, decoded = search_sources(demand, tokenizers, model.text.max_tokens, sources, ids, full, decode)
+        hypotheses = dict(zip(full, decoded, strict=True))
+        known: dict[tuple[int, int], str] = {}
+        if search.replace_unknown:
+            reader = model.backends.scoring(attention=True, is_exact=self.is_exact)
+            unknown = UnknownWords(self.dictionary(), reader, *tokenizers, model.steps_later)
+            unknown.check(model.text)
+            known = unknown.replaced(sources, ids, decoded, self.batch_tokens)
+        places = {index: row for row, index in enumerate(full)}
+        for index, text in enumerate(texts):
+            if index in hypotheses:
+                written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
+                source, was_cut = ids[places[index]], encoded[index][1]
+                yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, model.steps_later)
+            else:
+                yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
+
+    def imitate(self, texts: list[str], matches: list[list[MemoryMatch]]) -> Iterator[Translation] | None:
+        """Translate sources so that outputs follow the corrections of similar ones.
+
+        Args:
+            texts: the sources.
+            matches: near matches of each, one or more.
+
+        Returns:
+            One translation for each text; None if the engine searches by itself.
+        """
+        model = self.model
+        backend = model.backends.by_steps(self.search, self.attention)
+        if backend is None:
+            return None
+        tokenizers = model.source_tokenizer, model.target_tokenizer
+        biased = BiasedSearch(backend, tokenizers, model.text, model.backends.draw if self.is_exact else None)
+        free = TextConstraints().of_sources(model.target_tokenizer)
+        batches = biased.batches(texts, matches)
+        return (output for batch, each in batches for output in self.translate(batch, free, each))
