@@ -12,6 +12,7 @@ from heedful.tasks.plan import (
     MUON_RATE,
     SIZES,
     WANTED_STEPS,
+    WIDE_RATE,
     CorpusSize,
     Landing,
     Plan,
@@ -60,7 +61,7 @@ def test_a_limited_time_is_used(
     # Smaller batches before fewer updates.
     assert steps >= 0.8 * WANTED_STEPS or plan.batch_tokens < 320
     if optimizer == "muon":
-        assert plan.learning_rate == MUON_RATE
+        assert plan.learning_rate == (WIDE_RATE if plan.preset == "small" else MUON_RATE)
     else:
         assert LEARNING_RATE <= plan.learning_rate <= MOST_LEARNING_RATE
     if optimizer == "adam" and steps >= 10 * usual.warmup_steps + 10:
@@ -129,9 +130,16 @@ def test_a_limited_time_is_trained_by_muon_and_lands_at_zero():
     for each in resolved(size):
         optimizer = each.training.optimizer
         assert (optimizer.kind, optimizer.schedule.kind) == ("muon", "linear")
-        assert optimizer.learning_rate == MUON_RATE
     unlimited = load_experiment(adapted=adapt(size, load_experiment())).training.optimizer
     assert (unlimited.kind, unlimited.schedule.kind, unlimited.learning_rate) == ("adam", "inverse_sqrt", 1e-3)
+
+
+def test_wide_models_learn_at_a_lower_rate():
+    size = corpus(30_000)
+    rates = {name: resolved(size, preset=name)[1].training.optimizer.learning_rate for name in ("base", "tiny", "mini")}
+    assert rates == {"base": WIDE_RATE, "tiny": MUON_RATE, "mini": MUON_RATE}
+    plans = [plan_training(size, True, pace(minutes), optimizer="muon") for minutes in (3, 600)]
+    assert [(plan.preset, plan.learning_rate) for plan in plans] == [("tiny", MUON_RATE), ("small", WIDE_RATE)]
 
 
 def test_a_user_may_choose_adam_or_another_schedule():

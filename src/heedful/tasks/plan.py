@@ -27,6 +27,9 @@ FULL_WARMUP: Final = 4000
 along the same curve after any warm-up."""
 MOST_LEARNING_RATE: Final = 6e-3
 MUON_RATE: Final = 1e-2
+WIDE_RATE: Final = 3e-3
+"""Peak learning rate of Muon for Transformers of `WIDE` and more, which learn far less at the usual one."""
+WIDE: Final = 256
 Landing = Literal["adam", "muon"]
 """Optimizers whose learning rate is planned, and falls to zero at the end of a limited time."""
 LANDING_SCHEDULE: Final = "linear"
@@ -38,7 +41,7 @@ LEAST_TOKENS: Final = 256
 FEW_EPOCHS: Final = 12
 """Number of epochs of the largest model below which a dropout of 0.1 is enough; of 0.2 below twice as many. A model
 whose tokens cost a part of those of the largest learns by heart so much later."""
-WANTED_EPOCHS: Final = 20
+WANTED_EPOCHS: Final = 14
 WANTED_TOKENS: Final = 20_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
 
@@ -124,7 +127,7 @@ def plan_training(
     warmup_steps = max(400, min(4000, 2 * steps_per_epoch))
     validate_every = max(100, min(1000, steps_per_epoch))
     preset = size.sizes[0] if is_sized else ""
-    learning_rate = MUON_RATE if optimizer == "muon" else LEARNING_RATE
+    learning_rate = _muon_rate(preset and PRESETS[preset]) if optimizer == "muon" else LEARNING_RATE
     if pace is None:
         return Plan(preset, batch_tokens or usual_tokens, learning_rate, warmup_steps, validate_every)
     num_tokens = pace.num_units
@@ -137,6 +140,7 @@ def plan_training(
     num_steps = int(num_positions / batch_tokens)
     if optimizer == "muon":
         warmup_steps = max(1, min(warmup_steps, num_steps // 20))
+        learning_rate = _muon_rate(preset and PRESETS[preset])
     elif num_steps < 10 * warmup_steps:
         warmup_steps = max(1, num_steps // 10)
         learning_rate = min(MOST_LEARNING_RATE, LEARNING_RATE * sqrt(FULL_WARMUP / warmup_steps))
@@ -177,8 +181,12 @@ def replan(size: CorpusSize, experiment: Experiment, pace: Pace) -> Plan:
     batch_tokens = 0 if training.batch_tokens == usual.batch_tokens else training.batch_tokens
     kind = landing_optimizer(experiment)
     plan = plan_training(size, is_sized, pace, batch_tokens, kind)
+    if kind == "muon" and not is_sized:
+        plan = replace(plan, learning_rate=_muon_rate(experiment.model))
     is_usual = optimizer.schedule.kind == LANDING_SCHEDULE and optimizer.schedule.warmup_steps == usual.warmup_steps
-    return plan if kind and is_usual else replace(plan, learning_rate=optimizer.learning_rate)
+    # Muon's rate depends on the model, Adam's on the schedule.
+    is_planned = kind == "muon" or (kind == "adam" and is_usual)
+    return plan if is_planned else replace(plan, learning_rate=optimizer.learning_rate)
 
 
 def landing_optimizer(experiment: Experiment) -> Landing | Literal[""]:
@@ -193,6 +201,11 @@ def landing_optimizer(experiment: Experiment) -> Landing | Literal[""]:
     training = experiment.training
     kind = training.optimizer.kind
     return kind if training.max_minutes and (kind == "adam" or kind == "muon") else ""
+
+
+def _muon_rate(model: object) -> float:
+    """Peak learning rate of Muon for a model."""
+    return WIDE_RATE if isinstance(model, TransformerConfig) and model.model_size >= WIDE else MUON_RATE
 
 
 def _has_size(experiment: Experiment, preset: Size) -> bool:
