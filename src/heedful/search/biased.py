@@ -116,7 +116,7 @@ def states(log_probs: NDArray[np.floating]) -> NDArray[np.float32]:
         [..., vocab] vectors of length 1; zero for a uniform distribution.
 
     Example:
-        >>> states(np.log([0.5, 0.25, 0.25])).round(3).tolist()
+        >>> [round(float(value), 3) for value in states(np.log([0.5, 0.25, 0.25]))]
         [0.816, -0.408, -0.408]
     """
     values = np.maximum(log_probs, -FLOOR).astype(np.float32)
