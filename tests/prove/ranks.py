@@ -4,7 +4,9 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from heedful.training.distributed import Ranks, joined
 
 REASON = "needs os.fork and torch.distributed with gloo"
 IS_POSSIBLE = hasattr(os, "fork") and distributed.is_available() and distributed.is_gloo_available()
+
+UNFORESEEN = (1, -signal.SIGABRT, -signal.SIGSEGV)
+"""Exit codes after which what the process said is printed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,9 @@ def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, 
         How they ended.
     """
     reads, writes = os.pipe()
-    pids = [_fork(rank, size, reads, body) for rank in range(size)]
+    # Of what gloo says of lost connections, only an unforeseen end makes use.
+    said = [tempfile.TemporaryFile() for _ in range(size)]
+    pids = [_fork(rank, size, reads, body, said[rank].fileno()) for rank in range(size)]
     # As with torchrun, none of the processes holds what they find each other by. It has a thread, and a lock that a
     # thread holds while its process forks stays locked in the child for good: so it comes after them.
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
@@ -69,10 +76,15 @@ def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, 
                 codes[pid] = 99
         time.sleep(0.005)
     ended_at = time.monotonic()
+    for rank, (pid, file) in enumerate(zip(pids, said, strict=True)):
+        with file:
+            file.seek(0)
+            if codes[pid] in UNFORESEEN:
+                print(f"process {rank} ended with {codes[pid]}:", file.read().decode(errors="replace"), file=sys.stderr)
     return Ended([codes[pid] for pid in pids], ended_at - first_end, ended_at - began)
 
 
-def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object]) -> int:
+def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object], stderr: int) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     with warnings.catch_warnings():
@@ -86,7 +98,7 @@ def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object])
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.read(port_pipe, 5).decode()}
         os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
         torch.set_num_threads(1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what gloo says of lost connections
+        os.dup2(stderr, 2)
         with joined("cpu") as ranks:
             body(ranks)
         code = 0
@@ -94,5 +106,7 @@ def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object])
         code = error.exit_code
     except SystemExit as error:
         code = int(error.code or 0)
+    except Exception:
+        traceback.print_exc(file=os.fdopen(os.dup(2), "w"))  # pytest has replaced sys.stderr
     finally:
         os._exit(code)
