@@ -108,7 +108,7 @@ def resolved(size: CorpusSize, *settings: str, preset: str = "") -> tuple[Experi
     settings = ("training.max_minutes=3", *settings)
     first = load_experiment(preset, settings=settings)
     by_corpus = load_experiment(preset, settings=settings, adapted=adapt(size, first))
-    return by_corpus, load_experiment(preset, settings=settings, adapted=adapt(size, by_corpus, pace(3)))
+    return by_corpus, load_experiment(preset, settings=settings, adapted=adapt(size, by_corpus, pace(3), bool(preset)))
 
 
 def test_the_users_own_settings_win():
@@ -136,8 +136,11 @@ def test_a_limited_time_is_trained_by_muon_and_lands_at_zero():
 
 def test_wide_models_learn_at_a_lower_rate():
     size = corpus(30_000)
-    rates = {name: resolved(size, preset=name)[1].training.optimizer.learning_rate for name in ("base", "tiny", "mini")}
-    assert rates == {"base": WIDE_RATE, "tiny": MUON_RATE, "mini": MUON_RATE}
+    rates = {
+        name: resolved(size, preset=name)[1].training.optimizer.learning_rate
+        for name in ("base", "small", "tiny", "mini")
+    }
+    assert rates == {"base": WIDE_RATE, "small": WIDE_RATE, "tiny": MUON_RATE, "mini": MUON_RATE}
     plans = [plan_training(size, True, pace(minutes), optimizer="muon") for minutes in (3, 600)]
     assert [(plan.preset, plan.learning_rate) for plan in plans] == [("tiny", MUON_RATE), ("small", WIDE_RATE)]
 

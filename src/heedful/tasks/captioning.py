@@ -135,7 +135,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
             }
         }
 
-    def planned(self, data: CaptioningData, experiment: Experiment, pace: Pace) -> Tree:
+    def planned(self, data: CaptioningData, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
         training = experiment.training
         tenth = max(1, int(pace.num_units / max(1, training.batch_tokens)) // 10)
         limits = {

@@ -178,13 +178,14 @@ class Task(ABC, Generic[FileT, DataT]):
             Values for `heedful.experiment.load_experiment`.
         """
 
-    def planned(self, data: DataT, experiment: Experiment, pace: Pace) -> Tree:
+    def planned(self, data: DataT, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
         """Choose settings that suit the prepared data and a limit of time; by default those of `adapted`.
 
         Args:
             data: from `completed`.
             experiment: configuration with the settings of `adapted`.
             pace: limit of time, and speeds measured with that configuration.
+            is_named: whether the user named the preset, so that the model keeps its size.
 
         Returns:
             Values for `heedful.experiment.load_experiment`.

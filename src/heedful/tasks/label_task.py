@@ -249,7 +249,7 @@ class LabelTask(Task[FileT, LabelData]):
     def poor_scores(self) -> Mapping[str, float]:
         return {"accuracy": 70.0, "macro_f1": 60.0}
 
-    def planned(self, data: LabelData, experiment: Experiment, pace: Pace) -> Tree:
+    def planned(self, data: LabelData, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
         training = experiment.training
         texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
         tenth = max(1, int(pace.num_units / texts_per_step) // 10)

@@ -165,19 +165,20 @@ def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
     return smaller[0], num_tokens * SIZES[larger][1] / SIZES[smaller[0]][1]
 
 
-def replan(size: CorpusSize, experiment: Experiment, pace: Pace) -> Plan:
+def replan(size: CorpusSize, experiment: Experiment, pace: Pace, is_named: bool = False) -> Plan:
     """Plan a training again, now for a limit of time; what the user chose stays as it is.
 
     Args:
         size: size of the corpus.
         experiment: configuration with the settings of the plan without a limit, except those that the user chose.
         pace: limit of time, and speeds of that configuration.
+        is_named: whether the user named the preset, so that the model keeps its size.
 
     Returns:
         The plan.
     """
     training, optimizer, usual = experiment.training, experiment.training.optimizer, plan_training(size)
-    is_sized = _has_size(experiment, size.sizes[0])
+    is_sized = not is_named and _has_size(experiment, size.sizes[0])
     batch_tokens = 0 if training.batch_tokens == usual.batch_tokens else training.batch_tokens
     kind = landing_optimizer(experiment)
     plan = plan_training(size, is_sized, pace, batch_tokens, kind)

@@ -159,14 +159,16 @@ class Translation(Task[PairFile, TranslationData]):
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
         return self._settings(data, experiment)
 
-    def planned(self, data: TranslationData, experiment: Experiment, pace: Pace) -> Tree:
-        return self._settings(data, experiment, pace)
+    def planned(self, data: TranslationData, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
+        return self._settings(data, experiment, pace, is_named)
 
-    def _settings(self, data: TranslationData, experiment: Experiment, pace: Pace | None = None) -> Tree:
+    def _settings(
+        self, data: TranslationData, experiment: Experiment, pace: Pace | None = None, is_named: bool = False
+    ) -> Tree:
         train = data.pairs.train
         lengths = train.source.lengths, train.target.lengths
         size = CorpusSize(len(train), int(lengths[1].sum()), int(np.maximum(*lengths).sum()))
-        chosen = adapt(size, experiment, pace)
+        chosen = adapt(size, experiment, pace, is_named)
         replaces = "dictionary" in data.pairs.tokenizer_files and has_attention(experiment)
         return chosen | {"search": {"replace_unknown": replaces}}
 
@@ -352,13 +354,14 @@ def adapt_units(units: Units) -> Tree:
     return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
 
 
-def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None) -> Tree:
+def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is_named: bool = False) -> Tree:
     """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
 
     Args:
         size: size of the corpus.
         experiment: configuration before these settings; with a pace, the one that the pace was measured with.
         pace: limit of time and speeds; None = no limit of time.
+        is_named: whether the user named the preset, so that the model keeps its size.
 
     Returns:
         Values for `load_experiment`.
@@ -371,7 +374,7 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None) ->
             optimizer = "muon"
         plan = plan_training(size, is_transformer, optimizer=optimizer)
     else:
-        plan = replan(size, experiment, pace)
+        plan = replan(size, experiment, pace, is_named)
     dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
     if text.target_units == "characters":
         dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
