@@ -2,6 +2,7 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.runtime.text_constraints import TextConstraints
+from heedful.text.terms import Term, Terms
 from heedful.text.tokenizer import PieceTokenizer, UnitTokenizer
 from heedful.text.vocabulary import Vocabulary
 
@@ -48,6 +49,30 @@ def test_pieces_of_scripts_without_spaces_stand_anywhere(pieces: PieceTokenizer)
     assert pieces.decode(required) == "学校"
     assert [pieces.decode(form) for form in demand.banned] == ["今天", "今天"]
     assert [pieces.pieces(form)[0].startswith("\u2581") for form in demand.banned] == [False, True]
+
+
+def test_a_word_of_several_pieces_gets_no_ending(pieces: PieceTokenizer):
+    demand = TextConstraints(required=["red", "the hors", "学校", "red."]).encode(pieces)
+    assert len(pieces.encode("red")) == 1
+    assert demand.whole == [tuple(pieces.encode("the hors"))]
+    continuing = pieces.pieces(demand.continuing)
+    assert {"s", "e"} < {*continuing}
+    assert not [piece for piece in continuing if not piece[0].isalnum()]
+    for tokenizer in (WORDS, LETTERS):  # their tokens are words, or letters that go on anywhere
+        assert TextConstraints(required=["the"]).encode(tokenizer).whole == []
+    assert TextConstraints(required=["red"]).encode(pieces).continuing == ()
+
+
+def test_the_words_of_terms_end_in_their_sources_only(pieces: PieceTokenizer):
+    terms = Terms((Term("Pferd", "hors"), Term("rot", "red")))
+    demand = TextConstraints(required=["stan"], terms=terms).of_sources(pieces)
+    hors, stan = (tuple(pieces.encode(word)) for word in ("hors", "stan"))
+    assert demand.of("das Pferd ist rot", 0).whole == [stan, hors]
+    assert demand.of("nichts", 0).whole == [stan]
+    assert len(demand.of("nichts", 0).continuing) > 0
+    free = TextConstraints(terms=terms).of_sources(pieces)
+    assert free.of("das Pferd", 0).whole == [hors]
+    assert (free.of("rot", 0).whole, free.of("rot", 0).continuing) == ([], ())
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,11 @@ def may_follow(token: int, prefix: Tokens, config: SearchConfig, constraints_of:
         return step >= config.min_length and all(stands_in(phrase, prefix) for phrase in constraints_of.required)
     if any(tokens[-len(phrase) :] == tuple(phrase) for phrase in constraints_of.banned):
         return False
+    for phrase in map(tuple, constraints_of.whole):
+        others = [ids for ids in map(tuple, constraints_of.required) if ids != phrase and not stands_in(ids, phrase)]
+        if token in constraints_of.continuing and prefix[len(prefix) - len(phrase) :] == phrase:
+            if not any(token in ids for ids in others):
+                return False
     size = config.no_repeat_ngram_size
     if size and len(tokens) >= size and tokens[-size:] in [tokens[at : at + size] for at in range(len(tokens) - size)]:
         return False

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +30,11 @@ def consistent(constraints_of: Constraints) -> bool:
     except UsageError:
         return False
     return True
+
+
+def ended(one: Constraints, continuing: Tokens) -> Constraints:
+    """The same constraints, with a word that ends after each required phrase."""
+    return replace(one, whole=one.required, continuing=continuing)
 
 
 def test_offers_are_dealt_from_each_bank_in_turn() -> None:
@@ -79,7 +85,9 @@ def test_needed_tokens_are_counted_as_for_a_single_hypothesis(
             st.lists(st.integers(4, 7), max_size=3),
             st.lists(PHRASE, max_size=3),
             st.lists(PHRASE, max_size=3),
-        ).filter(consistent),
+        )
+        .filter(consistent)
+        .flatmap(lambda one: st.sampled_from([one, ended(one, ()), ended(one, (4, 5, 6, 7))])),
         min_size=3,
         max_size=3,
     ),
@@ -124,6 +132,11 @@ def test_what_is_required_stands_in_every_output_and_what_is_banned_in_none(
                 # A phrase may begin within the prefix, but not end after it.
                 for end in range(max(len(constraints_of.prefix) + 1, len(phrase)), len(one.token_ids) + 1):
                     assert one.token_ids[end - len(phrase) : end] != phrase
+            for phrase in constraints_of.whole:
+                others = {token for ids in constraints_of.required if ids != phrase for token in ids}
+                for end in range(max(len(constraints_of.prefix), len(phrase)), len(one.token_ids)):
+                    follows = one.token_ids[end] in set(constraints_of.continuing) - others
+                    assert not (follows and one.token_ids[end - len(phrase) : end] == phrase)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -12,6 +12,7 @@ from heedful.search.constraints import Constraints
 from heedful.search.forbidden_tokens import (
     NOTHING_FORBIDDEN,
     ForbiddenTokens,
+    after_phrases,
     as_adjust,
     find_forbidden_tokens,
     last_of_phrases,
@@ -52,6 +53,14 @@ def test_the_last_token_of_a_phrase_is_banned_where_the_others_stand() -> None:
     token_ids = np.array([[[4, 5], [5, 4]], [[4, 5], [5, 4]]])
     phrases = Phrases.of([[(4, 5, 6), (7,)], [(4, 4), (4, 5, 4, 6)]])
     assert as_set(last_of_phrases(token_ids, phrases)) == {(0, 0, 6), (0, 0, 7), (0, 1, 7), (1, 1, 4)}
+
+
+def test_no_letters_follow_a_whole_phrase() -> None:
+    token_ids = np.array([[[4, 5], [5, 4]], [[4, 5], [5, 4]]])
+    phrases = Phrases.of([[(4, 5), (5,)], [(4, 4), (5, 4)]])
+    ids = np.array([[[6, 7], [8, -1]], [[6, 7], [5, 9]]])
+    assert as_set(after_phrases(token_ids, phrases, ids)) == {(0, 0, 6), (0, 0, 7), (0, 0, 8), (1, 1, 5), (1, 1, 9)}
+    assert not after_phrases(token_ids[:, :, :0], phrases, ids).ids.size
 
 
 def test_bans_are_told_in_the_engines_terms() -> None:

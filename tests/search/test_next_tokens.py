@@ -50,11 +50,14 @@ def configs(draw: st.DrawFn) -> SearchConfig:
 def constraints(draw: st.DrawFn) -> Constraints:
     required = draw(st.lists(PHRASE, max_size=2))
     banned = draw(st.lists(PHRASE, max_size=2))
-    constraints_of = Constraints(draw(st.lists(st.integers(4, 8), max_size=2).map(tuple)), required, banned)
+    whole = [phrase for phrase in required if draw(st.booleans())]
+    continuing = draw(st.lists(st.integers(4, 8), max_size=4))
+    prefix = draw(st.lists(st.integers(4, 8), max_size=2).map(tuple))
+    constraints_of = Constraints(prefix, required, banned, whole, continuing)
     try:
         check_constraints([constraints_of], None, 1, SearchConfig(), 99)
     except UsageError:  # a required phrase holds a banned one
-        return Constraints(constraints_of.prefix, required)
+        return Constraints(prefix, required, (), whole, continuing)
     return constraints_of
 
 

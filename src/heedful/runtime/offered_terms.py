@@ -103,7 +103,7 @@ class TermSearch:
         places = [dict.fromkeys(terms.match(text)) for text in texts]
         for phrases in (self._stems, self._demand.phrases):
             again = {
-                index: replace(constraints[index], required=[*constraints[index].required, *required])
+                index: self._demand.requiring(required, constraints[index])
                 for index, hypotheses in enumerate(results)
                 if (required := self._missing(places[index], hypotheses[0], phrases))
             }

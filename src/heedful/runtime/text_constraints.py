@@ -1,6 +1,6 @@
 """Text constraints: prefix, required and banned phrases as text, converted to token constraints for search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
@@ -23,7 +23,9 @@ class TextConstraints:
     """Constraints on outputs, as text.
 
     A phrase is matched as the token sequence into which the tokenizer splits it. The same phrase with other tokens, for
-    example with another capitalisation or inside a longer word, does not match.
+    example with another capitalisation or inside a longer word, does not match. A required phrase that ends in a word
+    which the vocabulary has in one piece may get an ending (house, houses). Where the last word has several pieces, the
+    model hardly knows it and would not stop there, so a word has to end.
 
     Attributes:
         prefix: beginning of each output.
@@ -57,10 +59,13 @@ class TextConstraints:
             for other, forms in zip(self.banned, banned, strict=True):
                 if any(holds(tokens, form) for form in forms):
                     raise UsageError(f"required phrase {phrase!r} contains {other!r}, which is banned; leave one out")
+        whole = [tokens for tokens in required if _ends_in_pieces(tokenizer, tokens)]
         return Constraints(
             prefix=_written(tokenizer, self.prefix, "prefix") if self.prefix.strip() else (),
             required=required,
             banned=[form for forms in banned for form in forms],
+            whole=whole,
+            continuing=_continuing(tokenizer) if whole else (),
         )
 
     def of_sources(self, tokenizer: Tokenizer, inflects_terms: bool = False) -> "SourceConstraints":
@@ -78,9 +83,10 @@ class TextConstraints:
         """
         terms = self.terms.terms if self.terms else ()
         phrases = {one.target: _forms(tokenizer, one.target, "target form of a term")[0] for one in terms}
-        replace(self, required=[*self.required, *phrases], terms=None).encode(tokenizer)  # refuses banned ones
+        # Refuses banned ones.
+        strictest = replace(self, required=[*self.required, *phrases], terms=None).encode(tokenizer)
         offers = inflects_terms and self.terms is not None and not self.bind_terms
-        return SourceConstraints(self.encode(tokenizer), self.terms, phrases, offers)
+        return SourceConstraints(self.encode(tokenizer), strictest, self.terms, phrases, offers)
 
 
 @final
@@ -90,20 +96,17 @@ class SourceConstraints:
 
     Attributes:
         general: constraints of all sources; its index is that of the first source.
+        strictest: constraints of a source with all terms, which the engine must support.
         terms: terms to look for in the sources.
         phrases: tokens of each target form of a term.
         offers_terms: whether terms are written into sources before they are bound.
     """
 
     general: Constraints
+    strictest: Constraints
     terms: Terms | None
     phrases: Mapping[str, Tokens]
     offers_terms: bool = False
-
-    @property
-    def strictest(self) -> Constraints:
-        """Constraints of a source with all terms, which the engine must support."""
-        return replace(self.general, required=[*self.general.required, *self.phrases.values()])
 
     def of(self, source: str, index: int) -> Constraints:
         """Return the constraints of one source.
@@ -116,8 +119,23 @@ class SourceConstraints:
             The constraints.
         """
         phrases = [self.phrases[term.target] for term in self.terms.match(source)] if self.terms else []
-        required = [*self.general.required, *phrases]
-        return replace(self.general, index=self.general.index + index, required=required)
+        return self.requiring(phrases, replace(self.general, index=self.general.index + index))
+
+    def requiring(self, phrases: Iterable[Tokens], constraints: Constraints) -> Constraints:
+        """Add required phrases.
+
+        Args:
+            phrases: tokens of target forms of terms, or of parts of them.
+            constraints: constraints of a source.
+
+        Returns:
+            The constraints of that source with the phrases.
+        """
+        required = [*constraints.required, *phrases]
+        whole = [tokens for tokens in required if tokens in self.strictest.whole]
+        return replace(
+            constraints, required=required, whole=whole, continuing=self.strictest.continuing if whole else ()
+        )
 
 
 def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
@@ -133,6 +151,20 @@ def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
         return [at_start]
     inside = tuple(tokenizer.encode(_ANCHOR + phrase)[len(tokenizer.encode(_ANCHOR)) :])
     return [inside, at_start] if tokenizer.decode(inside) == tokenizer.decode(at_start) else [at_start]
+
+
+def _ends_in_pieces(tokenizer: Tokenizer, tokens: Tokens) -> bool:
+    """Tell whether the last word of a phrase is of several pieces, in a script with spaces."""
+    pieces = tokenizer.pieces(tokens)
+    last = pieces[-1][-1:]
+    begins = pieces[0].startswith(SPACE_MARK) and not pieces[-1].startswith(SPACE_MARK)
+    return begins and last.isalnum() and script_of(last) not in UNSPACED
+
+
+def _continuing(tokenizer: Tokenizer) -> Tokens:
+    """Tokens that continue a word: those that begin with a letter or a digit."""
+    pieces = tokenizer.pieces(range(len(tokenizer)))
+    return tuple(index for index, piece in enumerate(pieces) if piece[:1].isalnum())
 
 
 def _written(tokenizer: Tokenizer, phrase: str, name: str) -> Tokens:

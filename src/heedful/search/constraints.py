@@ -20,6 +20,9 @@ class Constraints:
         prefix: tokens that each output begins with, even if banned; they count towards lengths and scores.
         required: phrases that each output contains; two may overlap, and one listed twice need occur only once.
         banned: phrases that no output contains, except within the prefix.
+        whole: those of the required phrases that end a word.
+        continuing: tokens that would continue a word; none directly follows a whole phrase, except tokens of other
+            required phrases.
         index: index of the source among all of the caller's: samples depend on it, not on the position in a batch.
             Below 0: the position in the batch.
     """
@@ -27,6 +30,8 @@ class Constraints:
     prefix: Sequence[int] = ()
     required: Sequence[Sequence[int]] = ()
     banned: Sequence[Sequence[int]] = ()
+    whole: Sequence[Sequence[int]] = ()
+    continuing: Sequence[int] = ()
     index: int = -1
 
     @property
@@ -126,6 +131,26 @@ def needs_gaps(constraints: Constraints) -> bool:
     return any(len(phrase) > 1 for phrase in constraints.banned)
 
 
+def after_whole(constraints: Constraints) -> list[list[int]]:
+    """Return the tokens that may not directly follow each whole phrase.
+
+    Args:
+        constraints: from `check_constraints`.
+
+    Returns:
+        Tokens by whole phrase.
+
+    Example:
+        >>> after_whole(Constraints(required=((4, 5), (6, 7)), whole=((4, 5),), continuing=(5, 6, 8)))
+        [[5, 8]]
+    """
+    continuing = set(constraints.continuing)
+    others = (
+        (tuple(one) for one in constraints.required if tuple(one) != tuple(phrase)) for phrase in constraints.whole
+    )
+    return [sorted(continuing.difference(*phrases)) for phrases in others]
+
+
 def _checked(constraints: Constraints, position: int, config: SearchConfig, max_length: int) -> Constraints:
     """The constraints of one source in their final form.
 
@@ -137,10 +162,14 @@ def _checked(constraints: Constraints, position: int, config: SearchConfig, max_
         raise UsageError(f"prefixes: source {position} has {len(prefix)} tokens, an output at most {max_length}")
     required = _phrases(constraints.required, f"required phrases: one of source {position}")
     banned = _phrases(constraints.banned, f"banned phrases: one of source {position}")
+    whole = _phrases(constraints.whole, f"whole phrases: one of source {position}")
+    continuing = _tokens(constraints.continuing, f"continuing: source {position}") if whole else ()
     checked = Constraints(
         prefix=prefix,
         required=[one for one in required if not any(one != other and holds(other, one) for other in required)],
         banned=banned,
+        whole=whole,
+        continuing=continuing,
         index=position if constraints.index < 0 else constraints.index,
     )
     if required and (fault := _fault(checked, config)):

@@ -1,4 +1,4 @@
-"""Forbidden next tokens: repeated n-grams, banned phrases, EOS before required phrases are complete."""
+"""Forbidden next tokens: repeated n-grams, banned phrases, EOS before required phrases are complete, longer words."""
 
 from typing import Final, NamedTuple
 
@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from heedful.search.beam_state import BeamState
 from heedful.search.interface import Adjust, IntArray
-from heedful.search.phrases import Phrases
+from heedful.search.phrases import FILLING, Phrases
 from heedful.search.search_state import SearchState
 from heedful.text.vocabulary import EOS
 
@@ -33,7 +33,7 @@ def find_forbidden_tokens(beam_state: BeamState, search_state: SearchState) -> F
 
     Returns:
         The last token of an n-gram of `no_repeat_ngram_size` tokens that occurred before, the last token of banned
-        phrases, and EOS where a required phrase is missing.
+        phrases, EOS where a required phrase is missing, and tokens that continue a word where a whole phrase stands.
     """
     parts: list[ForbiddenTokens] = []
     if size := search_state.config.no_repeat_ngram_size:
@@ -44,6 +44,11 @@ def find_forbidden_tokens(beam_state: BeamState, search_state: SearchState) -> F
         is_complete = search_state.required.select(beam_state.sources).complete(beam_state.token_ids).all(axis=2)
         rows, hypotheses = np.nonzero(~is_complete)
         parts.append(ForbiddenTokens(rows, hypotheses, np.full(rows.size, EOS, dtype=np.int64)))
+    if search_state.whole.lengths.shape[1]:
+        sources = beam_state.sources
+        parts.append(
+            after_phrases(beam_state.token_ids, search_state.whole.select(sources), search_state.after_whole[sources])
+        )
     return ForbiddenTokens(*(np.concatenate(axis) for axis in zip(*parts, strict=True))) if parts else NOTHING_FORBIDDEN
 
 
@@ -103,3 +108,21 @@ def last_of_phrases(token_ids: IntArray, phrases: Phrases) -> ForbiddenTokens:
     is_due = np.take_along_axis(begun, last[:, None, :, None], axis=3)[..., 0]
     rows, hypotheses, phrase_indices = np.nonzero(is_due)
     return ForbiddenTokens(rows, hypotheses, phrases.ids[rows, phrase_indices, last[rows, phrase_indices]])
+
+
+def after_phrases(token_ids: IntArray, phrases: Phrases, ids: IntArray) -> ForbiddenTokens:
+    """Forbid tokens directly after phrases.
+
+    Args:
+        token_ids: [row, hypothesis, step] tokens so far.
+        phrases: of the rows.
+        ids: [row, phrase, any] the tokens, then `FILLING`.
+
+    Returns:
+        The tokens, for each hypothesis that ends in a phrase.
+    """
+    rows, hypotheses, indices = np.nonzero(phrases.ended(token_ids))
+    found = ids[rows, indices]
+    is_token = found != FILLING
+    counts = is_token.sum(axis=1)
+    return ForbiddenTokens(np.repeat(rows, counts), np.repeat(hypotheses, counts), found[is_token])

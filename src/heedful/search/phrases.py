@@ -98,6 +98,23 @@ class Phrases:
             begun[..., position] = is_same & (self.lengths[:, None, :] > position)
         return begun
 
+    def ended(self, token_ids: IntArray) -> BoolArray:
+        """Find the phrases that hypotheses end in.
+
+        Args:
+            token_ids: [row, hypothesis, step] tokens.
+
+        Returns:
+            [row, hypothesis, phrase] True where the last tokens are the phrase; False for a phrase of no tokens.
+        """
+        num_steps, most = token_ids.shape[2], self.ids.shape[2]
+        ended = np.zeros((*token_ids.shape[:2], self.ids.shape[1]), dtype=np.bool_)
+        for length in range(1, min(most, num_steps) + 1):
+            ending = token_ids[:, :, None, num_steps - length :]
+            is_same = (ending == self.ids[:, None, :, :length]).all(axis=3)
+            ended |= is_same & (self.lengths[:, None, :] == length)
+        return ended
+
     def complete(self, token_ids: IntArray) -> BoolArray:
         """Find the phrases that hypotheses contain.
 

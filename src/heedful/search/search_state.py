@@ -11,7 +11,7 @@ import numpy as np
 from heedful.errors import ShapeError, UsageError
 from heedful.search.beam_state import BeamState, BoolArray, Candidates
 from heedful.search.config import SearchConfig
-from heedful.search.constraints import Constraints, check_constraints, least_length, needs_gaps
+from heedful.search.constraints import Constraints, after_whole, check_constraints, least_length, needs_gaps
 from heedful.search.inputs import InputArrays, Sources, as_inputs
 from heedful.search.interface import (
     Adjust,
@@ -67,6 +67,8 @@ class SearchState:
         required_ids: [source, any] their tokens, each once, then -1; without columns if no phrase is required.
         banned: phrases that an output must not contain, except those in `banned_ids`.
         banned_ids: tokens that no output of any source may contain.
+        whole: phrases after which a word ends.
+        after_whole: [source, phrase, any] tokens that may not follow these, then -1.
         need_gaps: [source] whether required phrases may have to be separated by a token.
         num_phrase_ids: most different tokens in the phrases of a source that requires one.
         weights_steps: for each step so far [row * hypothesis, position] attention weights; empty if not needed.
@@ -86,6 +88,8 @@ class SearchState:
     required_ids: IntArray
     banned: Phrases
     banned_ids: IntArray
+    whole: Phrases
+    after_whole: IntArray
     need_gaps: BoolArray
     num_phrase_ids: int
     weights_steps: list[WeightsArray]
@@ -138,6 +142,8 @@ class SearchState:
             required_ids=laid_out(phrase_ids) if any(phrase_ids) else np.empty((len(inputs), 0), dtype=np.int64),
             banned=Phrases.of([[p for p in one.banned if len(p) > 1 or p[0] not in banned_ids] for one in checked]),
             banned_ids=np.array(sorted(banned_ids), dtype=np.int64),
+            whole=Phrases.of([one.whole for one in checked]),
+            after_whole=Phrases.of([after_whole(one) for one in checked]).ids,
             need_gaps=np.array([needs_gaps(one) for one in checked]),
             num_phrase_ids=max(len(_ids_of([*one.required, *one.banned])) * bool(one.required) for one in checked),
             weights_steps=[],
@@ -164,6 +170,7 @@ class SearchState:
             ("prefixes", self.prefixes),
             ("required phrases", self.required_ids),
             ("banned phrases", np.append(self.banned.ids, self.banned_ids)),
+            ("continuing", self.after_whole),
         ):
             largest = int(ids.max(initial=-1))
             if largest >= 0 and largest >= scores.vocab_size:
