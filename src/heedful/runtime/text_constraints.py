@@ -157,8 +157,8 @@ def _ends_in_pieces(tokenizer: Tokenizer, tokens: Tokens) -> bool:
     """Tell whether the last word of a phrase is of several pieces, in a script with spaces."""
     pieces = tokenizer.pieces(tokens)
     last = pieces[-1][-1:]
-    begins = pieces[0].startswith(SPACE_MARK) and not pieces[-1].startswith(SPACE_MARK)
-    return begins and last.isalnum() and script_of(last) not in UNSPACED
+    is_started = pieces[0].startswith(SPACE_MARK) and not pieces[-1].startswith(SPACE_MARK)
+    return is_started and last.isalnum() and script_of(last) not in UNSPACED
 
 
 def _continuing(tokenizer: Tokenizer) -> Tokens:

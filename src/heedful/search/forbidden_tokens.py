@@ -122,7 +122,7 @@ def after_phrases(token_ids: IntArray, phrases: Phrases, ids: IntArray) -> Forbi
         The tokens, for each hypothesis that ends in a phrase.
     """
     rows, hypotheses, indices = np.nonzero(phrases.ended(token_ids))
-    found = ids[rows, indices]
-    is_token = found != FILLING
+    tokens = ids[rows, indices]
+    is_token = tokens != FILLING
     counts = is_token.sum(axis=1)
-    return ForbiddenTokens(np.repeat(rows, counts), np.repeat(hypotheses, counts), found[is_token])
+    return ForbiddenTokens(np.repeat(rows, counts), np.repeat(hypotheses, counts), tokens[is_token])
