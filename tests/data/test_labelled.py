@@ -1,13 +1,15 @@
 """Batches of labelled texts."""
 
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from heedful.data.batch import Position
 from heedful.data.corpus import Pair
 from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.data.labelled import LabelledTexts, LabelSampler, make_label_batch
+from heedful.data.labelled import LabelledTexts, LabelSampler, find_labelled, make_label_batch
 from heedful.search.inputs import TokenArrays
 
 TEXTS = [[4] * (1 + row % 7) + [3] for row in range(50)]
@@ -18,6 +20,29 @@ CORPUS = EncodedCorpus(EncodedSide.of(TEXTS), EncodedSide.of(LABELS))
 def test_rows_without_text_or_label_are_left_out():
     pairs = [Pair("a", "x ", 1), Pair(" ", "x", 2), Pair("b", "", 3), Pair("c", "y", 4)]
     assert LabelledTexts.of(pairs) == LabelledTexts(["a", "c"], ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", '{"label": "x", "text": "one"}\n'),
+        ("a.jsonl", '{"text": "one", "label": "x"}\n'),
+        ("a.csv", "label,review\nx,one\n"),
+        ("a.tsv", "text\tsentiment\none\tx\n"),
+        ("a.tsv", "one\tx\n"),
+    ],
+)
+def test_headings_tell_which_column_has_the_labels(name: str, text: str, tmp_path: Path):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert [pair[:2] for pair in find_labelled([path])] == [("one", "x")]
+
+
+def test_columns_that_are_chosen_are_not_swapped(tmp_path: Path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,text\nx,one\n", encoding="utf-8")
+    assert [pair[:2] for pair in find_labelled([path], ("label", "text"))] == [("x", "one")]
+    assert [pair[:2] for pair in find_labelled([path], (2, 1))] == [("one", "x")]
 
 
 def test_a_batch_is_padded_and_its_parts_no_wider_than_they_need():

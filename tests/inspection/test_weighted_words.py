@@ -14,6 +14,7 @@ from heedful.inspection.weighted_words import weighted_sentences
         (["好", "酒", "<eos>"], "好酒", [["好", "酒", ""]]),
         (["a", "b", " ", "a", " ", "b", "<eos>"], "ab a b", [["a", "b", " ", "a", " ", "b", ""]]),
         (["▁cut"], "cut", [["cut"]]),
+        (["▁a", "<0xE7>", "<0x94>", "<0xB5>", "▁b"], "a电 b", [["a", "电", " b"]]),
     ],
 )
 def test_pieces_are_joined_to_words_and_sentences(pieces: list[str], text: str, words: list[list[str]]):

@@ -38,3 +38,10 @@ def test_word_indices_never_decrease_and_name_every_word():
     found = Words.of([5] * 6, ["▁a", "b", " ", "1", "2", "x"])
     assert sorted(set(found.word_of)) == list(range(len(found.words)))
     assert list(found.word_of) == sorted(found.word_of)
+
+
+def test_tokens_that_are_words_stand_alone():
+    assert words_of("das", "Haus", "steht") == ("das", "Haus", "steht")
+    assert words_of("19", "*", "7") == ("19", "*", "7")
+    assert words_of("d", "a", "s", " ", "H") == ("das", "H")  # letters
+    assert Words.of([5, 6, EOS], ["a", "b", "</s>"]).words == ("ab", END_SIGN)

@@ -505,6 +505,16 @@ def test_training_ends_when_validation_stops_improving(tmp_path: Path):
     assert [p.is_best for p in run.watched if p.validation] == [True, True, False, False, False]
 
 
+def test_of_equal_scores_that_with_the_lower_loss_is_best(tmp_path: Path):
+    run = make_run(tmp_path, validate_every=1, patience=3, select_by="exact_match")
+    losses = iter([5.0, 4.0, 4.5, 4.0, 9.9])
+    run.validate = lambda model: Validation({"exact_match": 0.0, "loss": next(losses)})
+    outcome = run.trainer().run()
+    assert [p.is_best for p in run.watched if p.validation] == [True, True, False, False]
+    # Lower loss alone does not keep a training going: it would never end where every output is right.
+    assert (outcome.reason, outcome.best_step) == ("no better exact_match in 3 validations", 2)
+
+
 def test_what_was_best_is_remembered_across_a_stop(tmp_path: Path):
     losses = {1: 5.0, 2: 3.0, 3: 4.0, 4: 3.5, 5: 3.0, 6: 1.0}
     run, again = (make_run(tmp_path, validate_every=1, patience=3) for _ in range(2))

@@ -103,7 +103,8 @@ def test_a_best_model_that_found_no_room_is_kept_as_it_was_by_the_next_save(
     assert warned == ["m: model not saved: full; training continues and retries at the next save"]
     found = newest(tmp_path)
     assert found is not None
-    assert found.state == {"step": 2, "best": 1.0, "best_step": 1}  # what the folder holds, for who goes on from here
+    # What the folder holds, for who goes on from here; the loss of that model is not known.
+    assert found.state == {"step": 2, "best": 1.0, "best_loss": math.inf, "best_step": 1}
     weights.fill_(99.0)  # training went on
     storage.save(make(3, 2.0, 2))
     kept.is_full = False

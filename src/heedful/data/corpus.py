@@ -70,6 +70,11 @@ class PairFile:
             self._note(f"{paths[0]}:{header_line}: headings left out")
 
     @property
+    def headings(self) -> tuple[str, str]:
+        """Names of the columns of source and target; empty where there are none."""
+        return ("", "") if self._rows is None else self._rows.names
+
+    @property
     def notes(self) -> list[str]:
         """Repairs so far: headings and byte order marks left out, CR LF line ends."""
         return list(self._notes)

@@ -2,13 +2,35 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, final
 
 from numpy.typing import NDArray
 
 from heedful.data.batching import IntArray, LengthSampler, pad
-from heedful.data.corpus import Pair
+from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.encoded import EncodedCorpus, Ids
+from heedful.data.rows import Columns
+from heedful.data.text_columns import has_label_first
+
+
+def find_labelled(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
+    """Inspect files of texts with labels.
+
+    Args:
+        paths: as for `heedful.data.corpus.find_pairs`.
+        columns: columns of text and label; (1, 2) is (2, 1) where headings or keys tell that the label is first.
+
+    Returns:
+        Pairs of text and label, to be read lazily.
+
+    Raises:
+        DataError: as `heedful.data.corpus.find_pairs`.
+        MissingExtra: a file is Parquet or Arrow, and pyarrow is not installed.
+    """
+    file = find_pairs(paths, columns)
+    is_swapped = tuple(columns) == (1, 2) and len(paths) == 1 and has_label_first(*file.headings)
+    return find_pairs(paths, (2, 1)) if is_swapped else file
 
 
 @final

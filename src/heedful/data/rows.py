@@ -31,6 +31,8 @@ class RowFormat(ABC):
     """Columns of source and target, as requested: 1-based numbers, or keys of JSON objects."""
     has_header: bool = False
     """Whether the first line names the columns."""
+    names: tuple[str, str] = ("", "")
+    """Names of the columns of source and target: headings, or keys; empty where there are none."""
 
     @abstractmethod
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
@@ -182,7 +184,6 @@ class ColumnRows(RowFormat):
         """
         self.num_columns: Final = num_columns
         self.columns = columns
-        self._names = ("", "")
         self._reason = ""
         self._style: Final = style
         self._source, self._target = columns[0] - 1, columns[1] - 1
@@ -227,7 +228,7 @@ class ColumnRows(RowFormat):
             heads = cells[source - 1], cells[target - 1]
             rows.has_header = is_named or chosen.has_header or is_header(*heads)
             rows._reason = chosen.reason
-            rows._names = heads if rows.has_header else ("", "")
+            rows.names = heads if rows.has_header else ("", "")
             return rows
         num_columns = len(cells)
         problem = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {source},{target} were requested"
@@ -247,7 +248,7 @@ class ColumnRows(RowFormat):
         return cells[self._source], cells[self._target]
 
     def describe(self) -> str:
-        named = zip(self.columns, self._names, strict=True)
+        named = zip(self.columns, self.names, strict=True)
         source, target = (f"{number} ({name})" if name else str(number) for number, name in named)
         reason = f"; {self._reason}" if self._reason else ""
         return f"{self._style.name}, columns {source} and {target}{reason}"
@@ -274,7 +275,7 @@ class JsonRows(RowFormat):
     def __init__(self, source_key: str, target_key: str) -> None:
         self.source_key: Final = source_key
         self.target_key: Final = target_key
-        self.columns = (source_key, target_key)
+        self.columns = self.names = (source_key, target_key)
         self._others: tuple[str, ...] = ()
 
     @classmethod

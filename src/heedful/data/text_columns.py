@@ -23,6 +23,9 @@ ID_WORDS: Final = frozenset(
 )
 """Known headings of identifiers; pandas writes an empty one."""
 
+LABEL_WORDS: Final = frozenset("label labels class category sentiment 标签 类别".split())
+"""Known headings of labels."""
+
 
 class ChosenColumns(NamedTuple):
     """Columns of source and target, and why they are not the first two."""
@@ -50,6 +53,23 @@ def is_header(source: str, target: str) -> bool:
         (True, False)
     """
     return len({_folded(source), _folded(target)}) == 2 and _is_heading(source) and _is_heading(target)
+
+
+def has_label_first(source: str, target: str) -> bool:
+    """Tell whether of two headings the first names labels, and the second does not.
+
+    Args:
+        source: the first.
+        target: the second.
+
+    Returns:
+        Whether it is so.
+
+    Example:
+        >>> has_label_first("Label", "text"), has_label_first("text", "label"), has_label_first("", "")
+        (True, False, False)
+    """
+    return _folded(source) in LABEL_WORDS and _folded(target) not in LABEL_WORDS
 
 
 def _folded(cell: str) -> str:

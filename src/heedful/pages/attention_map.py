@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import median
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from rich.cells import cell_len
 
@@ -21,7 +21,6 @@ _COLUMN_WIDTH: Final = 7.5
 """Width of a terminal column of text, in pixels."""
 
 
-@final
 @dataclass(frozen=True)
 class AttentionMap(AttentionView):
     """Attention weights of one output over its source: rows are target tokens, columns source tokens.
@@ -30,6 +29,8 @@ class AttentionMap(AttentionView):
     """
 
     explanation = "Each row is an output token, each column a source token, and a darker cell a larger weight"
+    described: ClassVar[str] = "each output token over the source tokens"
+    """What the rows and columns are, for readers who do not see them."""
     source_pieces: Sequence[str]
     target_pieces: Sequence[str]
     weights: Sequence[Sequence[float]]
@@ -74,8 +75,17 @@ class AttentionMap(AttentionView):
             f'<rect x="{left:.0f}" y="{top:.0f}" width="{len(columns) * _CELL}" height="{len(rows) * _CELL}" '
             'fill="none" stroke="var(--line)"/>'
         )
-        words = escape(f"Attention of each output token over the source tokens: {self.title}")
+        words = escape(f"Attention of {self.described}: {self.title}")
         return (
             f'<div class="wide"><svg class="map" style="width:{width:.0f}px" viewBox="0 0 {width:.0f} {height:.0f}" '
             f'role="img" aria-label="{words}">\n' + "\n".join([*shapes, frame]) + "\n</svg></div>"
         )
+
+
+@final
+@dataclass(frozen=True)
+class FactMap(AttentionMap):
+    """Attention weights of each step over facts: rows are steps, columns facts."""
+
+    explanation = "Each row is a step of attention, each column a fact, and a darker cell a larger weight"
+    described: ClassVar[str] = "each step over the facts"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from heedful.inspection.labels import WORD_MARK
-from heedful.text.vocabulary import EOS
+from heedful.text.vocabulary import EOS, SPECIAL_TOKENS
 
 _INSIDE: Final = "'\u2019\u200c\u200d"
 """Characters that join letters: apostrophes, and the zero-width joiner and non-joiner."""
@@ -34,7 +34,8 @@ class Words:
 
         Args:
             ids: tokens, to recognise EOS.
-            pieces: their texts; a leading ``▁`` or space stands for the space before a word.
+            pieces: their texts; a leading ``▁`` or space stands for the space before a word. Where no space is marked
+                and some are longer than a character, each is a word.
 
         Returns:
             The words.
@@ -42,7 +43,14 @@ class Words:
         Example:
             >>> Words.of([5, 6, 7, 8, 3], ["▁Haus", "tür", "▁20", "45", "</s>"]).words
             ('Haustür', '2045', '⏎')
+            >>> Words.of([5, 6, 3], ["das", "Haus", "</s>"]).words
+            ('das', 'Haus', '⏎')
         """
+        plain = [
+            piece for token, piece in zip(ids, pieces, strict=True) if token != EOS and piece not in SPECIAL_TOKENS
+        ]
+        has_spaces = any(WORD_MARK in piece or " " in piece for piece in plain)
+        are_words = not has_spaces and any(len(piece) > 1 for piece in plain)
         labels = [
             END_SIGN if token == EOS else piece.replace(WORD_MARK, " ")
             for token, piece in zip(ids, pieces, strict=True)
@@ -51,7 +59,7 @@ class Words:
         texts: list[str] = []
         for index, label in enumerate(labels):
             before = labels[index - 1] if index else ""
-            is_joined = bool(texts) and (_joins(before, label) or not texts[-1].strip())
+            is_joined = bool(texts) and not are_words and (_joins(before, label) or not texts[-1].strip())
             if is_joined and label != END_SIGN:
                 texts[-1] += label
             else:

@@ -13,7 +13,7 @@ from heedful.data.rows import Columns
 from heedful.data.stories import Stories, answered_stories, encode_story, find_stories
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, score_spans
-from heedful.pages.attention_map import AttentionMap
+from heedful.pages.attention_map import FactMap
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
@@ -234,7 +234,7 @@ class Answerer(LabelPredictor):
             if one.span is not None:
                 views.append(TextView(title, one.span.sentences()))
             elif one.weights is not None and one.story.facts:
-                views.append(AttentionMap(title, one.story.facts, one.steps, one.weights.tolist()))
+                views.append(FactMap(title, one.story.facts, one.steps, one.weights.tolist()))
         return views
 
 

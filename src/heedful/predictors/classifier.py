@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpus import find_pairs
-from heedful.data.labelled import LabelledTexts
+from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.rows import Columns
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
@@ -135,7 +134,7 @@ class Classifier(LabelPredictor):
         Args:
             paths: one file of texts and labels, of any format that `heedful.data.corpus.find_pairs` reads, or two
                 aligned files.
-            columns: columns of text and label, by 1-based number or by name.
+            columns: columns of text and label, by 1-based number or by name; headings tell whether the label is first.
 
         Returns:
             Accuracy, macro-F1 and scores of each label.
@@ -161,7 +160,7 @@ class Classifier(LabelPredictor):
         return [classification.label for classification in self.stream(sources)]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> LabelledTexts:
-        items = LabelledTexts.of(find_pairs(paths, columns))
+        items = LabelledTexts.of(find_labelled(paths, columns))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
         return items

@@ -49,6 +49,8 @@ from heedful.training.progress import Validation
 
 PREPARED: Final = "run/data/captioning.json"
 VALIDATION_IMAGES: Final = 500
+BLEU_WORDS: Final = 4
+"""Words of a caption from which on it can have a score in BLEU, which counts sequences of four."""
 BATCH_CAPTIONS: Final = 64
 """Captions of an average training batch, as in Xu et al. 2015, section 4.3."""
 _LOOKED_AT: Final = 50
@@ -122,6 +124,8 @@ class Captioning(Task[CaptionFile, CaptioningData]):
         batch_tokens = max(64, BATCH_CAPTIONS * num_tokens // len(data.train))
         steps_per_epoch = max(1, num_tokens // batch_tokens)
         select_by = caption_metrics(experiment.text.target_units)[-1]
+        if select_by == "bleu" and num_tokens < (BLEU_WORDS + 1) * len(data.train):  # EOS is a token too
+            select_by = "token_error_rate"
         return {
             "training": {
                 "batch_tokens": batch_tokens,
@@ -147,7 +151,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
 
     @property
     def poor_scores(self) -> Mapping[str, float]:
-        return {"bleu": 10.0, "exact_match": 20.0, "character_error_rate": 40.0}
+        return {"bleu": 10.0, "exact_match": 20.0, "character_error_rate": 40.0, "token_error_rate": 40.0}
 
     def trial_sizes(self, experiment: Experiment) -> tuple[int, ...]:
         return (*experiment.images.sizes, 8)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config import Tree
-from heedful.data.corpus import Pair, PairFile, find_pairs
+from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
-from heedful.data.labelled import LabelledTexts
+from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepare import TOKENIZER_LINES
 from heedful.data.prepared_files import is_texts
 from heedful.data.split import MIN_PAIRS, Split
@@ -37,7 +37,7 @@ class Classification(LabelTask[PairFile]):
 
     def find(self, recipe: Recipe) -> dict[str, PairFile]:
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-        return {name: find_pairs(paths, recipe.columns) for name, paths in parts.items() if paths}
+        return {name: find_labelled(paths, recipe.columns) for name, paths in parts.items() if paths}
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         # Long texts are truncated, while long pairs are left out; and documents are longer than sentences.
@@ -104,6 +104,10 @@ def _labels(file: PairFile, pairs: list[Pair]) -> list[str]:
         DataError: there are too few or too many.
     """
     labels = sorted({pair.target.strip() for pair in pairs})
+    if len(labels) == 1:
+        raise DataError(
+            f"{file.paths[0]}: all {counted(len(pairs), 'row')} have the label {labels[0]!r}; give rows of another too"
+        )
     if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
         raise DataError(
             f"{file.paths[0]}: column {file.columns[1]} has {counted(len(labels), 'different label')} in "

@@ -44,7 +44,8 @@ class TrainerState:
     recent_seconds: float = 0.0
     """Seconds spent in updates since the last validation."""
     best: float = -math.inf
-    """Best selection score so far, negated if lower is better."""
+    """Best selection score so far, negated if lower is better; of equal ones, that with the lower loss."""
+    best_loss: float = math.inf
     best_step: int = 0
     num_without_better: int = 0
     learning_rate: float = 0.0
@@ -242,31 +243,30 @@ class Trainer:
         loss = course.recent_loss / max(1, course.recent_tokens)
         speed = course.recent_tokens / max(1e-9, course.recent_seconds)
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
-        started = time.monotonic()
+        started, weights = time.monotonic(), self._learner.averaged()
         validations: list[Validation] = []
-        weights = self._learner.averaged()
 
         def measure() -> list[float]:
             try:
                 with self._learner.evaluation_weights(weights) as model, stop.interruptible():
                     validations.append(self._validate(model))
             except Interrupted:
-                return [0.0, time.monotonic() - started, stop.signal_number]
-            return [self._sign * validations[0].scores[self._metric], time.monotonic() - started, 0]
+                return [0.0, 0.0, time.monotonic() - started, stop.signal_number]
+            scores = validations[0].scores
+            return [self._sign * scores[self._metric], scores.get("loss", 0.0), time.monotonic() - started, 0]
 
-        score, duration, number = self._ranks.first(measure)
+        score, valid_loss, duration, number = self._ranks.first(measure)
         course.seconds += duration
         if number:
             self._save()
             return int(number)
         self._validation_seconds = duration
         course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
-        is_best = score > course.best
+        is_best = (score, -valid_loss) > (course.best, -course.best_loss)
+        course.num_without_better = 0 if score > course.best else course.num_without_better + 1
         if is_best:
-            course.best, course.best_step, course.num_without_better = score, course.step, 0
+            course.best, course.best_loss, course.best_step = score, valid_loss, course.step
             self._storage.hold(Best(score, course.step, weights))
-        else:
-            course.num_without_better += 1
         if not course.finished and course.num_without_better >= self._config.patience:
             course.finished = f"no better {self._metric} in {self._config.patience} validations"
         if validations:

@@ -42,7 +42,7 @@ class Storage:
         self._keep: Final = keep
         self._warn: Final = warn
         self._unkept: Best | None = None
-        self._kept: dict[str, float] = {"best": -math.inf, "best_step": 0}
+        self._kept: dict[str, float] = {"best": -math.inf, "best_loss": math.inf, "best_step": 0}
         self.saved_step = 0
         """Step of the newest complete checkpoint; 0 = none."""
         self._failure = ""
@@ -89,7 +89,8 @@ class Storage:
         if best is not None:
             try:
                 self._keep(best.weights)
-                self._kept, self._unkept = {"best": best.score, "best_step": best.step}, None
+                self._kept = {"best": best.score, "best_loss": math.inf, "best_step": best.step}
+                self._unkept = None
             except ResourceError as error:
                 failures.append(str(error))
                 # A run that resumes from this checkpoint finds an older model in the folder, and needs its score.
