@@ -3,19 +3,24 @@
 import os
 import signal
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import DataError, Stopped
+from heedful.experiment import load_experiment
 from heedful.models.table import PRESETS
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
 from heedful.recipe import Started, train
 from heedful.results import export_engines, score_test
 from heedful.runtime.folder import open_folder
+from heedful.tasks.captioning import Captioning, CaptioningData
 from heedful.tasks.interface import Recipe
+from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress
 from tests.tasks.scenes import SETTINGS, write_scenes
 from tests.tasks.two_processes import assert_two_processes_agree
@@ -54,6 +59,14 @@ class Run:
     def weights(self) -> str:
         assert self.recipe.out is not None
         return str(open_folder(self.recipe.out).facts["weights"])
+
+
+@pytest.mark.parametrize(("num_words", "metric"), [(3, "token_error_rate"), (4, "bleu"), (12, "bleu")])
+def test_captions_too_short_for_bleu_are_selected_by_errors(num_words: int, metric: str):
+    sides = [EncodedSide.of([[0]] * 10), EncodedSide.of([[5] * num_words + [EOS]] * 10)]
+    data = SimpleNamespace(train=EncodedCorpus(*sides))
+    settings = Captioning().adapted(cast("CaptioningData", data), load_experiment("show_attend_tell"))
+    assert settings["training"]["select_by"] == metric
 
 
 @pytest.mark.parametrize("preset", ["show_attend_tell", "image_transformer"])

@@ -185,3 +185,11 @@ def test_short_texts_keep_their_recurrent_network():
 
 def merge_dropout(preset: str) -> object:
     return PRESETS[preset].__class__.model_validate(PRESETS[preset].model_dump() | {"dropout": 0.1})
+
+
+def test_short_targets_are_selected_by_letters():
+    for length, metric in [(4, "chrf"), (5, "chrf"), (6, "bleu"), (15, "bleu")]:
+        for each in resolved(corpus(30_000, length)):
+            assert each.training.select_by == metric
+    for each in resolved(corpus(30_000, 4), "text.target_units=words"):
+        assert each.training.select_by == "token_error_rate"

@@ -29,13 +29,14 @@ class Words:
     words: tuple[str, ...]
 
     @staticmethod
-    def of(ids: Sequence[int], pieces: Sequence[str]) -> "Words":
+    def of(ids: Sequence[int], pieces: Sequence[str], are_words: bool = False) -> "Words":
         """Merge pieces into words.
 
         Args:
             ids: tokens, to recognise EOS.
             pieces: their texts; a leading ``▁`` or space stands for the space before a word. Where no space is marked
                 and some are longer than a character, each is a word.
+            are_words: whether each is a word in any case.
 
         Returns:
             The words.
@@ -50,7 +51,7 @@ class Words:
             piece for token, piece in zip(ids, pieces, strict=True) if token != EOS and piece not in SPECIAL_TOKENS
         ]
         has_spaces = any(WORD_MARK in piece or " " in piece for piece in plain)
-        are_words = not has_spaces and any(len(piece) > 1 for piece in plain)
+        are_words = are_words or (not has_spaces and any(len(piece) > 1 for piece in plain))
         labels = [
             END_SIGN if token == EOS else piece.replace(WORD_MARK, " ")
             for token, piece in zip(ids, pieces, strict=True)

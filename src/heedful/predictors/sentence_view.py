@@ -137,7 +137,7 @@ class SentenceViewer:
             engine=engine_name,
             text=request.text,
             source_ids=tuple(ids.tolist()),
-            source=Words.of(ids.tolist(), self._source.pieces(ids.tolist())),
+            source=_words(self._source, ids.tolist()),
             was_cut=was_cut,
             outputs=tuple(outputs),
             maps=layers.maps,
@@ -183,7 +183,7 @@ class SentenceViewer:
         return Output(
             text=self._target.decode(hypothesis.token_ids),
             ids=ids,
-            words=Words.of(ids, self._target.pieces(ids)),
+            words=_words(self._target, ids),
             token_log_probs=hypothesis.token_log_probs,
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
@@ -360,3 +360,9 @@ class SentenceViewer:
         if self._layers_graph is None and (path := exported.path / LAYERS).is_file():
             self._layers_graph = OnnxLayers(path)
         return self._layers_graph
+
+
+def _words(tokenizer: Tokenizer, ids: Sequence[int]) -> Words:
+    """Words of tokens; each token is one where the tokenizer says so."""
+    inner = [token for token in ids if token != EOS]
+    return Words.of(ids, tokenizer.pieces(ids), tokenizer.word_indices(inner) == [*range(len(inner))])

@@ -67,6 +67,8 @@ from heedful.training.progress import Validation
 
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
+SHORT: Final = 6
+"""Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 MOST_CHECKED_BYTES: Final = 30_000_000
 """Size of data up to which training begins with a check, which takes a few seconds for each ten megabytes."""
 POOR_SCORES: Final = {
@@ -381,6 +383,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is
     dropout = min(dropout, plan.most_dropout)
     # An output of characters without spaces is a single token, so a token error rate would show no early progress.
     select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
+    if select_by == "bleu" and size.num_target_tokens < SHORT * num_pairs:
+        select_by = "chrf"
     settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
     if optimizer:
         landing: Tree = {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}
