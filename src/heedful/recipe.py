@@ -168,7 +168,9 @@ def _begin(
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
     if origin and isinstance(data, TranslationData) and not earlier:
-        for line in origin.warnings(language_names(recipe.data), data.pairs.train, data.vocabulary_sizes):
+        for line in origin.warnings(
+            language_names(recipe.data, recipe.columns), data.pairs.train, data.vocabulary_sizes
+        ):
             warn(line)
     if experiment.training.max_minutes and not earlier and not recipe.is_compared:
         pace = measure_pace(task, experiment, folder, data, recipe.device)

@@ -52,6 +52,20 @@ def test_the_student_learns_what_the_teacher_writes(teacher: Path, settings: Pat
     assert all("MB" in line and "sources a second" in line for line in lines)
 
 
+def test_columns_hold_for_the_validation_set_too(teacher: Path, settings: Path, tmp_path: Path):
+    swapped = []
+    for name, number in (("new", 60), ("dev", 20)):
+        rows = [line.split("\t") for line in write_pairs(tmp_path / name, number, seed=9).read_text().splitlines()]
+        swapped.append(tmp_path / f"{name}.tsv")
+        swapped[-1].write_text("".join(f"{target}\t{source}\n" for source, target in rows), encoding="utf-8")
+    done = distil(teacher, swapped[0], "--dev", swapped[1], "--columns", "2,1", settings=settings)
+    assert done.code == 0, done.err
+    folder = tmp_path / "words-student.model.distilled"
+    assert (folder / "dev.tsv").read_text(encoding="utf-8") == (tmp_path / "dev").read_text(encoding="utf-8")
+    sources = [line.split("\t")[0] for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    assert sources[0] == (tmp_path / "new").read_text(encoding="utf-8").split("\t")[0]
+
+
 def test_a_killed_run_goes_on_to_the_same_pairs(
     teacher: Path, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -83,6 +97,9 @@ def test_bad_use_is_refused(teacher: Path, settings: Path, tmp_path: Path):
         (tmp_path / name).write_text("abc\n" * 20, encoding="utf-8")
     done = distil(teacher, tmp_path / "a.fr", tmp_path / "a.en", settings=settings)
     assert "translates de to en, but the data are fr and en" in refusal(done)
+    (tmp_path / "a.de").write_text("abc\n" * 20, encoding="utf-8")
+    done = distil(teacher, tmp_path / "a.de", tmp_path / "a.en", "--columns", "2,1", settings=settings)
+    assert "translates de to en, but the data are en and de" in refusal(done)
     (tmp_path / "blank.tsv").write_text("\tx\n" * 20, encoding="utf-8")
     assert "no source to translate" in refusal(distil(teacher, tmp_path / "blank.tsv", settings=settings))
     assert distil(teacher, data, "--out", tmp_path / "s.model", settings=settings).code == 0

@@ -162,7 +162,9 @@ def test_a_file_that_just_ends_does_not_drift():
     ],
 )
 def test_languages_are_guessed_from_names(names: list[str], expected: tuple[str, str]):
-    assert language_names([Path("folder.fr") / name for name in names]) == expected
+    paths = [Path("folder.fr") / name for name in names]
+    assert language_names(paths) == expected
+    assert language_names(paths, (2, 1)) == (expected if expected == ("source", "target") else expected[::-1])
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,5 @@ def _check(recipe: "Recipe") -> None:
 def _languages(recipe: "Recipe") -> tuple[str, str]:
     from heedful.text.text_files import language_names
 
-    source, target = language_names(recipe.data)
-    if recipe.columns == (2, 1) and len(recipe.data) == 2:
-        source, target = target, source
+    source, target = language_names(recipe.data, recipe.columns)
     return recipe.languages[0] or source, recipe.languages[1] or target

@@ -1,8 +1,8 @@
 """Correct a translation: from then on the correction is the model's output for that source.
 
 The correction is appended to corrections.jsonl in the model folder, and is on disk when the command ends. It is in
-force at once, in running commands and servers too. Outputs for other sources do not change; where a similar source was
-corrected, `translate` names it with the share of characters that match.
+force at once, in running commands and servers too. Outputs for similar sources follow it, and `translate` names it with
+the share of characters that match; all other outputs do not change.
 
 Examples:
   heedful correct pairs.model 'Guten Tag' 'Good afternoon'

@@ -45,6 +45,7 @@ from heedful.cli.train import (
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.data.rows import Columns
     from heedful.predictors.translator import Translator
 
 MoreSources = Annotated[
@@ -93,16 +94,16 @@ def run(
 
     model = load_to_run(teacher, engine, device, kind=Translator)
     student = _student(out, teacher)
-    languages = _languages(model, data)
-    pairs = find_pairs(data, parse_columns(columns))
-    messages.say(pairs.describe())
-    sources = read_sources(pairs, text_lines(more or []), bool(dev))
+    chosen = parse_columns(columns)
+    languages = _languages(model, data, chosen)
+    messages.say((pairs := find_pairs(data, chosen)).describe())
+    sources = read_sources(pairs, text_lines(more or []), find_pairs(dev, chosen) if dev else None)
     folder = student.with_name(f"{student.name}.distilled")
     train_file, dev_file = write_pairs(model, sources, folder, messages.say)
     recipe = Recipe(
         data=(train_file,),
         out=student,
-        dev=(dev_file,) if dev_file else tuple(dev or ()),
+        dev=(dev_file,),
         languages=languages,
         preset=preset,
         config=config,
@@ -111,7 +112,7 @@ def run(
     )
     started, outcome = train_and_watch(recipe, messages)
     print_results(started, outcome, recipe.device, messages)
-    items = as_items(find_pairs(recipe.dev, (1, 2)))
+    items = as_items(find_pairs(recipe.dev))
     print(compared(model, load_to_run(student, engine, device, kind=Translator), items), end="")
 
 
@@ -130,7 +131,7 @@ def _student(out: Path | None, teacher: Path) -> Path:
     return student
 
 
-def _languages(teacher: "Translator", data: list[Path]) -> tuple[str, str]:
+def _languages(teacher: "Translator", data: list[Path], columns: "Columns") -> tuple[str, str]:
     """Languages of the teacher.
 
     Raises:
@@ -139,7 +140,7 @@ def _languages(teacher: "Translator", data: list[Path]) -> tuple[str, str]:
     from heedful.text.text_files import UNNAMED, language_names
 
     source, target = teacher.folder.facts.get("languages", UNNAMED)
-    named = language_names(data)
+    named = language_names(data, columns)
     pairs = zip((source, target), named, UNNAMED, strict=True)
     if any(one != other and unnamed not in (one, other) for one, other, unnamed in pairs):
         raise UsageError(

@@ -40,20 +40,20 @@ SPACES: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
 @final
 @dataclass(frozen=True)
 class Sources:
-    """Sources of a teacher, and the evaluation items that were held out of them."""
+    """Sources of a teacher, and a validation set."""
 
     texts: list[str]
-    held_out: EvaluationSet
-    """Items with references; empty where a validation set was given."""
+    dev: EvaluationSet
+    """Items with references."""
 
 
-def read_sources(pairs: PairFile, others: Iterable[str], has_dev: bool) -> Sources:
+def read_sources(pairs: PairFile, others: Iterable[str], dev: PairFile | None) -> Sources:
     """Collect the sources that a teacher shall translate.
 
     Args:
         pairs: rows whose sources are taken; of the targets only those of the held out sources.
         others: further sources, without targets.
-        has_dev: whether there is a validation set, so that nothing is held out.
+        dev: validation set; None = some of the sources are held out.
 
     Returns:
         Each source once, in their order.
@@ -62,15 +62,13 @@ def read_sources(pairs: PairFile, others: Iterable[str], has_dev: bool) -> Sourc
         DataError: there is none.
     """
     items = EvaluationSet.of(pairs)
-    held_out = EvaluationSet([], [])
-    if not has_dev:
-        held_out = held_out_items(items)
-    left_out = set(held_out.sources)
+    validation = EvaluationSet.of(dev) if dev else held_out_items(items)
+    left_out: set[str] = set() if dev else set(validation.sources)
     every = (text.translate(SPACES).strip() for text in (*items.sources, *others))
     texts = [text for text in dict.fromkeys(every) if text and text not in left_out]
     if not texts:
         raise DataError("distil: no source to translate; give more rows")
-    return Sources(texts, held_out)
+    return Sources(texts, validation)
 
 
 def held_out_items(items: EvaluationSet) -> EvaluationSet:
@@ -85,9 +83,7 @@ def held_out_items(items: EvaluationSet) -> EvaluationSet:
     return spaced(items, min(MOST_HELD_OUT, max(1, len(items) // HELD_OUT)))
 
 
-def write_pairs(
-    teacher: Translator, sources: Sources, folder: Path, say: Callable[[str], None]
-) -> tuple[Path, Path | None]:
+def write_pairs(teacher: Translator, sources: Sources, folder: Path, say: Callable[[str], None]) -> tuple[Path, Path]:
     """Translate sources with a teacher into a file of pairs, or go on with what an earlier run has written.
 
     Args:
@@ -97,7 +93,7 @@ def write_pairs(
         say: callback for lines about the progress.
 
     Returns:
-        The file of pairs, without those whose output is empty, and that of the held out items, if there are any.
+        The file of pairs, without those whose output is empty, and that of the validation set.
 
     Raises:
         UsageError: the folder was begun with another teacher or other sources.
@@ -107,12 +103,10 @@ def write_pairs(
     rows = translated_pairs(teacher, sources, folder, say)
     with written_whole(pairs, is_internal=True) as stream:
         stream.writelines(f"{text}\t{output}\n" for text, output in rows)
-    dev = folder / DEV if len(sources.held_out) else None
-    if dev is not None:
-        items = zip(sources.held_out.sources, sources.held_out.references, strict=True)
-        with written_whole(dev, is_internal=True) as stream:
-            for text, references in items:
-                stream.writelines(f"{text.translate(SPACES)}\t{one.translate(SPACES)}\n" for one in references)
+    dev = folder / DEV
+    with written_whole(dev, is_internal=True) as stream:
+        for text, references in zip(sources.dev.sources, sources.dev.references, strict=True):
+            stream.writelines(f"{text.translate(SPACES)}\t{one.translate(SPACES)}\n" for one in references)
     return pairs, dev
 
 

@@ -301,9 +301,7 @@ def _seq2seq(model: nn.Module) -> Seq2Seq:
 
 
 def _languages(recipe: Recipe) -> tuple[str, str]:
-    guessed = language_names(recipe.data)
-    if recipe.columns == (2, 1) and len(recipe.data) == 2:
-        guessed = guessed[1], guessed[0]
+    guessed = language_names(recipe.data, recipe.columns)
     return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
 
 

@@ -271,14 +271,15 @@ UNNAMED: Final = ("source", "target")
 """Languages of files whose names say none."""
 
 
-def language_names(paths: Sequence[Path]) -> tuple[str, str]:
+def language_names(paths: Sequence[Path], columns: Sequence[int | str] = (1, 2)) -> tuple[str, str]:
     """Guess the languages of two aligned files from their names.
 
     Args:
         paths: the data files.
+        columns: (2, 1) if the second file has the sources.
 
     Returns:
-        Two language codes, or `UNNAMED` if the names do not contain two different codes.
+        Two language codes, that of the sources first, or `UNNAMED` if the names do not contain two different codes.
 
     Example:
         >>> language_names([Path("train.de"), Path("train.en.gz")])
@@ -288,7 +289,7 @@ def language_names(paths: Sequence[Path]) -> tuple[str, str]:
     """
     codes = [_language_code(path) for path in paths]
     if len(codes) == 2 and all(codes) and codes[0] != codes[1]:
-        return codes[0], codes[1]
+        return (codes[1], codes[0]) if tuple(columns) == (2, 1) else (codes[0], codes[1])
     return UNNAMED
 
 
