@@ -135,7 +135,7 @@ def test_small_corpora_get_more_dropout_and_smaller_batches():
 
 def test_what_selects_a_model_fits_what_a_token_is():
     selected = {
-        units: chosen(1000, 1, f"text.target_units={units}")["training"]["select_by"]
+        units: chosen(1000, 12, f"text.target_units={units}")["training"]["select_by"]
         for units in ("pieces", "words", "characters")
     }
     assert selected == {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}
