@@ -295,7 +295,8 @@ def test_links_are_drawn_by_drag_and_by_keyboard_and_saved(browser: Any, address
     tab.page.wait_for_selector("#view .word")
     tab.page.locator("#correct").click()
     tab.page.locator("[data-links=clear]").click()
-    assert tab.page.locator("#pharaoh").inner_text() == "–"
+    # The links come after the output.
+    tab.page.wait_for_function("document.querySelector('#pharaoh').innerText === '–'")
     word = "#linking [data-side='{}'][data-index='{}']"
     middles = [tab.page.locator(word.format(*place)).bounding_box() for place in ((0, 2), (1, 0))]
     from_x, from_y, to_x, to_y = (

@@ -1,10 +1,11 @@
 """Heat maps of attention weights as inline SVG: the colours of the page, weights as tooltips."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import median
-from typing import ClassVar, Final, final
+from typing import Final, final
 
 from rich.cells import cell_len
 
@@ -22,19 +23,21 @@ _COLUMN_WIDTH: Final = 7.5
 
 
 @dataclass(frozen=True)
-class AttentionMap(AttentionView):
-    """Attention weights of one output over its source: rows are target tokens, columns source tokens.
+class WeightMap(AttentionView):
+    """Attention weights as a map with a name for each row and column.
 
     A map with a side of more than `MOST_TOKENS` tokens is not drawn.
     """
 
-    explanation = "Each row is an output token, each column a source token, and a darker cell a larger weight"
-    described: ClassVar[str] = "each output token over the source tokens"
-    """What the rows and columns are, for readers who do not see them."""
     source_pieces: Sequence[str]
     target_pieces: Sequence[str]
     weights: Sequence[Sequence[float]]
     """[target piece, source piece], in [0, 1]."""
+
+    @property
+    @abstractmethod
+    def sides(self) -> str:
+        """Rows and columns, in words, for readers who do not see the map."""
 
     def draw(self) -> str:
         columns, rows = (
@@ -75,7 +78,7 @@ class AttentionMap(AttentionView):
             f'<rect x="{left:.0f}" y="{top:.0f}" width="{len(columns) * _CELL}" height="{len(rows) * _CELL}" '
             'fill="none" stroke="var(--line)"/>'
         )
-        words = escape(f"Attention of {self.described}: {self.title}")
+        words = escape(f"Attention of {self.sides}: {self.title}")
         return (
             f'<div class="wide"><svg class="map" style="width:{width:.0f}px" viewBox="0 0 {width:.0f} {height:.0f}" '
             f'role="img" aria-label="{words}">\n' + "\n".join([*shapes, frame]) + "\n</svg></div>"
@@ -84,8 +87,23 @@ class AttentionMap(AttentionView):
 
 @final
 @dataclass(frozen=True)
-class FactMap(AttentionMap):
+class AttentionMap(WeightMap):
+    """Attention weights of one output over its source: rows are target tokens, columns source tokens."""
+
+    explanation = "Each row is an output token, each column a source token, and a darker cell a larger weight"
+
+    @property
+    def sides(self) -> str:
+        return "each output token over the source tokens"
+
+
+@final
+@dataclass(frozen=True)
+class FactMap(WeightMap):
     """Attention weights of each step over facts: rows are steps, columns facts."""
 
     explanation = "Each row is a step of attention, each column a fact, and a darker cell a larger weight"
-    described: ClassVar[str] = "each step over the facts"
+
+    @property
+    def sides(self) -> str:
+        return "each step over the facts"
