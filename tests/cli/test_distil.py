@@ -55,7 +55,10 @@ def test_the_student_learns_what_the_teacher_writes(teacher: Path, settings: Pat
 def test_columns_hold_for_the_validation_set_too(teacher: Path, settings: Path, tmp_path: Path):
     swapped = []
     for name, number in (("new", 60), ("dev", 20)):
-        rows = [line.split("\t") for line in write_pairs(tmp_path / name, number, seed=9).read_text().splitlines()]
+        rows = [
+            line.split("\t")
+            for line in write_pairs(tmp_path / name, number, seed=9).read_text(encoding="utf-8").splitlines()
+        ]
         swapped.append(tmp_path / f"{name}.tsv")
         swapped[-1].write_text("".join(f"{target}\t{source}\n" for source, target in rows), encoding="utf-8")
     done = distil(teacher, swapped[0], "--dev", swapped[1], "--columns", "2,1", settings=settings)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, final
 
 from heedful.errors import UsageError
@@ -108,6 +109,11 @@ class SourceConstraints:
     phrases: Mapping[str, Tokens]
     offers_terms: bool = False
 
+    @cached_property
+    def _whole(self) -> frozenset[Tokens]:
+        """Phrases that end a word; a term list may have thousands, and each source looks for its own."""
+        return frozenset(tuple(tokens) for tokens in self.strictest.whole)
+
     def of(self, source: str, index: int) -> Constraints:
         """Return the constraints of one source.
 
@@ -131,8 +137,8 @@ class SourceConstraints:
         Returns:
             The constraints of that source with the phrases.
         """
-        required = [*constraints.required, *phrases]
-        whole = [tokens for tokens in required if tokens in self.strictest.whole]
+        required = [*map(tuple, constraints.required), *phrases]
+        whole = [tokens for tokens in required if tokens in self._whole]
         return replace(
             constraints, required=required, whole=whole, continuing=self.strictest.continuing if whole else ()
         )
