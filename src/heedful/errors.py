@@ -109,6 +109,7 @@ EXTRAS: Final = {
     "numba": "train",
     "sacrebleu": "train",
     "matplotlib": "train",
+    "jaxtyping": "train",
     "onnx": "train",
     "onnxscript": "train",
     "onnxruntime": "onnx",

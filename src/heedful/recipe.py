@@ -149,7 +149,7 @@ def _begin(
     if origin:
         suited = merge(origin.settings(), earlier)
         recipe = replace(recipe, languages=recipe.languages if any(recipe.languages) else origin.languages)
-        origin.copy_tokenizers(folder)
+        origin.copy_files(folder)
     else:
         suited = earlier or task.suited(files, lambda adapted: resolve(task, recipe, adapted))
     first = resolve(task, recipe, suited)

@@ -2,17 +2,23 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from heedful.data.prepare import EvaluationSet
 from heedful.predictors import distillation
+from heedful.predictors.distillation import doubt
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.folder import commit, open_folder
+from heedful.runtime.scored_pairs import ScoredPair
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.shards import killed_at_shard
 
+WORDS = [f"{one}{two}xyz" for one in "abcd" for two in "abcd"]
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--threads", "1")
 
 
@@ -67,6 +73,34 @@ def test_columns_hold_for_the_validation_set_too(teacher: Path, settings: Path, 
     assert (folder / "dev.tsv").read_text(encoding="utf-8") == (tmp_path / "dev").read_text(encoding="utf-8")
     sources = [line.split("\t")[0] for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
     assert sources[0] == (tmp_path / "new").read_text(encoding="utf-8").split("\t")[0]
+
+
+class Capitalizing:
+    """Teacher that knows how words are written in capitals, and nothing else."""
+
+    folder = SimpleNamespace(path="capitals.model")
+
+    def score(self, pairs: list[tuple[str, str]]) -> list[ScoredPair]:
+        return [
+            ScoredPair(source, target, (-0.1,) * 4 if target == source.upper() else (-3.0,) * 4, (), ())
+            for source, target in pairs
+        ]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([(word, word.upper()) for word in WORDS], ""),
+        ([(word.upper(), word) for word in WORDS], "seems to translate in the other direction"),
+        ([(word, word[::-1]) for word in WORDS], "does not seem to translate between the languages"),
+        ([(word.upper(), word) for word in WORDS[:5]], ""),
+    ],
+)
+def test_a_teacher_of_other_languages_is_doubted(data: list[tuple[str, str]], message: str):
+    items = EvaluationSet([source for source, _ in data], [[target] for _, target in data])
+    line = doubt(cast(Translator, Capitalizing()), items)
+    assert message in line
+    assert bool(message) == bool(line)
 
 
 def test_a_killed_run_goes_on_to_the_same_pairs(

@@ -10,7 +10,10 @@ from safetensors.torch import load_file
 
 import heedful as package
 from heedful.config import read_toml
+from heedful.data.encoded import EncodedCorpus
+from heedful.formats import KEY
 from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.runtime.folder import commit, open_folder
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
@@ -80,6 +83,56 @@ def test_the_same_command_goes_on_and_notices_another_model(pairs: Path, origin:
     changed = go_on(pairs, origin)
     assert changed.code == 2
     assert "trained on other data (model changed)" in changed.errors[0]
+
+
+def encoded_pairs(model: Path) -> list[tuple[str, str]]:
+    """The training pairs of a model, decoded."""
+    translator, corpus = load(model, kind=Translator), EncodedCorpus.read(model / "run/data")
+    sides = (corpus.source, translator.source_tokenizer), (corpus.target, translator.target_tokenizer)
+    source, target = (
+        [tokenizer.decode(side[i][:-1].tolist()) for i in range(len(corpus))] for side, tokenizer in sides
+    )
+    return [*zip(source, target, strict=True)]
+
+
+def test_corrections_are_learned_and_stay_in_force(pairs: Path, origin: Path):
+    for source, correction in ("abcabc", "a"), ("abcabc", "cccab"), ("bbb", "b"):
+        assert heedful("correct", origin, source, correction).code == 0
+    assert heedful("correct", origin, "bbb", "--undo").code == 0
+    done = go_on(pairs, origin)
+    assert done.code == 0, done.err
+    assert "1 correction added to the training pairs" in done.err
+    model = pairs.parent / "new.model"
+    assert encoded_pairs(model)[-1] == ("abcabc", "cccab")
+    assert heedful("translate", model, "abcabc").out == "cccab\n"
+    # Later corrections change no training that has begun.
+    assert heedful("correct", origin, "cab", "a").code == 0
+    assert heedful("correct", model, "cba", "b").code == 0
+    again = go_on(pairs, origin, "--set", "training.max_steps=6")
+    assert again.code == 0, again.err
+    assert "resuming at step 4" in again.err
+    assert heedful("translate", model, "cba").out == "b\n"
+    assert encoded_pairs(model)[-1] == ("abcabc", "cccab")
+
+
+def test_a_correction_of_a_held_out_source_is_not_learned(pairs: Path, origin: Path):
+    held_out = pairs.parent / "dev.tsv"
+    held_out.write_text("abcabc\tcbacba\n", encoding="utf-8", newline="\n")
+    assert heedful("correct", origin, "abcabc", "cccab").code == 0
+    done = go_on(pairs, origin, "--dev", held_out)
+    assert done.code == 0, done.err
+    assert "added to the training pairs" not in done.err
+    assert ("abcabc", "cccab") not in encoded_pairs(pairs.parent / "new.model")
+
+
+def test_a_newer_journal_of_corrections_is_refused(pairs: Path, origin: Path):
+    assert heedful("correct", origin, "abcabc", "cccab").code == 0
+    journal = origin / "corrections.jsonl"
+    facts = json.loads(journal.read_text(encoding="utf-8"))
+    journal.write_text(json.dumps({**facts, KEY: 999}) + "\n", encoding="utf-8", newline="\n")
+    newer = go_on(pairs, origin)
+    assert (newer.code, len(newer.errors)) == (3, 1)
+    assert "newer heedful" in newer.errors[0]
 
 
 def test_a_model_without_its_data_can_be_gone_on_from(pairs: Path, origin: Path):

@@ -12,6 +12,8 @@ from heedful.data import encoded
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
 from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.data.prepared_files import TOKENIZERS
+from heedful.data.prepared_tokenizers import sampled
 from heedful.data.same_data import EXPERIMENT
 from heedful.errors import DataError, FileRefused
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, UnitTokenizer
@@ -331,7 +333,7 @@ def test_tokenizers_that_a_begun_training_depends_on_stay(tmp_path: Path):
     tokenizer = (model / "tokenizer.json").read_bytes()
     for record in (False, True):  # with other pairs the checksums of the record are not met either
         if record:
-            (model / module.TOKENIZERS).unlink()
+            (model / TOKENIZERS).unlink()
         (model / "tokenizer.json").write_bytes(tokenizer[:-9] if not record else tokenizer)
         (model / "run/data/prepared.json").unlink(missing_ok=True)
         other = write(tmp_path / "train.tsv", [(f"other words {i}", str(i)) for i in range(200)] + rows(3))
@@ -341,14 +343,14 @@ def test_tokenizers_that_a_begun_training_depends_on_stay(tmp_path: Path):
     assert not [path for path in model.rglob("*.unfinished")]
 
 
-def test_the_sample_for_tokenizers_is_uniform(monkeypatch: pytest.MonkeyPatch):
+def test_the_sample_for_tokenizers_is_uniform():
     pairs = [Pair(str(i), "", i) for i in range(1000)]
-    sample = module._sample(iter(pairs), 100)
+    sample = sampled(iter(pairs), 100)
     places = np.array([pair.line for pair in sample])
     assert len(set(places.tolist())) == 100
     assert 400 < places.mean() < 600
-    assert module._sample(iter(pairs), 100) == sample
-    assert module._sample(iter(pairs), 5000) == pairs
+    assert sampled(iter(pairs), 100) == sample
+    assert sampled(iter(pairs), 5000) == pairs
 
 
 def test_evaluation_sets_group_references_and_leave_out_blank_sources():

@@ -88,7 +88,7 @@ def run(
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
-    from heedful.predictors.distillation import as_items, compared, read_sources, write_pairs
+    from heedful.predictors.distillation import as_items, compared, doubt, read_sources, write_pairs
     from heedful.predictors.translator import Translator
     from heedful.tasks.interface import Recipe
 
@@ -98,6 +98,8 @@ def run(
     languages = _languages(model, data, chosen)
     messages.say((pairs := find_pairs(data, chosen)).describe())
     sources = read_sources(pairs, text_lines(more or []), find_pairs(dev, chosen) if dev else None)
+    if doubts := doubt(model, sources.dev):
+        messages.warn(doubts)
     folder = student.with_name(f"{student.name}.distilled")
     train_file, dev_file = write_pairs(model, sources, folder, messages.say)
     recipe = Recipe(

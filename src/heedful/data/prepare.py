@@ -4,11 +4,10 @@ Results are stored in the run's folder with checksums, so that a second call for
 pairs; results that are damaged are made again. Memory is constant except for 8 bytes per pair.
 """
 
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -16,12 +15,15 @@ from heedful.data.corpus import Pair, PairFile, group_references
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
 from heedful.data.corrected_links import CorrectedLinks
+from heedful.data.corrections import Correction, CorrectionJournal
 from heedful.data.encoded import ENCODED, EncodedCorpus, write_encoded
 from heedful.data.leakage import describe_leaks
 from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
-from heedful.data.prepared_files import TOKENIZERS, is_texts, read_prepared, repaired, store_tokenizers, verify_files
+from heedful.data.prepared_files import is_texts, read_prepared, repaired
+from heedful.data.prepared_tokenizers import learn_tokenizers, named_tokenizers, sampled
 from heedful.data.split import MIN_PAIRS, SourceSpread, Split
-from heedful.errors import DataError, FileRefused, NewerFormat
+from heedful.errors import DataError, FileRefused
+from heedful.files import digest
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
 from heedful.text.counts import counted
@@ -30,15 +32,9 @@ from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
     Units,
-    choose_size,
-    train_tokenizer,
 )
-from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 from heedful.text.word_alignment import AlignmentModel
-
-TOKENIZER_LINES: Final = 1_000_000
-"""Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""
 
 PREPARED: Final = "prepared.json"
 """File of the results of preparation, in `run/data`, with their cache key."""
@@ -55,6 +51,8 @@ class Sources:
     train: PairFile
     dev: PairFile | None = None
     test: PairFile | None = None
+    journal: Path | None = None
+    """Journal of corrections that are training pairs too."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +150,8 @@ def _facts(files: Sources, config: TextConfig) -> dict[str, Any]:
     """Cache key: file sizes, mtimes, text settings. Fingerprints catch edits that keep the mtime."""
     parts = {"train": files.train, "dev": files.dev, "test": files.test}
     described = {name: _stamps(file) for name, file in parts.items() if file is not None}
+    if files.journal:
+        described["journal"] = [digest(files.journal)]
     return {"files": described, "text": config.model_dump(mode="json")}
 
 
@@ -172,7 +172,7 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     content = read_prepared(data / PREPARED)
     if any(content.get(name) != facts[name] for name in facts):
         return None
-    source, target, names = _named_tokenizers(config, folder)
+    source, target, names = named_tokenizers(config, folder)
     try:
         dev, test = (EvaluationSet.read(content[name]) for name in ("dev", "test"))
         names = {str(role): str(name) for role, name in content["tokenizer_files"].items()} | names
@@ -200,22 +200,25 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     data.mkdir(parents=True, exist_ok=True)
     described = [part.describe() for part in (files.train, files.dev, files.test) if part]
     lines = [*described, *report.notes, report.summary()]
-    source_tokenizer, target_tokenizer, names = _tokenizers(files, split, config, num_pairs, folder)
+    rows = partial(_rows, files, split, config, "train")
+    source_tokenizer, target_tokenizer, names = learn_tokenizers(rows, config, num_pairs, folder)
     if config.target_units == "words" and config.source_units != "characters":
         # Before training, so that a model that is stopped early has a dictionary too.
-        rows = partial(_rows, files, split, config, "train")
-        names |= store_dictionary(lambda: _sample(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
-    num_long = _encode(files, split, config, (source_tokenizer, target_tokenizer), data)
+        names |= store_dictionary(lambda: sampled(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
+    dev, test = _held_out(files, split, config)
+    corrections = _corrections(files, source_tokenizer, {*dev.sources, *test.sources})
+    num_long = _encode(files, corrections, split, config, (source_tokenizer, target_tokenizer), data)
+    if corrections:
+        lines.append(f"{counted(len(corrections), 'correction')} added to the training pairs")
     if num_long:
         lines.append(f"{counted(num_long, 'pair')} longer than {config.longest} tokens left out of training")
     train = EncodedCorpus.read(data, (len(source_tokenizer), len(target_tokenizer)))
     if not len(train):
         limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
         raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
-    dev, test = _held_out(files, split, config)
     lines += _describe(files, split, len(train), dev, test)
     evaluation = {"validation": files.dev, "test": files.test}
-    lines += describe_leaks(partial(_rows, files, split, config, "train"), evaluation)
+    lines += describe_leaks(rows, evaluation)
     return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
@@ -268,86 +271,28 @@ def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterat
     return (pair for pair in CorpusFilter(config.max_characters).apply(files.train) if split(pair) == part)
 
 
-def _tokenizers(
-    files: Sources, split: Split, config: TextConfig, num_pairs: int, folder: Path
-) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    units: dict[str, Units] = {"source": config.source_units, "target": config.target_units}
-    if (folder / TOKENIZERS).is_file():
-        try:
-            return _named_tokenizers(config, folder)
-        except NewerFormat:
-            raise
-        except FileRefused:
-            pass  # trained again, and compared with those that a begun training depends on
-    sample = _sample(_rows(files, split, config, "train"), TOKENIZER_LINES)
-    size = config.vocabulary_size or choose_size(num_pairs, _num_characters(sample))
-    if config.is_shared:
-        lines = [pair.source for pair in sample] + [pair.target for pair in sample]
-        shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
-        source, target, stems = shared, shared, ("tokenizer", "tokenizer")
-    else:
-        sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
-        source, target = (train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides)
-        stems = ("tokenizer-source", "tokenizer-target")
-    by_role = {"source_tokenizer": (source, stems[0]), "target_tokenizer": (target, stems[1])}
-    names, _ = store_tokenizers(by_role, folder)
-    return source, target, names
-
-
-def load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Load the tokenizers of a preparation.
-
-    Args:
-        config: its text settings.
-        folder: the model folder.
-
-    Returns:
-        Tokenizers of source and target.
+def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> Sequence[Correction]:
+    """Corrections in force of sources that are not held out.
 
     Raises:
-        FileRefused: they are damaged.
+        FileRefused: the journal is no file, or was written by a newer heedful.
     """
-    return _named_tokenizers(config, folder)[:2]
-
-
-def _named_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
-    facts = read_prepared(folder / TOKENIZERS)
-    names = {role: str(facts.get(role)) for role in ("source_tokenizer", "target_tokenizer")}
-    form = config.normalization
-    source = load_tokenizer(folder / names["source_tokenizer"], config.source_units, form)
-    target = load_tokenizer(folder / names["target_tokenizer"], config.target_units, form)
-    verify_files(folder, facts)  # after the versions, so that files of a newer heedful are not taken for damaged
-    return source, target, names
-
-
-def _num_characters(pairs: Iterable[Pair]) -> int:
-    """Number of different characters of both sides."""
-    characters: set[str] = set()
-    for pair in pairs:
-        characters.update(pair.source, pair.target)
-    return len(characters)
-
-
-def _limit(size: int, units: Units, config: TextConfig) -> int:
-    """Largest vocabulary size: `size` for pieces; for characters and words the configured one, by default no limit."""
-    return size if units == "pieces" else config.vocabulary_size
-
-
-def _sample(pairs: Iterator[Pair], size: int) -> list[Pair]:
-    """Uniform sample in one pass; Vitter 1985, algorithm R."""
-    generator, sample = random.Random(0), list[Pair]()
-    for count, pair in enumerate(pairs):
-        if count < size:
-            sample.append(pair)
-        elif (index := generator.randrange(count + 1)) < size:
-            sample[index] = pair
-    return sample
+    if files.journal is None:
+        return ()
+    journal = CorrectionJournal(files.journal, tokenizer.normalize)
+    held_out_keys = {*map(journal.key, held_out)}
+    return [one for one in journal.read().corrections if journal.key(one.source) not in held_out_keys]
 
 
 def _encode(
-    files: Sources, split: Split, config: TextConfig, tokenizers: tuple[Tokenizer, Tokenizer], data: Path
+    files: Sources,
+    corrections: Sequence[Correction],
+    split: Split,
+    config: TextConfig,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    data: Path,
 ) -> int:
-    """Encode the training pairs unless that is done already, and count those that are too long.
+    """Encode the training pairs, corrections last, unless that is done already, and count those that are too long.
 
     Raises:
         FileRefused: the earlier count is damaged.
@@ -362,9 +307,10 @@ def _encode(
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         nonlocal num_long
-        for pair in _rows(files, split, config, "train"):
-            source = [*encode_text(source_tokenizer, pair.source, config.split_sentences), EOS]
-            target = [*target_tokenizer.encode(pair.target), EOS]
+        rows = ((pair.source, pair.target) for pair in _rows(files, split, config, "train"))
+        for source_text, target_text in chain(rows, ((one.source, one.correction) for one in corrections)):
+            source = [*encode_text(source_tokenizer, source_text, config.split_sentences), EOS]
+            target = [*target_tokenizer.encode(target_text), EOS]
             if max(len(source), len(target)) > config.longest:
                 num_long += 1
             else:

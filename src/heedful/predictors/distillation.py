@@ -29,6 +29,11 @@ HELD_OUT: Final = 20
 """One source in so many is held out for validation, with its references, where no validation set is given."""
 MOST_HELD_OUT: Final = 1000
 MOST_COMPARED: Final = 500
+MOST_DOUBTED: Final = 100
+"""Number of items by which a teacher's languages are checked."""
+LEAST_DOUBTED: Final = 10
+TURNED: Final = 0.5
+"""Nats per token by which sources have to suit a teacher better as outputs to be a sign of the other direction."""
 SOURCES: Final = "sources.txt"
 OUTPUTS: Final = "outputs"
 PAIRS: Final = "pairs.tsv"
@@ -81,6 +86,45 @@ def held_out_items(items: EvaluationSet) -> EvaluationSet:
         One in `HELD_OUT`, evenly spaced, and at most `MOST_HELD_OUT`.
     """
     return spaced(items, min(MOST_HELD_OUT, max(1, len(items) // HELD_OUT)))
+
+
+def doubt(teacher: Translator, items: EvaluationSet) -> str:
+    """Tell why a teacher does not seem to translate between the languages of the data.
+
+    A translator gives a reference more probability than the reference of another source, and more than it gives the
+    source as an output for the reference.
+
+    Args:
+        teacher: the model.
+        items: sources with references.
+
+    Returns:
+        One line; empty if all is well, or if there are too few items to tell.
+
+    Cost: three forced decodings of at most `MOST_DOUBTED` pairs.
+    """
+    chosen = spaced(items, MOST_DOUBTED)
+    if len(chosen) < LEAST_DOUBTED:
+        return ""
+    pairs = [(text, references[0]) for text, references in zip(chosen.sources, chosen.references, strict=True)]
+    others = [target for _, target in pairs[1:] + pairs[:1]]
+    given = _per_token(teacher, pairs)
+    if _per_token(teacher, [(target, source) for source, target in pairs]) > given + TURNED:
+        return (
+            f"{teacher.folder.path} seems to translate in the other direction: the sources of the data suit it better "
+            "as outputs than the references do; --columns 2,1 swaps them"
+        )
+    if _per_token(teacher, [(source, other) for (source, _), other in zip(pairs, others, strict=True)]) >= given:
+        return (
+            f"{teacher.folder.path} does not seem to translate between the languages of the data: it gives the "
+            "references no more probability than those of other sources"
+        )
+    return ""
+
+
+def _per_token(teacher: Translator, pairs: list[tuple[str, str]]) -> float:
+    scored = teacher.score(pairs)
+    return sum(one.log_prob for one in scored) / sum(len(one.token_log_probs) for one in scored)
 
 
 def write_pairs(teacher: Translator, sources: Sources, folder: Path, say: Callable[[str], None]) -> tuple[Path, Path]:

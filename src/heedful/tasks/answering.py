@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heedful.config import Tree
 from heedful.data.passages import answer_place, encode_passage
-from heedful.data.prepare import TOKENIZER_LINES
+from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
     Stories,

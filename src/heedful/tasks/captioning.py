@@ -18,8 +18,9 @@ from heedful.data.corpus import Pair
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.images import ImageConfig, look_at
-from heedful.data.prepare import TOKENIZER_LINES, EvaluationSet
+from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
+from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.evaluate import quick_scores

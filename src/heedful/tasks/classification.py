@@ -14,8 +14,8 @@ from heedful.config import Tree
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.labelled import LabelledTexts, find_labelled
-from heedful.data.prepare import TOKENIZER_LINES
 from heedful.data.prepared_files import is_texts
+from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.errors import DataError, FileRefused
 from heedful.experiment import Experiment

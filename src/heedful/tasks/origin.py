@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from heedful.config import Tree, merge, read_toml, validate
+from heedful.data.corrections import NAME as CORRECTIONS
+from heedful.data.corrections import CorrectionJournal
 from heedful.data.encoded import EncodedCorpus
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.errors import ConfigError, HeedfulError
@@ -31,6 +33,8 @@ MOST_COMPARED: Final = 500
 """Number of the model's own validation sources that are translated before and after."""
 MOST_UNKNOWN: Final = 0.02
 """Largest share of unknown tokens that is not worth a word."""
+LEARNED_CORRECTIONS: Final = Path("run/data") / CORRECTIONS
+"""Corrections that a training learns, in the model folder."""
 _FREE: Final = ("dropout", "max_training_tokens", "max_characters")
 """Settings of text and model that any weights fit, by the ends of their names."""
 _SECTIONS: Final = ("text", "images", "model")
@@ -140,14 +144,21 @@ class Origin:
         source, target = self.folder.facts.get("languages", ["", ""])
         return str(source), str(target)
 
-    def copy_tokenizers(self, folder: Path) -> None:
-        """Copy the tokenizers, and labels if there are any, into the folder of a training, unless it has them.
+    def copy_files(self, folder: Path) -> None:
+        """Copy tokenizers, labels and corrections into the folder of a training, unless that is done already.
+
+        Corrections stay in force in the new model. A second copy, which later corrections do not change, is for the
+        training.
 
         Args:
             folder: the training's model folder.
+
+        Raises:
+            FileRefused: the journal of corrections is no file, or was written by a newer heedful.
         """
         if (folder / TOKENIZERS).is_file():
             return
+        self._copy_corrections(folder)
         names = {role: self.folder.file(role).name for role in _ROLES if role in self.folder.facts}
         for name in set(names.values()):
             copyfile(self.path / name, folder / name)
@@ -155,6 +166,15 @@ class Origin:
         (folder / TOKENIZERS).parent.mkdir(parents=True, exist_ok=True)
         checksums = {name: digest(folder / name) for name in names.values()}
         write_facts(folder / TOKENIZERS, PREPARED_FORMAT, {**names, "files": checksums})
+
+    def _copy_corrections(self, folder: Path) -> None:
+        journal = self.path / CORRECTIONS
+        if not CorrectionJournal(journal, str).read().corrections:
+            return
+        for path in (folder / LEARNED_CORRECTIONS, folder / CORRECTIONS):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(journal, path)
+            sync(path)
 
     def copy_weights(self, model: nn.Module) -> None:
         """Give a model the weights.

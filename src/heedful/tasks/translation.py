@@ -18,9 +18,10 @@ from heedful.data.corpus_links import read_linked
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.mixing import MIX, MixedSampler, store_mix
-from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, load_tokenizers, prepare
+from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, prepare
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepared_files import read_prepared
+from heedful.data.prepared_tokenizers import load_tokenizers
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
@@ -47,6 +48,7 @@ from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.tasks.origin import LEARNED_CORRECTIONS
 from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LANDING_AVERAGE,
@@ -138,7 +140,9 @@ class Translation(Task[PairFile, TranslationData]):
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
     ) -> TranslationData:
         check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
-        pairs = prepare(Sources(files["train"], files.get("dev"), files.get("test")), experiment.text, folder)
+        journal = folder / LEARNED_CORRECTIONS
+        sources = Sources(files["train"], files.get("dev"), files.get("test"), journal if journal.is_file() else None)
+        pairs = prepare(sources, experiment.text, folder)
         if mix := experiment.training.mix:
             pairs = self._mixed(pairs, find_pairs([Path(path) for path in mix], recipe.columns), experiment, folder)
         languages = _languages(recipe)
