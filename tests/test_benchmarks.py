@@ -8,6 +8,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -186,3 +187,36 @@ def test_a_benchmark_that_needs_files_says_so_before_it_begins(path: Path, monke
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(path), run_name="__main__")
     assert ended.value.code == 2
+
+
+def test_terms_are_words_whose_lemma_every_reference_has():
+    """Three words are linked; of one the lemma is missing in a reference, and another is too short."""
+    terms = runpy.run_path(str(ROOT / "benchmarks" / "terms.py"))
+    nouns = [("house", "Haus"), ("cat", "Katze"), ("tree", "Baum"), ("street", "Strasse"), ("garden", "Garten")]
+    pairs = [([one, other], [left, right]) for one, left in nouns for other, right in nouns if one != other]
+    lemmas = {"Strassen": "Strasse", "Gartens": "Garten"}
+    pairs[0:0] = [(["street", "garden"], ["Strassen", "Gartens"]), (["garden"], ["Park"])]
+    found = terms["chosen_terms"](pairs, len(pairs), lambda word: lemmas.get(word, word))
+    assert found == [("street", "Strasse")]  # Haus and Baum have four letters, cat has three
+
+
+def test_the_sign_test_counts_what_only_one_row_has_right():
+    terms = runpy.run_path(str(ROOT / "benchmarks" / "terms.py"))
+    first, second = [True] * 8 + [False] * 3, [True] * 2 + [False] * 6 + [True, False, False]
+    assert terms["sign_test"](first, second) == (6, 1, pytest.approx(2 * (7 + 1) / 2**7))
+    assert terms["sign_test"](first, first) == (0, 0, 1.0)
+
+
+def test_headlines_are_split_by_the_text_and_repeated_trigrams_counted(tmp_path: Path):
+    headlines = runpy.run_path(str(ROOT / "benchmarks" / "headlines.py"))
+    articles = [{"title": f"A &lt;B> {n % 7}", "body": f"Some\n TEXT {n} " + "word " * 90} for n in range(300)]
+    with gzip.open(tmp_path / "train.jsonl.gz", "wt", encoding="utf-8") as stream:
+        stream.writelines(f"{json.dumps(article)}\n" for article in [*articles, *articles[:50]])
+    headlines["write"](SimpleNamespace(folder=tmp_path / "out", articles=tmp_path / "train.jsonl.gz"))
+    train, dev = ((tmp_path / "out" / f"{name}.tsv").read_text("utf-8").splitlines() for name in ("train", "dev"))
+    assert len(train) + len(dev) == 350
+    assert not {*train} & {*dev}  # the same text is never on both sides
+    assert 10 <= len(dev) <= 70
+    text, headline = train[0].split("\t")
+    assert (len(text.split()), text.split()[:2], headline[0]) == (60, ["some", "text"], "a")
+    assert headlines["repeated_share"](["a b c a b c", "a b", "a b c"]) == pytest.approx(100 * 1 / 5)

@@ -1,0 +1,184 @@
+"""Terms given by their lemma: a list drawn from aligned pairs, and the forms in which a model uses it.
+
+    python benchmarks/terms.py list train.en train.de --of val.en val.de --number 500 --lemmas de --out terms
+    heedful train train.en train.de --dev val.en --dev val.de --set training.term_share=0.6 --out terms.model
+    python benchmarks/terms.py score terms.model terms
+
+`list` takes the first pairs of --of and writes them to terms/source.txt and terms/reference.txt, and the terms to
+terms/terms.tsv. A term is a source word of at least four letters and the lemma (simplemma) of a target word of at
+least five. IBM model 2 of all pairs in both directions links the words, and every reference whose source has the word
+has the lemma in some form; of several lemmas the one with the most links counts.
+
+`score` prints how the outputs use the terms, without terms, with bound ones, with offered ones, and with those that are
+bound by stem or form if the output lacks them, which is the default. "In the reference's form" means that the output
+has the very word of the reference; p is that of a sign test over the terms of which only one of two outputs has it.
+"""
+
+import argparse
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from math import comb
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from heedful.cli.options import use_threads
+from heedful.data.corpus import find_pairs
+from heedful.evaluation.evaluate import evaluate
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from heedful.runtime.offered_terms import TermSearch
+from heedful.runtime.text_constraints import TextConstraints
+from heedful.text.term_files import read_terms
+from heedful.text.terms import Term, split_units
+from heedful.text.word_alignment import align_pairs
+
+LEAST_SOURCE, LEAST_TARGET = 4, 5
+SOURCE, REFERENCE, TERMS = "source.txt", "reference.txt", "terms.tsv"
+Words = list[str]
+Lemma = Callable[[str], str]
+
+
+def is_word(text: str, least: int) -> bool:
+    return len(text) >= least and text.isalpha()
+
+
+def linked_words(pairs: Sequence[tuple[Words, Words]], number: int, lemma: Lemma) -> dict[str, Counter[str]]:
+    """Lemmas of the target words that source words are linked to in the first pairs, with the number of links."""
+    folded = [tuple([word.casefold() for word in side] for side in pair) for pair in pairs]
+    links = align_pairs([(source, target) for source, target in folded], "intersection", model="ibm2")[:number]
+    lemmas: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for (source, target), ones in zip(pairs, links, strict=False):
+        for left, right in ones:
+            if is_word(source[left], LEAST_SOURCE) and is_word(target[right], LEAST_TARGET):
+                lemmas[source[left].casefold()][lemma(target[right])] += 1
+    return dict(lemmas)
+
+
+def chosen_terms(pairs: Sequence[tuple[Words, Words]], number: int, lemma: Lemma) -> list[tuple[str, str]]:
+    """Source words with the lemma that every reference of their sentences has in some form."""
+    shown = [
+        ({word.casefold() for word in source}, {lemma(word) for word in target}) for source, target in pairs[:number]
+    ]
+    terms: list[tuple[str, str]] = []
+    for word, lemmas in sorted(linked_words(pairs, number, lemma).items()):
+        likeliest = lemmas.most_common(1)[0][0]
+        if all(likeliest in references for words, references in shown if word in words):
+            terms.append((word, likeliest))
+    return terms
+
+
+def write_list(options: argparse.Namespace) -> None:
+    import simplemma
+
+    known: dict[str, str] = {}
+
+    def lemma(word: str) -> str:
+        if word not in known:
+            known[word] = simplemma.lemmatize(word, lang=options.lemmas)
+        return known[word]
+
+    wanted = [*find_pairs(options.of)]
+    pairs = [(split_units(one.source), split_units(one.target)) for one in (*wanted, *find_pairs(options.files))]
+    number = min(options.number, len(wanted))
+    terms = chosen_terms(pairs, number, lemma)
+    options.out.mkdir(parents=True, exist_ok=True)
+    rows = [(one.source, one.target) for one in wanted[:number]]
+    for name, lines in (
+        (SOURCE, [source for source, _ in rows]),
+        (REFERENCE, [target for _, target in rows]),
+        (TERMS, ["\t".join(term) for term in terms]),
+    ):
+        (options.out / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    print(f"{options.out / TERMS}: {len(terms):,} terms of {number:,} sentences")
+
+
+class Place(NamedTuple):
+    """Term of a sentence, and the form that its reference has."""
+
+    sentence: int
+    term: Term
+    form: str
+
+
+class Row(NamedTuple):
+    """Outputs of one way to give terms, counted at each place."""
+
+    lemma: list[bool]
+    other: list[bool]
+    reference: list[bool]
+
+    @classmethod
+    def of(cls, places: Sequence[Place], outputs: Sequence[str]) -> "Row":
+        uses = [place.term.used(outputs[place.sentence]) for place in places]
+        has_form = [place.form in split_units(outputs[place.sentence]) for place in places]
+        return cls([use == "exact" for use in uses], [use == "stem" for use in uses], has_form)
+
+
+def sign_test(first: Sequence[bool], second: Sequence[bool]) -> tuple[int, int, float]:
+    """Numbers of places that only one of two rows has right, and the two-sided p-value."""
+    both = [*zip(first, second, strict=True)]
+    wins, losses = both.count((True, False)), both.count((False, True))
+    number = wins + losses
+    tail = sum(comb(number, k) for k in range(max(wins, losses), number + 1))
+    return wins, losses, min(1.0, 2 * tail / 2**number)
+
+
+def score(options: argparse.Namespace) -> None:
+    use_threads(options.threads)
+    translator = load(options.model, kind=Translator, engine=options.engine)
+    sources = (options.folder / SOURCE).read_text(encoding="utf-8").splitlines()
+    references = (options.folder / REFERENCE).read_text(encoding="utf-8").splitlines()
+    terms = read_terms(options.folder / TERMS)
+    places = [
+        Place(index, term, form)
+        for index, source in enumerate(sources)
+        for term in dict.fromkeys(terms.match(source))
+        if (form := term.form_in(references[index]))
+    ]
+    inflected = [place.form != place.term.target for place in places]
+    print(f"{len(places):,} terms in the sources, {sum(inflected):,} of which have another form in the reference")
+    ways = {
+        "no terms": None,
+        "bound": TextConstraints(terms=terms, bind_terms=True),
+        "offered": TextConstraints(terms=terms),
+        "offered, then bound": TextConstraints(terms=terms),
+    }
+    rows: dict[str, Row] = {}
+    for name, wording in ways.items():
+        # "offered": as if no output lacked a term.
+        with mock.patch.object(TermSearch, "_missing", return_value=[]) if name == "offered" else nullcontext():
+            outputs = [one.text for one in translator.translate(sources, wording=wording)]
+        row = rows[name] = Row.of(places, outputs)
+        report = evaluate(outputs, [[one] for one in references], sources, ("bleu",), translator.target_language)
+        right = [flag for flag, is_inflected in zip(row.reference, inflected, strict=True) if is_inflected]
+        columns = (row.lemma, row.other, row.reference, right)
+        shares = " | ".join(f"{100 * sum(flags) / max(1, len(flags)):.1f} %" for flags in columns)
+        print(f"{name:<20} | {shares} | BLEU {report.results[0].score:.2f}")
+    wins, losses, p = sign_test(rows["offered, then bound"].reference, rows["bound"].reference)
+    print(f"reference's form: {wins} only offered, then bound; {losses} only bound; p = {p:.4f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Terms given by their lemma.")
+    commands = parser.add_subparsers(required=True)
+    listing = commands.add_parser("list", help="draw a list of terms from aligned pairs")
+    listing.add_argument("files", type=Path, nargs="+", help="one file of pairs, or two aligned ones, to learn from")
+    listing.add_argument("--of", type=Path, nargs="+", required=True, help="the pairs whose terms are listed")
+    listing.add_argument("--number", type=int, default=500, help="number of these pairs")
+    listing.add_argument("--lemmas", default="de", help="target language, as simplemma names it")
+    listing.add_argument("--out", type=Path, required=True, help="folder of the list and its sentences")
+    listing.set_defaults(run=write_list)
+    scoring = commands.add_parser("score", help="count how a model uses the terms")
+    scoring.add_argument("model", type=Path)
+    scoring.add_argument("folder", type=Path)
+    scoring.add_argument("--engine", default="auto")
+    scoring.add_argument("--threads", type=int, default=1)
+    scoring.set_defaults(run=score)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
