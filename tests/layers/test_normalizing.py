@@ -5,7 +5,7 @@ from heedful.attention.scores import Dot
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
 from heedful.attention.structured import LinearChain
-from heedful.layers.normalizing import NormalizerLayer
+from heedful.layers.normalizing import NormalizerLayer, set_soft
 
 
 def test_a_normalizer_without_parameters_is_given_as_it_is():
@@ -20,6 +20,15 @@ def test_noise_is_of_training_alone():
         layer = NormalizerLayer(normalizer)
         assert layer() is normalizer
         assert isinstance(layer.eval()(), Hard)
+
+
+def test_in_a_soft_start_training_has_softmax_and_inference_does_not():
+    layer = NormalizerLayer(StraightThrough())
+    set_soft(torch.nn.Sequential(layer), True)
+    assert layer() is SOFTMAX
+    assert isinstance(layer.eval()(), Hard)
+    set_soft(layer.train(), False)
+    assert isinstance(layer(), StraightThrough)
 
 
 def test_each_head_learns_transitions_of_its_own():

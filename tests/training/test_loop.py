@@ -171,6 +171,54 @@ def test_a_stopped_run_goes_on_to_the_same_bits(kind: str | Config, accumulate: 
         assert run.validations + again.validations == whole.validations
 
 
+STRAIGHT = changed(CONFIGS["rnnsearch"], attention={"normalizer": "straight_through"})
+STRUCTURED = CONFIGS["transformer-local"]
+SOFT = {
+    "drawn": (SAMPLED, CONFIGS["rnnsearch"]),
+    "straight": (STRAIGHT, CONFIGS["rnnsearch"]),
+    "structured": (
+        STRUCTURED,
+        changed(
+            STRUCTURED,
+            encoder_attention={"normalizer": "softmax", "score": "cosine"},
+            decoder_attention={"normalizer": "softmax", "window": "local-m", "half_width": 3},
+        ),
+    ),
+}
+"""Models, and the same ones with softmax in the place of other normalizers."""
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_the_steps_of_a_soft_start_are_those_of_softmax(name: str, tmp_path: Path):
+    runs = [make_run(tmp_path / str(i), kind, max_steps=4, soft_start=4) for i, kind in enumerate(SOFT[name])]
+    hard = make_run(tmp_path / "hard", SOFT[name][0], max_steps=4)
+    for run in (*runs, hard):
+        run.trainer().run()
+    learned, wanted, other = (dict(run.model.named_parameters()) for run in (*runs, hard))
+    assert all(torch.equal(learned[key], wanted[key]) for key in wanted)
+    assert not all(torch.equal(other[key], wanted[key]) for key in wanted)
+    # What is validated attends as the model does without a soft start.
+    assert runs[0].validations != runs[1].validations
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_a_run_with_a_soft_start_goes_on_to_the_same_bits(name: str, tmp_path: Path):
+    settings = {"max_steps": NUM_STEPS, "soft_start": 5}
+    whole = make_run(tmp_path / "whole", SOFT[name][0], **settings)
+    whole.trainer().run()
+    for step in (2, 5, 6):
+        run = make_run(tmp_path / str(step), SOFT[name][0], **settings)
+        stop_at(run, step)
+        with pytest.raises(Stopped):
+            run.trainer().run()
+        again = make_run(tmp_path / str(step), SOFT[name][0], **settings)
+        again.trainer().run()
+        assert equal(end_of(again), end_of(whole)), f"stopped at {step}"
+    soft = make_run(tmp_path / "soft", SOFT[name][0], **(settings | {"soft_start": NUM_STEPS}))
+    soft.trainer().run()
+    assert not equal(end_of(soft), end_of(whole))
+
+
 @pytest.mark.parametrize(("kind", "accumulate"), [("transformer-pre", 2), ("rnnsearch", 1)])
 def test_a_run_with_guided_alignment_goes_on_to_the_same_bits(kind: str, accumulate: int, tmp_path: Path):
     settings = {"max_steps": NUM_STEPS, "accumulate": accumulate, "alignment_weight": 0.5}

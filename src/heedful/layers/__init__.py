@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
     from heedful.layers.multihead import MultiheadAttention
-    from heedful.layers.normalizing import NormalizerLayer
+    from heedful.layers.normalizing import NormalizerLayer, set_soft
     from heedful.layers.packing import Packing
     from heedful.layers.picture import ConvolutionalBlock, PictureEncoder, RegionEncoder
     from heedful.layers.positions import (
@@ -67,6 +67,7 @@ __all__ = [
     "SummedScore",
     "TanhDot",
     "overlap_penalty",
+    "set_soft",
     "sinusoids",
 ]
 
@@ -76,7 +77,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
     "heedful.layers.multihead": ("MultiheadAttention",),
-    "heedful.layers.normalizing": ("NormalizerLayer",),
+    "heedful.layers.normalizing": ("NormalizerLayer", "set_soft"),
     "heedful.layers.packing": ("Packing",),
     "heedful.layers.backbone": ("BackboneEncoder",),
     "heedful.layers.picture": ("ConvolutionalBlock", "PictureEncoder", "RegionEncoder"),

@@ -1,5 +1,6 @@
 """Normalizer layer: a normalizer with its learned parameters, and with noise in training only."""
 
+from abc import ABC
 from dataclasses import is_dataclass, replace
 from typing import Final, final
 
@@ -7,13 +8,34 @@ import torch
 from torch import nn
 
 from heedful.attention.interface import Normalizer
+from heedful.attention.softmax import SOFTMAX
+
+
+class SoftStart(nn.Module, ABC):
+    """Module that works otherwise in a soft start: the first training steps, in which all attention is softmax."""
+
+    is_soft: bool = False
+    """Whether training is in its soft start."""
+
+
+def set_soft(module: nn.Module, is_soft: bool) -> None:
+    """Begin or end the soft start of a model.
+
+    Args:
+        module: the model.
+        is_soft: whether its attention is softmax in training.
+    """
+    for part in module.modules():
+        if isinstance(part, SoftStart):
+            part.is_soft = is_soft
 
 
 @final
-class NormalizerLayer(nn.Module):
+class NormalizerLayer(SoftStart):
     """Module with the learned parameters of a normalizer, initialised with zeros.
 
-    Kim et al. 2017, arXiv:1702.00887, learn the transitions of a linear chain; most normalizers learn nothing.
+    Kim et al. 2017, arXiv:1702.00887, learn the transitions of a linear chain; most normalizers learn nothing. In a
+    soft start (`set_soft`) training has softmax in its place, and inference does not.
 
     Example:
         >>> from heedful.attention.stochastic import Sampled
@@ -41,6 +63,8 @@ class NormalizerLayer(nn.Module):
         Returns:
             The normalizer in training, its deterministic form at inference.
         """
+        if self.is_soft and self.training:
+            return SOFTMAX
         chosen = self.normalizer if self.training else self.normalizer.without_noise()
         learned = dict(self.named_parameters())
         if not learned or not is_dataclass(chosen):

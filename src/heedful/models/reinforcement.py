@@ -5,10 +5,11 @@ from typing import Final, Literal, final
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.attention.interface import Attended, Need, Normalizer
 from heedful.attention.reinforce import reinforce_loss, update_baseline
+from heedful.layers.normalizing import SoftStart
 
 Reward = Literal["token", "sentence"]
 """token: reward of a drawn key is the log probability of its token; sentence: that of the whole target, as in Xu et al.
@@ -16,7 +17,7 @@ Reward = Literal["token", "sentence"]
 
 
 @final
-class Reinforcement(nn.Module):
+class Reinforcement(SoftStart):
     """REINFORCE with a moving baseline and an entropy bonus; Xu et al. 2015, arXiv:1502.03044, section 4.1.
 
     The baseline is a buffer, so that checkpoints include it. Attention whose weights have a gradient needs no REINFORCE
@@ -47,7 +48,7 @@ class Reinforcement(nn.Module):
     @property
     def need(self) -> tuple[Need, ...]:
         """Results to request from `attend`: statistics of the draw in training, else none."""
-        return ("log_prob", "entropy") if self._is_needed and self.training else ()
+        return ("log_prob", "entropy") if self._is_needed and self.training and not self.is_soft else ()
 
     def forward(
         self,
@@ -66,7 +67,7 @@ class Reinforcement(nn.Module):
             "reinforce", summed over the batch; empty if no key was drawn.
         """
         baseline = self.baseline
-        if baseline is None or not self.training:
+        if baseline is None or not self.training or self.is_soft:
             return {}
         reward = token_log_probs.detach().float().masked_fill(~real, 0.0)
         mean = reward.sum() / real.sum()

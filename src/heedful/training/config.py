@@ -49,6 +49,9 @@ class TrainingConfig(Config):
     average: float = Field(default=8.0, ge=0.0, le=1e6)
     """Exponent g of the polynomial average of the weights, which covers about the last 1/g of all steps; 0 = no
     average."""
+    soft_start: int = Field(default=0, ge=0, le=MOST_STEPS)
+    """Number of first steps in which all attention is softmax, against poor local optima of hard, drawn and structured
+    attention; validation has the attention of the model throughout."""
     start_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the weights of the model of --from in the weights that are validated and kept, so that the model forgets
     less; 0 = none."""
