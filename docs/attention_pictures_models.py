@@ -115,6 +115,29 @@ def document() -> Picture:
     return picture
 
 
+def steps() -> Picture:
+    """Draw the weights of two texts at their steps, whose query vectors are the same, and mark the last rows."""
+    picture = Picture(WIDTH, 264)
+    texts = (("The", "room", "was", "clean", "."), ("The", "staff", "was", "rude", "and", "the", "food", "cold", "."))
+    hidden = {"room": (2.4, 0.4), "staff": (2.4, 0.2), "food": (2.0, 0.6), "clean": (0.2, 2.6), "rude": (0.4, 3.0)}
+    hidden |= {"cold": (0.6, 2.4)}
+    angles = np.array([0.4, 0.9, 0.2, 1.2, 1.4, 0.6, 0.1, 1.0, 1.5])
+    queries = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    side, left = 42.0, 58.0
+    for words in texts:
+        count = len(words)
+        keys = np.array([hidden.get(word, (0.0, 0.0)) for word in words])
+        picture.cells(_weights(queries[:count] @ keys.T), left, 34, count * side, count * 24.0, gap=0.08)
+        for place, word in enumerate(words):
+            picture.text(left + (place + 0.5) * side, 26, word, size=12)
+        for step in range(count):
+            name = f"s{step + 1}" if step + 1 < count else f"s{count} = s_T"
+            picture.text(left - 8, 34 + (step + 0.5) * 24 + 4, name, anchor="end", size=11)
+        picture.box(left, 34 + count * 24 + 2, count * side, 3, ORANGE)
+        left += count * side + 68
+    return picture
+
+
 def sentences() -> Picture:
     """Draw the weights of words, of their sentences, and the product, which sums to 1 again."""
     picture = Picture(WIDTH, 176)
@@ -147,6 +170,7 @@ MODEL_PICTURES: Final[dict[str, Callable[[], Picture]]] = {
     "copying": copying,
     "heads": heads,
     "document": document,
+    "steps": steps,
     "sentences": sentences,
 }
 """Every picture by the name of its file."""

@@ -54,7 +54,15 @@ class Run:
         return str(open_folder(self.recipe.out).facts["weights"])
 
 
-MODELS = ("bag", "text_classifier", "hierarchical", "hierarchical-average", "hierarchical-max", "self_attentive")
+MODELS = (
+    "bag",
+    "text_classifier",
+    "text_classifier-steps",
+    "hierarchical",
+    "hierarchical-average",
+    "hierarchical-max",
+    "self_attentive",
+)
 
 
 @pytest.mark.parametrize("preset", MODELS)

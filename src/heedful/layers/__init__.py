@@ -25,7 +25,12 @@ if TYPE_CHECKING:
         sinusoids,
     )
     from heedful.layers.projected_score import ProjectedScore
-    from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot, overlap_penalty
+    from heedful.layers.query_vectors import (
+        MultiQueryVectorAttention,
+        StepQueryVectorAttention,
+        TanhDot,
+        overlap_penalty,
+    )
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
     from heedful.layers.region_context import RegionContext, RegionLayer
@@ -64,6 +69,7 @@ __all__ = [
     "SelfAttentiveWords",
     "SentenceStates",
     "SinusoidalPositions",
+    "StepQueryVectorAttention",
     "SummedScore",
     "TanhDot",
     "overlap_penalty",
@@ -83,7 +89,12 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.picture": ("ConvolutionalBlock", "PictureEncoder", "RegionEncoder"),
     "heedful.layers.positions": ("LearnedPositions", "NoPositions", "Positions", "SinusoidalPositions", "sinusoids"),
     "heedful.layers.projected_score": ("ProjectedScore",),
-    "heedful.layers.query_vectors": ("MultiQueryVectorAttention", "TanhDot", "overlap_penalty"),
+    "heedful.layers.query_vectors": (
+        "MultiQueryVectorAttention",
+        "StepQueryVectorAttention",
+        "TanhDot",
+        "overlap_penalty",
+    ),
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
     "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),
     "heedful.layers.region_context": ("RegionContext", "RegionLayer"),

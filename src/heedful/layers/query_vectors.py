@@ -3,8 +3,9 @@
 from typing import final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, Normalizer, PreparedKey, Score
@@ -120,6 +121,70 @@ class MultiQueryVectorAttention(nn.Module):
             need=need,
         )
         return attended.context.flatten(-2), attended
+
+
+@final
+class StepQueryVectorAttention(nn.Module):
+    """s_t = attention(q_t, keys, values), where each step t has a learned vector q_t of its own.
+
+    alpha_ti = softmax_i(score(q_t, key_i)), s_t = sum_i alpha_ti value_i. With `TanhDot` the self-attention over the
+    states of a recurrent encoder in Tixier 2018, arXiv:1808.09772, chapter 7, which has one learned vector for all
+    steps; notes on that chapter have one for each. A query depends on the number of its step alone, not on what stands
+    there. All query vectors are zero at the start, which gives equal weights; so they remain at steps that no sequence
+    of the training reaches.
+    """
+
+    def __init__(self, num_steps: int, score: Score, normalizer: Normalizer = SOFTMAX) -> None:
+        """Make the query vectors.
+
+        Args:
+            num_steps: number of steps with a query vector of their own, at least 1; later steps share the last one.
+            score: score of query vectors and keys, with their sizes.
+            normalizer: scores to weights.
+
+        Raises:
+            UsageError: `num_steps` is below 1.
+        """
+        super().__init__()
+        if num_steps < 1:
+            raise UsageError(f"step-query-vector attention: num_steps must be at least 1, got {num_steps}")
+        self.queries = nn.Parameter(torch.zeros(num_steps, score.query_size))
+        self.score = score
+        self.normalizer = normalizer
+
+    def forward(
+        self,
+        steps: Int[Tensor, "*#batch step"],
+        key: Tensor | PreparedKey,
+        value: Float[Tensor, "*#batch key value_size"],
+        mask: Mask | None = None,
+        need: tuple[Need, ...] = (),
+    ) -> Attended:
+        """Attend at the steps asked for.
+
+        Args:
+            steps: [*batch, step] numbers of steps, from 0; all of a sequence, or its last one alone.
+            key: [*batch, key, key_size], or the result of `score.prepare` on it.
+            value: [*batch, key, value_size]; in the source the keys themselves.
+            mask: who may attend whom; True = may attend.
+            need: results requested beside the context, such as the weights.
+
+        Returns:
+            The result of `attend`: its context is s_t [*batch, step, value_size], its weights [*batch, step, key].
+
+        Cost: that of `attend` for as many queries as steps are asked for.
+
+        Example:
+            >>> layer = StepQueryVectorAttention(50, TanhDot(10, 4))
+            >>> states = torch.ones(2, 7, 4)
+            >>> list(layer(torch.arange(7), states, states).context.shape)
+            [2, 7, 4]
+            >>> list(layer(torch.tensor([[6], [3]]), states, states).context.shape)
+            [2, 1, 4]
+        """
+        # Unlike indexing, this has the same gradient for any number of threads.
+        queries = functional.embedding(steps.clamp(0, len(self.queries) - 1), self.queries)
+        return attend(queries, key, value, score=self.score, mask=mask, normalizer=self.normalizer, need=need)
 
 
 def overlap_penalty(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch"]:
