@@ -71,6 +71,19 @@ def test_a_picture_is_drawn(trained: Trained, tmp_path: Path):
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(("attention", "label"), [("encoder", "abc"), ("decoder", "▷")])
+def test_attention_within_source_and_output_is_text_and_picture(
+    trained: Trained, tmp_path: Path, attention: str, label: str
+):
+    done = heedful("inspect", trained.model, "abc", "--attention", attention)
+    assert (done.code, done.err) == (0, "")
+    columns, *rows = done.out.split("\n\n")[2].split("\n")
+    assert columns.split()[0] == label
+    assert rows[0].startswith("abc" if attention == "encoder" else done.out.split("\n")[2].split()[0])
+    done = heedful("inspect", trained.model, "abc", "--attention", attention, "--png", tmp_path / "map.png")
+    assert (done.code, done.err) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -78,6 +91,8 @@ def test_a_picture_is_drawn(trained: Trained, tmp_path: Path):
         (("abc", "--measure", ""), "--measure"),
         (("abc", "--measure"), "--measure"),
         (("abc", "--measure", "alti\0"), "measure"),
+        (("abc", "--attention", "self"), "self"),
+        (("abc", "--attention", "encoder", "--measure", "gradients"), "no attention within the source"),
         (("  ",), "TEXT is blank"),
         (("abc", "--engine", "nosuch"), "nosuch"),
         (("abc", "--png", "map.xyz"), ".xyz"),

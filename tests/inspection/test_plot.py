@@ -95,6 +95,17 @@ def test_a_figure_of_any_shape_stays_printable(tmp_path: Path, num_source: int, 
     assert width > 40 * min(num_source, 20)
 
 
+def test_the_arcs_of_a_tree_are_framed_and_explained(tmp_path: Path):
+    pieces, weights = ["a", "b"], [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    for name, tree in (("plain", ()), ("tree", ((1, 2),))):
+        save_heat_map(tmp_path / f"{name}.svg", ["root", *pieces], pieces, weights, tree=tree)
+        save_heat_map(tmp_path / f"{name}.png", ["root", *pieces], pieces, weights, tree=tree)
+    note = "framed: the tree with the largest sum of weights"
+    assert (note in labels(tmp_path / "tree.svg"), note in labels(tmp_path / "plain.svg")) == (True, False)
+    dark = [int((read_image(tmp_path / f"{name}.png")[:, :, :3] < 0.3).all(axis=2).sum()) for name in ("plain", "tree")]
+    assert dark[1] > dark[0] + 100
+
+
 def test_matplotlib_is_left_as_it_was(tmp_path: Path):
     from matplotlib import rcParams
 

@@ -1,11 +1,13 @@
 """Words beside their soft heads; the equations are in `tests/models/test_luong.py`."""
 
+import pytest
 import torch
 
 from heedful.attention.scores import Additive
 from heedful.attention.softmax import Softmax
 from heedful.attention.structured import ProjectiveTree
 from heedful.layers.self_attentive_words import SelfAttentiveWords
+from tests.attention.test_structured_tree import projective_trees
 
 
 def make(normalizer: Softmax | ProjectiveTree, is_bounded: bool = True) -> SelfAttentiveWords:
@@ -42,6 +44,21 @@ def test_no_word_is_its_own_head_and_padding_has_no_weight():
             torch.testing.assert_close(weights[row, :length].sum(-1), torch.ones(length, dtype=torch.float64))
         # The only word of the last source depends on the root, which has the vector 0.
         assert not outputs[2, 0, 5:].any()
+
+
+@pytest.mark.parametrize("is_single_root", [False, True])
+def test_no_tree_has_a_larger_sum_of_weights(is_single_root: bool):
+    layer = make(ProjectiveTree(is_single_root=is_single_root), is_bounded=False)
+    torch.nn.init.normal_(layer.score.get_parameter("vector"), std=9.0)
+    words = 3.0 * torch.randn(5, 4, 5, dtype=torch.float64)
+    weights = layer(words, torch.full((5,), 4), need=("weights",))[1].weights
+    assert weights is not None
+    trees = [heads for heads in projective_trees(4) if not is_single_root or heads.count(0) == 1]
+    found = layer.tree(weights)
+    assert found is not None
+    for row, heads in zip(weights, found, strict=True):
+        assert tuple(heads.tolist()) == max(trees, key=lambda tree: sum(row[i, j].item() for i, j in enumerate(tree)))
+    assert make(Softmax()).tree(weights) is None
 
 
 def test_padding_changes_nothing():

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from heedful.pages.bundle import offline_page
-from heedful.pages.sentence import SentenceView
+from heedful.pages.sentence import SentenceView, WeightMap
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
-from tests.pages.views import sentence_view
+from tests.pages.views import sentence_view, weights_of
 
 pytestmark = needs_chromium
 VIEWS = ("translate", "inside", "search", "learn")
@@ -83,6 +83,37 @@ def test_an_offline_file_holds_every_measure(browser: Any, tmp_path: Path):
     tab.page.wait_for_selector("#measures button:nth-child(2)[aria-pressed=true]")
     assert tab.page.locator("svg.map").inner_html() != before
     assert "measure=rollout" in tab.page.url
+    tab.close()
+
+
+def test_heads_of_words_have_a_root_and_a_framed_tree(browser: Any, tmp_path: Path):
+    view = sentence_view(source=("▁He", "▁sle", "pt", "</s>"))
+    heads = WeightMap("encoder", 0, weights_of(1, 4, 5, 3), has_root=True, tree=np.array([[2, 0, 2, 2]]))
+    address = written(tmp_path, replace(view, maps=(view.maps[0], heads))) + "#view=inside&role=encoder"
+    for unit, words in (("word", ["He", "slept", "⏎"]), ("piece", ["He", "sle", "pt", "⏎"])):
+        tab = Tab(browser, f"{address}&unit={unit}")
+        assert texts(tab, "svg.map text[data-row]") == words
+        assert texts(tab, "svg.map text[data-column]") == ["⟨root⟩", *words]
+        tab.page.locator("svg.map").focus()
+        for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+            tab.page.keyboard.press(key)
+        # "pt" depends on "sle": an arc between pieces, and none between words.
+        assert tab.page.locator("svg.map .mark").count() == len(words)
+        assert "in the tree" not in tab.page.locator(".status").inner_text()
+        tab.page.keyboard.press("ArrowLeft")
+        tab.page.keyboard.press("ArrowLeft")
+        assert re.search(r"(slept|sle) ← ⟨root⟩: 0\.\d\d · in the tree", tab.page.locator(".status").inner_text())
+        tab.close()
+    tab = Tab(browser, address, language="zh-CN")
+    assert texts(tab, "svg.map text[data-column]")[0] == "⟨根⟩"
+    tab.close()
+
+
+def test_short_labels_beside_a_long_one_stay_upright(browser: Any, tmp_path: Path):
+    view = sentence_view(source=("▁1", "▁+", "▁international", "▁2", "</s>"))
+    tab = Tab(browser, written(tmp_path, view))
+    turned = tab.page.locator("svg.map text[data-column][transform]").all_text_contents()
+    assert turned == ["international"]
     tab.close()
 
 

@@ -40,6 +40,12 @@ def test_word_indices_never_decrease_and_name_every_word():
     assert list(found.word_of) == sorted(found.word_of)
 
 
+def test_a_root_is_a_word_before_the_others():
+    found = Words.of([5, 6, EOS], ["▁ab", "c", "</s>"]).after("root")
+    assert (found.words, found.word_of) == (("root", "abc", END_SIGN), (0, 1, 1, 2))
+    assert found.pieces == ("root", "ab", "c", END_SIGN)
+
+
 def test_tokens_that_are_words_stand_alone():
     assert words_of("das", "Haus", "steht") == ("das", "Haus", "steht")
     assert words_of("19", "*", "7") == ("19", "*", "7")

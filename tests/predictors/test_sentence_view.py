@@ -15,7 +15,7 @@ from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import EOS
 from tests.cli.command import heedful
-from tests.cli.conftest import Trained, trained  # noqa: F401
+from tests.cli.conftest import Trained, trained, write_pairs  # noqa: F401
 
 
 @pytest.fixture
@@ -91,6 +91,29 @@ def test_without_pytorch_an_onnx_engine_gives_the_layers(
     view = viewed(model)
     assert view.maps == ()
     assert view.missing["layers"].endswith("or: heedful export words.model --to onnx --layers")
+
+
+def test_heads_of_words_are_shown_and_without_pytorch_named_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data, model = write_pairs(tmp_path / "words.tsv", 60), tmp_path / "heads.model"
+    settings = ("model.embedding_size=8", "model.hidden_size=8", "training.max_steps=2", "training.export=false")
+    changes = [part for setting in settings for part in ("--set", setting)]
+    done = heedful("train", data, "--out", model, "--preset", "syntactic", *changes)
+    assert done.code == 0, done.err
+    view = viewed(model)
+    num_words = len(view.source_ids)
+    assert [(one.role, one.has_root) for one in view.maps] == [("cross", False), ("encoder", True)]
+    assert view.maps[1].weights.shape == (1, num_words, num_words + 1)
+    assert view.maps[1].tree is not None
+    done = heedful("inspect", model, "fade", "--attention", "encoder")
+    assert (done.code, "⟨root⟩" in done.out) == (0, True)
+
+    def missing(_: Translator) -> None:
+        raise MissingExtra("torch", "train", "this")
+
+    monkeypatch.setattr(Translator, "model", missing)
+    view = viewed(model)
+    assert [one.role for one in view.maps] == ["cross"]
+    assert "heads" in view.missing
 
 
 def viewed(model: Path) -> SentenceView:

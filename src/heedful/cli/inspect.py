@@ -6,6 +6,7 @@ Examples:
   heedful inspect pairs.model 'Where are you?' --html page.html
   heedful inspect pairs.model 'Where are you?' --png map.png
   heedful inspect pairs.model 'Where are you?' --measure alti
+  heedful inspect pairs.model 'Where are you?' --attention encoder --png map.png
   heedful inspect pairs.model Morning --reference Morgen --html page.html
 """
 
@@ -20,13 +21,11 @@ from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, SEARCH, Beam, Debug, Device, Engine, ModelPath, Quiet, Threads, use_threads
 from heedful.errors import ResourceError, UsageError
-from heedful.pages.sentence import MEASURE_NAMES, MeasureName
+from heedful.pages.sentence import MEASURE_NAMES, ROLE_NAMES, MeasureName, RoleName
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from heedful.pages.sentence import SentenceView
+    from heedful.pages.word_map import WordMap
 
 
 Reference = Annotated[
@@ -41,6 +40,14 @@ Measure = Annotated[
     MeasureName, typer.Option(metavar="|".join(MEASURE_NAMES), help="Measure of the influence of words that is shown.")
 ]
 
+Attention = Annotated[
+    RoleName,
+    typer.Option(
+        metavar="|".join(ROLE_NAMES),
+        help="Attention of text and picture: output over source (cross), within the source, or within the output.",
+    ),
+]
+
 
 def run(
     model: ModelPath,
@@ -53,6 +60,7 @@ def run(
     ] = None,
     reference: Reference = "",
     measure: Measure = "attention",
+    attention: Attention = "cross",
     beam: Beam = None,
     engine: Engine = "auto",
     device: Device = "auto",
@@ -94,10 +102,17 @@ def run(
     for part, command in view.missing.items():
         messages.warn(f"no {part}: {command}")
     tested = evaluation(translator.folder.path, str(translator.folder.facts.get("weights", "")))
-    _show(view, {"evaluation": tested} if tested["metrics"] else {}, html, png, messages)
+    _show(view, attention, {"evaluation": tested} if tested["metrics"] else {}, html, png, messages)
 
 
-def _show(view: "SentenceView", more: dict[str, Any], html: Path | None, png: Path | None, messages: Messages) -> None:
+def _show(
+    view: "SentenceView",
+    attention: RoleName,
+    more: dict[str, Any],
+    html: Path | None,
+    png: Path | None,
+    messages: Messages,
+) -> None:
     from heedful.inspection.plot import save_heat_map
     from heedful.pages.bundle import offline_page
 
@@ -105,11 +120,13 @@ def _show(view: "SentenceView", more: dict[str, Any], html: Path | None, png: Pa
         _write(html, offline_page(f"{view.text} · {view.model}", view.to_dict() | more))
         print(html)
     if png is not None:
-        if note := save_heat_map(png, *_weights(view), title=f"{view.text} → {view.outputs[0].text}"):
+        drawn = _map(view, attention)
+        note = save_heat_map(png, drawn.columns, drawn.rows, drawn.weights, title=drawn.title, tree=drawn.tree)
+        if note:
             messages.warn(note)
         print(png)
     if html is None and png is None:
-        print(_as_text(view), end="")
+        print(_as_text(view, attention), end="")
 
 
 def _write(path: Path, page: str) -> None:
@@ -127,14 +144,16 @@ def _write(path: Path, page: str) -> None:
         raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another --html") from None
 
 
-def _weights(view: "SentenceView") -> "tuple[tuple[str, ...], tuple[str, ...], NDArray[np.float64]]":
-    """Words of source and output, and the attention between them.
+def _map(view: "SentenceView", attention: RoleName) -> "WordMap":
+    """Map of an attention between words.
 
     Raises:
-        UsageError: the model has no attention.
+        UsageError: the model has no such attention.
     """
-    from heedful.text.links import merge_weights
+    from heedful.pages.word_map import WordMap, map_within
 
+    if attention != "cross":
+        return map_within(view, attention)
     output = view.outputs[0]
     shares = output.weights
     if shares is None:
@@ -143,11 +162,10 @@ def _weights(view: "SentenceView") -> "tuple[tuple[str, ...], tuple[str, ...], N
         from heedful.inspection.measures.table import joined_layers
 
         shares = joined_layers([one.weights for one in view.maps if one.role == "cross"], view.measure)
-    weights = merge_weights(shares, view.source.word_of, output.words.word_of)
-    return view.source.words, output.words.words, weights
+    return WordMap.between(view.source, output.words, shares, f"{view.text} → {output.text}")
 
 
-def _as_text(view: "SentenceView") -> str:
+def _as_text(view: "SentenceView", attention: RoleName) -> str:
     """Translation, probability of each word, and attention as a map of characters."""
     output = view.outputs[0]
     log_probs = [0.0] * len(output.words.words)
@@ -155,8 +173,9 @@ def _as_text(view: "SentenceView") -> str:
         log_probs[word] += log_prob
     shares = "  ".join(f"{word} {exp(one):.2f}" for word, one in zip(output.words.words, log_probs, strict=True))
     lines = f"{output.text}\n\n{shares}\n"
-    if output.weights is None:
+    if output.weights is None and attention == "cross":
         return lines
     from heedful.inspection.plot import text_heat_map
 
-    return f"{lines}\n{text_heat_map(*_weights(view), encoding=sys.stdout.encoding)}"
+    drawn = _map(view, attention)
+    return f"{lines}\n{text_heat_map(drawn.columns, drawn.rows, drawn.weights, encoding=sys.stdout.encoding)}\n"

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import ClassVar, Final, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from heedful.inspection.capture import capture
 from heedful.models.inputs import inputs_on
@@ -20,6 +21,24 @@ Role = Literal["cross", "encoder", "decoder"]
 ROLES: Final[tuple[Role, ...]] = ("cross", "encoder", "decoder")
 
 
+@runtime_checkable
+class Rooted(Protocol):
+    """Module that owns an attention of words to their heads, among which a root stands before the words."""
+
+    has_root: ClassVar[bool]
+
+    def tree(self, weights: Tensor) -> Tensor | None:
+        """Find the tree whose arcs have the largest sum of weights.
+
+        Args:
+            weights: [*batch, word, root and words].
+
+        Returns:
+            [*batch, word] index of the head of each word, 0 = the root; None if weights are of no trees.
+        """
+        ...
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class LayerWeights:
@@ -30,6 +49,10 @@ class LayerWeights:
     """Index among the layers of its role, from 0, the lowest first."""
     weights: NDArray[np.float32]
     """[head, query, key]"""
+    has_root: bool = False
+    """Whether the first key is a root that stands before the tokens."""
+    tree: NDArray[np.int64] | None = None
+    """[head, query] key that is the head of a token in the tree with the largest sum of weights; None without trees."""
 
 
 def layer_weights(model: Seq2Seq, source: InputArrays, output: Sequence[int]) -> list[LayerWeights]:
@@ -56,8 +79,13 @@ def layer_weights(model: Seq2Seq, source: InputArrays, output: Sequence[int]) ->
         if not parts or len({(*part.shape[:-2], part.shape[-1]) for part in parts}) != 1:
             continue
         # An RNN attends once a step; a Transformer attends once, with a head axis before the queries.
-        weights = torch.cat(parts, dim=-2)[0].float().cpu().numpy()
-        layers.append(LayerWeights(role, counts[role], weights.reshape(-1, *weights.shape[-2:])))
+        weights = torch.cat(parts, dim=-2)[0].float().cpu()
+        weights = weights.reshape(-1, *weights.shape[-2:])
+        owner = model.get_submodule(name)
+        has_root = isinstance(owner, Rooted) and owner.has_root
+        tree = owner.tree(weights) if isinstance(owner, Rooted) else None
+        heads = None if tree is None else tree.numpy()
+        layers.append(LayerWeights(role, counts[role], weights.numpy(), has_root, heads))
         counts[role] += 1
     return sorted(layers, key=lambda one: (ROLES.index(one.role), one.layer))
 

@@ -1,6 +1,6 @@
 """Heat maps of attention weights, as a figure or in a terminal; rows are target tokens, columns source tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -44,6 +44,7 @@ def save_heat_map(
     weights: ArrayLike,
     title: str = "",
     label_columns: int = LABEL_COLUMNS,
+    tree: Collection[tuple[int, int]] = (),
 ) -> str:
     """Draw attention weights into a file.
 
@@ -56,6 +57,7 @@ def save_heat_map(
         weights: [target, source] in [0, 1].
         title: title above the map; empty = none.
         label_columns: width in terminal columns above which labels are cut.
+        tree: cells (target, source) of the arcs of the tree with the largest sum of weights, which are framed.
 
     Returns:
         A note that names a font to install, where no installed font has some of the characters; the figure then shows
@@ -79,6 +81,7 @@ def save_heat_map(
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     lines = min(0.75, 2.5 * cell)
     mesh = axes.pcolormesh(values, cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=lines)
+    _frame_tree(axes, tree, cell)
     _label_axes(axes, drawing, cell)
     _add_title(axes, drawing, num_columns * cell)
     _add_colour_bar(figure, mesh)
@@ -194,6 +197,17 @@ def new_figure(width: float, height: float) -> "Figure":
     figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     return figure
+
+
+def _frame_tree(axes: "Axes", tree: Collection[tuple[int, int]], cell: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    for row, column in tree:
+        frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=INK, linewidth=min(1.2, 4 * cell), clip_on=False)
+        axes.add_patch(frame)
+    if tree:
+        words = "framed: the tree with the largest sum of weights"
+        axes.set_xlabel(words, loc="left", labelpad=8, color=FAINT_INK, fontsize=8)
 
 
 def _label_axes(axes: "Axes", drawing: _Drawing, cell: float) -> None:

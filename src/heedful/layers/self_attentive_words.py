@@ -7,16 +7,20 @@ and marginals of projective trees are its "structured" attention. Its score is t
 outer tanh bounds the odds of two heads by e^2, so a softmax cannot single out one of many words, but a tree can.
 """
 
-from typing import Final, final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, Normalizer, Score
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding, window
+from heedful.attention.scores import Function
+from heedful.attention.structured import ProjectiveTree
+from heedful.attention.structures import TreeDistribution
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.recurrent import BidirectionalEncoder, Cell
 
@@ -24,6 +28,9 @@ from heedful.layers.recurrent import BidirectionalEncoder, Cell
 @final
 class SelfAttentiveWords(nn.Module):
     """Words beside their soft heads, [x_j; sum_i p_ij x_i]."""
+
+    has_root: ClassVar[bool] = True
+    """Whether the root stands before the words among the keys, as pages have to know."""
 
     def __init__(
         self,
@@ -48,7 +55,8 @@ class SelfAttentiveWords(nn.Module):
         self.output_size = 2 * size
         self.reader = BidirectionalEncoder(size, hidden_size // 2, cell=cell)
         self.score = score
-        self.is_bounded: Final = is_bounded
+        # A module of its own, so that capture finds the attention in the model whichever score it has.
+        self.bounded_score = Function(self._bounded_scores) if is_bounded else None
         self.normalizer = NormalizerLayer(normalizer)
         self.root = nn.Parameter(torch.zeros(hidden_size))
 
@@ -75,13 +83,31 @@ class SelfAttentiveWords(nn.Module):
             states,
             torch.cat((root, states), dim=1),
             torch.cat((torch.zeros_like(words[:, :1]), words), dim=1),
-            score=self._bounded_scores if self.is_bounded else self.score,
+            score=self.score if self.bounded_score is None else self.bounded_score,
             # A query's own position is one further among the keys, before which the root stands.
             mask=padding(lengths + 1) & ~window(0, 0),
             normalizer=self.normalizer(),
             need=need,
         )
         return torch.cat((words, attended.context), dim=-1), attended
+
+    def tree(self, weights: Float[Tensor, "*batch word head"]) -> Int[Tensor, "*batch word"] | None:
+        """Find the projective tree whose arcs have the largest sum of weights, where weights are marginals of trees.
+
+        No other tree is expected to share more arcs with one that is drawn from their distribution.
+
+        Args:
+            weights: [*batch, word, head] weights of the attention, without padding.
+
+        Returns:
+            [*batch, word] index of each word's head among the keys, 0 = the root; None with other normalizers, whose
+            weights are of no trees.
+        """
+        normalizer = self.normalizer.normalizer
+        if not isinstance(normalizer, ProjectiveTree):
+            return None
+        arcs = pad(weights.mT, (1, 0))
+        return TreeDistribution(arcs, is_single_root=normalizer.is_single_root).best()[..., 1:]
 
     def _bounded_scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Bounded scores, tanh of those of `score`: [*batch, query, key]; -1 where a kernel does not reach."""

@@ -15,6 +15,9 @@ from heedful.search.trace import SearchTrace
 MeasureName = Literal["attention", "value-norm", "rollout", "alti", "gradients"]
 """Measure of the influence of positions, a key of `heedful.inspection.measures.table.MEASURES`."""
 MEASURE_NAMES: Final[tuple[MeasureName, ...]] = get_args(MeasureName)
+RoleName = Literal["cross", "encoder", "decoder"]
+"""Part of a model that attends, as in `heedful.inspection.layers`."""
+ROLE_NAMES: Final[tuple[RoleName, ...]] = get_args(RoleName)
 
 VIEW_FORMAT: Final = 1
 """Version of the page's data."""
@@ -30,6 +33,10 @@ class WeightMap:
     layer: int
     weights: NDArray[np.float32]
     """[head, query, key]"""
+    has_root: bool = False
+    """Whether the first key is a root that stands before the pieces."""
+    tree: NDArray[np.int64] | None = None
+    """[head, query] key of a piece's head in the tree with the largest sum of weights; None = none is shown."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write the weights for JSON.
@@ -37,7 +44,8 @@ class WeightMap:
         Returns:
             Shape, and the numbers as base64 of little-endian float32.
         """
-        return {"role": self.role, "layer": self.layer, **packed(self.weights)}
+        tree = None if self.tree is None else self.tree.tolist()
+        return {"role": self.role, "layer": self.layer, "hasRoot": self.has_root, "tree": tree, **packed(self.weights)}
 
 
 @final
@@ -170,7 +178,8 @@ class SentenceView:
     length_penalty: str = "power"
     alpha: float = 1.0
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Parts that this engine cannot give, each with the command that makes it: layers, attention, search, measure."""
+    """Parts that this engine cannot give, each with the command that makes it: layers, heads, attention, search,
+    measure."""
 
     def to_dict(self) -> dict[str, Any]:
         """List the fields for JSON.

@@ -15,6 +15,10 @@ _INSIDE: Final = "'\u2019\u200c\u200d"
 """Characters that join letters: apostrophes, and the zero-width joiner and non-joiner."""
 END_SIGN: Final = "\u23ce"  # ⏎
 """Label of EOS."""
+START_SIGN: Final = "\u25b7"  # ▷
+"""Label of the beginning of an output."""
+ROOT_SIGN: Final = "\u27e8root\u27e9"  # ⟨root⟩
+"""Label of the root of a tree."""
 
 
 @final
@@ -67,6 +71,18 @@ class Words:
                 texts.append(label)
             word_of.append(len(texts) - 1)
         return Words(tuple(label.strip() or "\u2423" for label in labels), tuple(word_of), tuple(map(_shown, texts)))
+
+    def after(self, label: str) -> "Words":
+        """Put a word of one piece before the text, such as the root of a tree.
+
+        Args:
+            label: the word.
+
+        Returns:
+            The words, with it as the first.
+        """
+        word_of = (0, *(word + 1 for word in self.word_of))
+        return Words((label, *self.pieces), word_of, (label, *self.words))
 
     def to_dict(self) -> dict[str, list[str] | list[int]]:
         """List the fields for JSON.

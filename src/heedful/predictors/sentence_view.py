@@ -324,7 +324,8 @@ class SentenceViewer:
             with changed_attention(model, checked):
                 maps = {
                     name: tuple(
-                        WeightMap(one.role, one.layer, one.weights)
+                        # After a change, all trees may be alike.
+                        WeightMap(one.role, one.layer, one.weights, one.has_root, None if checked else one.tree)
                         for one in measured_layers(model, as_inputs([ids]), output.ids, name)
                     )
                     for name in sorted(wanted)
@@ -346,7 +347,8 @@ class SentenceViewer:
             except HeedfulError as error:
                 reason = str(error)
             if output.weights is not None and folder.facts.get("kind") != "transformer":
-                # The only attention of an RNN is the one that every engine reports while it generates.
+                # Every engine reports the attention of an RNN's decoder while it generates, and no other.
+                missing |= {"heads": reason} if self._translator.has_heads else {}
                 return _Layers((WeightMap("cross", 0, output.weights[None]),), missing=missing)
         command = f"heedful export {shlex.quote(folder.path.name)} --to onnx --layers"
         return _Layers(missing={"layers": f"{reason}; or: {command}"})

@@ -78,6 +78,8 @@ class Translator(Predictor):
         self.steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
         """Number of steps between the one that predicts a token and the one whose attention aligns it. The last target
         token has EOS after it, so the step that reads it is there."""
+        self.has_heads: Final = tree.get("model", {}).get("encoder") == "heads"
+        """True for a model whose encoder attends to the heads of words."""
         trees = [tree, *(read_toml(each.path / CONFIG) for each in ensemble)]
         self.inflects_terms: Final = all(one.get("training", {}).get("term_share") for one in trees)
         """True for a model that was trained to use terms written into its sources."""

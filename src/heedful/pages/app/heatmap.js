@@ -5,6 +5,7 @@ import { t } from './text.js';
 
 const MOST_SQUARES = 2500;
 const LEAST = 0.004;
+const SHORT = 16;
 const NARROW = 736, WIDEST = 1120, GAP = 18, FRAME = 40, CARD = 42;
 
 // Width inside a card that takes the whole page, or half of it where there is room for two.
@@ -56,21 +57,26 @@ export function paint(canvas, weights) {
 }
 
 // isHalf: whether another card stands beside its own.
+// marks: cells that are framed, [row, column].
 // heat: shared highlight {row, column, subscribe, set}, so that a map, its words and its lines light up together.
-export function heatmap({ weights, rows, columns, heat, onpick, name, isHalf = false }) {
+export function heatmap({ weights, rows, columns, marks = [], heat, onpick, name, isHalf = false }) {
   const longest = Math.max(weights.rows, weights.columns);
   const widest = longest > 120 ? 4 : longest > 60 ? 8 : longest > 30 ? 16 : longest > 14 ? 24 : 32;
   const isLabelled = widest >= 16;
   const left = isLabelled ? Math.max(...rows.map((text) => textWidth(shorten(text)))) + 14 : 6;
   // A narrow screen has smaller cells before it scrolls.
-  const isVertical = columns.every(standsUpright);
-  const overhang = isVertical ? 8 : Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - 2);
+  const widths = columns.map((text) => textWidth(shorten(text)));
+  // Beside them, a single other label, such as the root of a tree, lies on its side.
+  const isVertical = columns.some((text) => text.codePointAt(0) > 0x2e7f) && columns.filter((text) => !standsUpright(text)).length < 2;
+  const overhang = isVertical ? 8 : Math.max(8, widths[weights.columns - 1] * 0.71 - 2);
   const fitting = Math.floor((room(isHalf) - left - overhang) / weights.columns);
   const cell = isLabelled ? Math.max(16, Math.min(widest, fitting)) : widest;
-  const isUpright = Math.max(...columns.map((text) => textWidth(shorten(text)))) <= cell + 4;
-  const tallest = Math.max(...columns.map((text) => textWidth(shorten(text))));
-  const top = isLabelled ? (isUpright ? 26 : isVertical ? tallest + 18 : tallest * 0.71 + 22) : 6;
-  const width = left + cell * weights.columns + (isLabelled && !isUpright && !isVertical ? Math.max(8, textWidth(shorten(columns[weights.columns - 1])) * 0.71 - cell / 2 + 10) : 8);
+  const tallest = Math.max(...widths), isUpright = tallest <= cell + 4;
+  // Where most labels are of one or two letters, these stay as they are, and longer ones are turned above them.
+  const isMixed = !isUpright && !isVertical && widths.filter((each) => each <= SHORT).length > widths.length / 2;
+  const standing = widths.map((each) => isUpright || (isMixed && each <= SHORT)), lift = isMixed ? 8 : 0;
+  const top = isLabelled ? (isUpright ? 26 : isVertical ? tallest + 18 : tallest * 0.71 + 22 + lift) : 6;
+  const width = left + cell * weights.columns + (isLabelled && !standing[weights.columns - 1] && !isVertical ? Math.max(8, widths[weights.columns - 1] * 0.71 - cell / 2 + 10) : 8);
   const height = top + cell * weights.rows + 6;
   const svg = g('svg', { class: 'map', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', tabindex: 0, 'aria-label': t('mapLabel', weights.rows, weights.columns) });
   svg.append(g('rect', { x: left, y: top, width: cell * weights.columns, height: cell * weights.rows, fill: 'var(--tint)' }));
@@ -86,12 +92,14 @@ export function heatmap({ weights, rows, columns, heat, onpick, name, isHalf = f
     paint(canvas, weights);
     svg.append(g('image', { x: left, y: top, width: cell * weights.columns, height: cell * weights.rows, href: canvas.toDataURL(), preserveAspectRatio: 'none', style: { 'image-rendering': 'pixelated' } }));
   }
+  const frame = cell > 16 ? 2 : 1;
+  marks.forEach(([row, column]) => svg.append(g('rect', { class: 'mark', x: left + column * cell + frame / 2, y: top + row * cell + frame / 2, width: cell - frame, height: cell - frame, rx: cell > 16 ? 3 : 0, fill: 'none', stroke: 'var(--ink)', 'stroke-width': frame })));
   const rowLabels = [], columnLabels = [];
   if (isLabelled) {
     rows.forEach((text, row) => rowLabels.push(g('text', { x: left - 8, y: top + (row + 0.5) * cell + 4.5, 'text-anchor': 'end', 'data-row': row }, shorten(text))));
     columns.forEach((text, column) => {
       const x = left + (column + 0.5) * cell;
-      columnLabels.push(g('text', isUpright ? { x, y: top - 9, 'text-anchor': 'middle', 'data-column': column } : isVertical ? { x, y: top - 8, 'text-anchor': 'end', 'data-column': column, style: { 'writing-mode': 'vertical-rl', 'text-orientation': 'upright' } } : { x: x + 3, y: top - 8, transform: `rotate(-45 ${x + 3} ${top - 8})`, 'data-column': column }, shorten(text)));
+      columnLabels.push(g('text', standing[column] ? { x, y: top - 9, 'text-anchor': 'middle', 'data-column': column } : isVertical ? { x, y: top - 8, 'text-anchor': 'end', 'data-column': column, style: { 'writing-mode': 'vertical-rl', 'text-orientation': standsUpright(text) ? 'upright' : 'mixed' } } : { x: x + 3, y: top - 8 - lift, transform: `rotate(-45 ${x + 3} ${top - 8 - lift})`, 'data-column': column }, shorten(text)));
     });
     svg.append(...rowLabels, ...columnLabels);
   }
@@ -113,6 +121,7 @@ export function heatmap({ weights, rows, columns, heat, onpick, name, isHalf = f
     const parts = [];
     if (hasRow && hasColumn) parts.push(h('b', {}, t('cell', rows[row], columns[column], digits(weights.values[row * weights.columns + column]))), ' · ');
     else parts.push(h('b', {}, hasRow ? rows[row] : columns[column]), hasRow ? ' · ' : '');
+    if (marks.some(([one, other]) => one === row && other === column)) parts.push(t('inTree'), ' · ');
     if (hasRow) parts.push(t('rowInfo', digits(rowSum(weights, row), 3), digits(entropy(weights, row))));
     status.replaceChildren(...parts);
     if (hasRow && hasColumn) svg.setAttribute('aria-label', t('cell', rows[row], columns[column], digits(weights.values[row * weights.columns + column])));

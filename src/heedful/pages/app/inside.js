@@ -4,7 +4,7 @@ import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat, paint } from './heatmap.js';
 import { linkButton, linkEditor } from './linking.js';
 import { matrix } from './numbers.js';
-import { mapOf, shadedWords } from './sentence.js';
+import { mapOf, marksOf, preceded, shadedWords } from './sentence.js';
 import { t } from './text.js';
 
 function headsOf(one) {
@@ -36,10 +36,11 @@ export function insideView(page) {
   const layer = layers.find((one) => one.layer === state.layer) ?? layers[layers.length - 1];
   const heads = headsOf(layer);
   const head = heads.includes(state.head) ? state.head : heads[0];
-  const [rowText, columnText] = role === 'encoder' ? [data.source, data.source] : role === 'decoder' ? [output, { ...output, words: ['▷', ...output.words], pieces: ['▷', ...output.pieces], wordOf: [0, ...output.wordOf.map((word) => word + 1)] }] : [output, data.source];
+  const rowText = role === 'encoder' ? data.source : output;
+  const columnText = role === 'decoder' ? preceded(output, '▷') : layer.hasRoot ? preceded(data.source, t('root')) : data.source;
   const heat = makeHeat();
-  const map = mapOf(layer, head, state.unit, rowText, columnText);
-  const grid = heatmap({ ...map, heat, name: t('attention'), onpick: ({ row, column }) => { if (row >= 0 && column >= 0) page.set({ cell: [row, column], role, layer: layer.layer, head }); } });
+  const map = mapOf(layer, head, state.unit, rowText, columnText), marks = marksOf(layer, head, state.unit, rowText, columnText);
+  const grid = heatmap({ ...map, marks, heat, name: t('attention'), onpick: ({ row, column }) => { if (row >= 0 && column >= 0) page.set({ cell: [row, column], role, layer: layer.layer, head }); } });
   const thumbs = h('div', { class: 'thumbs' }, [...layers].reverse().map((one) => h('div', { class: 'layer', role: 'group', 'aria-label': t('layer', one.layer + 1) }, h('span', {}, t('layer', one.layer + 1)),
     headsOf(one).map((each) => {
       const canvas = h('canvas', { 'aria-hidden': 'true' });
@@ -50,14 +51,15 @@ export function insideView(page) {
     h('div', { class: 'card' }, h('div', { class: 'head' }, segments(t('attention'), roles.map((one) => [one, t(one)]), role, (one) => page.set({ role: one, layer: -1, head: 'mean', cell: null })), h('span', { class: 'grow' }),
       segments(t('unit'), [['word', t('words')], ['piece', t('pieces')]], state.unit, (unit) => page.set({ unit, cell: null }))),
       shadedWords(output, { heat: role === 'encoder' || state.unit === 'piece' ? null : heat }),
-      h('p', { class: 'small faint' }, t(`about-${role}`))),
+      h('p', { class: 'small faint' }, t(layer.hasRoot ? 'about-heads' : `about-${role}`, t('root')))),
     page.notice(),
     measureCard(page, measure),
+    data.missing.heads ? h('p', { class: 'notice' }, t('missingHeads', data.missing.heads)) : null,
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,
     h('div', { class: 'split' },
       h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
       h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
-        grid.node, grid.status, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
+        grid.node, grid.status, marks.length ? h('p', { class: 'small faint' }, t('about-tree')) : null, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
     rowText === output && columnText === data.source ? linksCard(page, output, layer, head) : null,
     overrideCard(page, role, layer, head, map),
   ];

@@ -21,6 +21,18 @@ export function shadedWords(output, { heat, chosen, pick, reference }) {
   return h('div', { class: 'said', dir: 'auto' }, nodes);
 }
 
+// Text with a word of its own before it, such as the root of a tree.
+export function preceded(text, label) {
+  return { ...text, words: [label, ...text.words], pieces: [label, ...text.pieces], wordOf: [0, ...text.wordOf.map((word) => word + 1)] };
+}
+
+// Cells of the arcs of a head's tree, [row, column]; those within a word are not shown between words.
+export function marksOf(packed, head, unit, rowText, columnText) {
+  const arcs = (packed.tree?.[Number(head)] ?? []).map((column, row) => [row, column]);
+  if (unit === 'piece') return arcs;
+  return arcs.map(([row, column]) => [rowText.wordOf[row], columnText.wordOf[column]]).filter(([row, column]) => column !== row + 1);
+}
+
 // Weights of a map in the unit of the reader, with labels of rows and columns.
 export function mapOf(packed, head, unit, rowText, columnText) {
   const weights = matrix(packed, head);
