@@ -1,5 +1,7 @@
 """Changed attention changes what it names and nothing else, at a step as in a whole target."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from heedful.inspection.layers import layer_weights
 from heedful.inspection.override import AttentionChange, changed_attention, changed_backend
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
+from heedful.models.luong import LuongConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.search.config import SearchConfig
@@ -88,3 +91,15 @@ def test_bad_changes_are_refused(fields: dict[str, object]):
 
     with pytest.raises(ConfigError):
         validate(AttentionChange, {"role": "cross", "layer": 0, "kind": "off"} | fields, "changes")
+
+
+@pytest.mark.parametrize("kind", ["off", "uniform"])
+def test_heads_of_words_are_changed_whatever_their_score(kind: Literal["off", "uniform"]):
+    torch.manual_seed(0)
+    config = LuongConfig(encoder="heads", reader_size=6, embedding_size=8, hidden_size=8)
+    model = config.build(12, 12, False).eval()
+    with changed_attention(model, (AttentionChange(role="encoder", layer=0, kind=kind),)):
+        weights = layer_weights(model, as_inputs([SOURCE]), OUTPUT)[1].weights[0]
+    num_seen = len(SOURCE)  # the root and the other words
+    expected = np.full((num_seen, num_seen + 1), 1 / num_seen) * (1 - np.eye(num_seen, num_seen + 1, 1))
+    np.testing.assert_allclose(weights, 0.0 if kind == "off" else expected, atol=1e-6)
