@@ -123,7 +123,7 @@ def steps() -> Picture:
     hidden |= {"cold": (0.6, 2.4)}
     angles = np.array([0.4, 0.9, 0.2, 1.2, 1.4, 0.6, 0.1, 1.0, 1.5])
     queries = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    side, left = 42.0, 58.0
+    side, left = 41.0, 66.0
     for words in texts:
         count = len(words)
         keys = np.array([hidden.get(word, (0.0, 0.0)) for word in words])
@@ -134,7 +134,7 @@ def steps() -> Picture:
             name = f"s{step + 1}" if step + 1 < count else f"s{count} = s_T"
             picture.text(left - 8, 34 + (step + 0.5) * 24 + 4, name, anchor="end", size=11)
         picture.box(left, 34 + count * 24 + 2, count * side, 3, ORANGE)
-        left += count * side + 68
+        left += count * side + 70
     return picture
 
 
