@@ -32,7 +32,7 @@ def test_it_is_the_layers_written_as_loops(has_order: bool):
     outputs = context(vectors, NUM_REGIONS).detach().numpy()
     for row, number in enumerate(NUM_REGIONS.tolist()):
         wanted = region_context(p, "", [*vectors[row, :number].numpy()], 2, has_order)
-        np.testing.assert_allclose(outputs[row, :number], wanted, atol=1e-10)
+        np.testing.assert_allclose(outputs[row, :number], wanted, rtol=0, atol=1e-10)
 
 
 def test_a_region_sees_the_others_and_no_padding():

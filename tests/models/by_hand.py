@@ -1,11 +1,18 @@
 """The papers' equations, written out a second time with NumPy vectors and loops, one sentence at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 Vector = np.ndarray
 Parameters = Mapping[str, np.ndarray]
+
+
+def with_one_changed(p: Parameters) -> Iterator[tuple[str, Parameters]]:
+    """Each name, and the parameters of which this one has other values: a comparison has to see all of them."""
+    generator = np.random.default_rng(0)
+    for name, parameter in p.items():
+        yield name, {**p, name: parameter + 0.1 * generator.normal(size=parameter.shape)}
 
 
 def sigmoid(x: Vector) -> Vector:
@@ -168,23 +175,32 @@ def multihead(
     p: Parameters, name: str, queries: Sequence[Vector], memory: Sequence[Vector], num_heads: int, causal: bool
 ):
     """Vaswani et al. 2017, section 3.2.2."""
-    size = len(queries[0])
-    depth = size // num_heads
-    w_query, w_key, w_value = np.split(p[f"{name}.in_proj_weight"], 3)
-    b_query, b_key, b_value = np.split(p[f"{name}.in_proj_bias"], 3)
+    depth = len(queries[0]) // num_heads
+    w_value, b_value = (np.split(p[f"{name}.in_proj_{part}"], 3)[2] for part in ("weight", "bias"))
     outputs: list[Vector] = []
     for place, x in enumerate(queries):
         visible = memory[: place + 1] if causal else memory
         heads: list[Vector] = []
-        for head in range(num_heads):
+        for head, alpha in enumerate(head_weights(p, name, x, visible, num_heads)):
             rows = slice(head * depth, (head + 1) * depth)
-            query = w_query[rows] @ x + b_query[rows]
-            keys = [w_key[rows] @ m + b_key[rows] for m in visible]
             values = [w_value[rows] @ m + b_value[rows] for m in visible]
-            alpha = softmax([float(query @ key) / np.sqrt(depth) for key in keys])
             heads.append(sum(a * value for a, value in zip(alpha, values, strict=True)))
         outputs.append(p[f"{name}.out_proj.weight"] @ np.concatenate(heads) + p[f"{name}.out_proj.bias"])
     return outputs
+
+
+def head_weights(p: Parameters, name: str, x: Vector, visible: Sequence[Vector], num_heads: int) -> list[Vector]:
+    """Weights of one query in each head."""
+    depth = len(x) // num_heads
+    w_query, w_key, _ = np.split(p[f"{name}.in_proj_weight"], 3)
+    b_query, b_key, _ = np.split(p[f"{name}.in_proj_bias"], 3)
+    weights: list[Vector] = []
+    for head in range(num_heads):
+        rows = slice(head * depth, (head + 1) * depth)
+        query = w_query[rows] @ x + b_query[rows]
+        keys = [w_key[rows] @ m + b_key[rows] for m in visible]
+        weights.append(softmax([float(query @ key) / np.sqrt(depth) for key in keys]))
+    return weights
 
 
 def feedforward(p: Parameters, name: str, x: Vector) -> Vector:

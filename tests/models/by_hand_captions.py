@@ -1,6 +1,6 @@
 """Captioning models of the papers a second time, with NumPy vectors and loops, one image at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from tests.models.by_hand import (
     alignment,
     embed,
     feedforward,
+    head_weights,
     layer_norm,
     lstm,
     multihead,
@@ -17,10 +18,10 @@ from tests.models.by_hand import (
 )
 
 
-def region_annotations(p: Parameters, features: Sequence[Vector]) -> list[Vector]:
+def region_annotations(p: Parameters, features: Sequence[Vector], name: str = "encoder.inner") -> list[Vector]:
     """Annotation vectors of precomputed features: a linear map, normalised."""
-    weight, bias = p["encoder.inner.map.weight"], p["encoder.inner.map.bias"]
-    return [layer_norm(p, "encoder.inner.norm", weight @ each + bias) for each in features]
+    weight, bias = p[f"{name}.map.weight"], p[f"{name}.map.bias"]
+    return [layer_norm(p, f"{name}.norm", weight @ each + bias) for each in features]
 
 
 def region_context(
@@ -42,9 +43,10 @@ def region_context(
     return [layer_norm(p, f"{prefix}norm", x) for x in vectors]
 
 
-def picture_annotations(p: Parameters, pixels: np.ndarray, strides: Sequence[int]) -> list[Vector]:
+def picture_annotations(
+    p: Parameters, pixels: np.ndarray, strides: Sequence[int], name: str = "encoder.inner"
+) -> list[Vector]:
     """Annotation vectors of [channel, row, column] pixels: 3 x 3 convolutions, norms of 8 groups, relu, shortcuts."""
-    name = "encoder.inner"
     maps = (pixels.astype(np.float64) - 127.5) / 127.5
     for block, stride in enumerate(strides):
         weight = p[f"{name}.blocks.{block}.convolution.weight"]
@@ -119,3 +121,81 @@ def doubly_stochastic(weights: Vector) -> float:
     for i in range(weights.shape[1]):
         total += (1.0 - sum(float(weights[t, i]) for t in range(weights.shape[0]))) ** 2
     return total
+
+
+Sublayer = Callable[[Sequence[Vector]], Sequence[Vector]]
+
+
+def around(p: Parameters, name: str, vectors: Sequence[Vector], sublayer: Sublayer, is_pre: bool) -> list[Vector]:
+    """LayerNorm(x + Sublayer(x)), Vaswani et al. 2017, section 3.1; or x + Sublayer(LayerNorm(x))."""
+    if is_pre:
+        outputs = sublayer([layer_norm(p, f"{name}.norm", x) for x in vectors])
+        return [x + y for x, y in zip(vectors, outputs, strict=True)]
+    return [layer_norm(p, f"{name}.norm", x + y) for x, y in zip(vectors, sublayer(vectors), strict=True)]
+
+
+def image_transformer(
+    p: Parameters,
+    annotations: Sequence[Vector],
+    target_in: Sequence[int],
+    num_layers: tuple[int, int],
+    num_heads: int,
+    is_pre: bool,
+    has_order: bool = False,
+    is_causal: bool = True,
+) -> tuple[Vector, Vector]:
+    """Vaswani et al. 2017, section 3, with regions in the place of source words and one table for words and output.
+
+    Logits [target, word], and weights [head, target, region] over the regions, the mean of the last two layers.
+    Regions have no order, unless `has_order` adds sinusoids.
+    """
+    table = p["source_embedding.weight"]
+    memory = embed(np.stack(annotations) / np.sqrt(table.shape[1]), range(len(annotations)))
+    memory = memory if has_order else [*annotations]
+    memory = encoded_regions(p, memory, num_layers[0], num_heads, is_pre)
+    vectors = embed(table, target_in)
+    weights = np.zeros((num_layers[1], num_heads, len(target_in), len(annotations)))
+    for layer in range(num_layers[1]):
+        name = f"decoder_layers.{layer}"
+
+        def attend_self(x: Sequence[Vector], name: str = name) -> Sequence[Vector]:
+            return multihead(p, f"{name}.self_attention", x, x, num_heads, is_causal)
+
+        def attend_regions(x: Sequence[Vector], name: str = name, layer: int = layer) -> Sequence[Vector]:
+            for place, query in enumerate(x):
+                for head, alpha in enumerate(head_weights(p, f"{name}.cross_attention", query, memory, num_heads)):
+                    weights[layer, head, place] = alpha
+            return multihead(p, f"{name}.cross_attention", x, memory, num_heads, causal=False)
+
+        vectors = around(p, f"{name}.around_self", vectors, attend_self, is_pre)
+        vectors = around(p, f"{name}.around_cross", vectors, attend_regions, is_pre)
+        vectors = fed_forward(p, name, vectors, is_pre)
+    if is_pre:
+        vectors = [layer_norm(p, "decoder_norm", x) for x in vectors]
+    bias = p.get("output.bias", np.zeros(len(table)))
+    return np.stack([table @ x + bias for x in vectors]), weights[-2:].mean(axis=0)
+
+
+def encoded_regions(
+    p: Parameters, vectors: Sequence[Vector], num_layers: int, num_heads: int, is_pre: bool
+) -> list[Vector]:
+    """Encoder of `image_transformer`."""
+    memory = [*vectors]
+    for layer in range(num_layers):
+        name = f"encoder_layers.{layer}"
+
+        def attend(x: Sequence[Vector], name: str = name) -> Sequence[Vector]:
+            return multihead(p, f"{name}.self_attention", x, x, num_heads, causal=False)
+
+        memory = around(p, f"{name}.around_attention", memory, attend, is_pre)
+        memory = fed_forward(p, name, memory, is_pre)
+    return [layer_norm(p, "encoder_norm", x) for x in memory] if is_pre else memory
+
+
+def fed_forward(p: Parameters, name: str, vectors: Sequence[Vector], is_pre: bool) -> list[Vector]:
+    """Vaswani et al. 2017, eq. 2."""
+
+    def feed(inputs: Sequence[Vector]) -> Sequence[Vector]:
+        return [feedforward(p, f"{name}.feedforward", x) for x in inputs]
+
+    return around(p, f"{name}.around_feedforward", vectors, feed, is_pre)

@@ -24,26 +24,63 @@ def hierarchical_log_probs(
 
 
 def level(p: Parameters, name: str, pooling: str, items: Sequence[Vector]) -> tuple[Vector, Vector]:
-    hidden = p[f"{name}.encoder.forward_unit.candidate_map"].shape[0]
+    states = both_ways(p, f"{name}.encoder", items, reset_at="after")
+    if pooling == "average":
+        return np.mean(states, axis=0), np.full(len(states), 1 / len(states))
+    if pooling == "max":
+        return np.array([max(state[j] for state in states) for j in range(len(states[0]))]), np.zeros(len(states))
+    return pooled(p, f"{name}.attention", states)
+
+
+def both_ways(p: Parameters, name: str, items: Sequence[Vector], reset_at: str) -> list[Vector]:
+    """States of gated units that read forward and backward; Yang et al. 2016, eq. 1-4, have their reset "after"."""
+    hidden = p[f"{name}.forward_unit.candidate_map"].shape[0]
     onward: list[Vector] = []
     back: list[Vector] = []
     state = np.zeros(hidden)
     for x in items:
-        state = gru(p, f"{name}.encoder.forward_unit", x, state, reset_at="after")
+        state = gru(p, f"{name}.forward_unit", x, state, reset_at=reset_at)
         onward.append(state)
     state = np.zeros(hidden)
     for x in reversed(items):
-        state = gru(p, f"{name}.encoder.backward_unit", x, state, reset_at="after")
+        state = gru(p, f"{name}.backward_unit", x, state, reset_at=reset_at)
         back.insert(0, state)
-    states = [np.concatenate(both) for both in zip(onward, back, strict=True)]
-    if pooling == "average":
-        return np.mean(states, axis=0), np.full(len(states), 1 / len(states))
-    if pooling == "max":
-        return np.array([max(state[j] for state in states) for j in range(2 * hidden)]), np.zeros(len(states))
-    w, b = (p[f"{name}.attention.score.key_projection.{part}"] for part in ("weight", "bias"))
-    query = p[f"{name}.attention.queries"][0]
+    return [np.concatenate(both) for both in zip(onward, back, strict=True)]
+
+
+def pooled(p: Parameters, name: str, states: Sequence[Vector]) -> tuple[Vector, Vector]:
+    """Yang et al. 2016, eq. 5-7: sum of the states, weighted by one learned query, and the weights."""
+    w, b = (p[f"{name}.score.key_projection.{part}"] for part in ("weight", "bias"))
+    query = p[f"{name}.queries"][0]
     weights = softmax([float(np.tanh(w @ h + b) @ query) for h in states])
     return np.sum([weight * h for weight, h in zip(weights, states, strict=True)], axis=0), weights
+
+
+def bag_logits(p: Parameters, words: Sequence[int], num_words: int = 0) -> Vector:
+    """Joulin et al. 2016, section 2: scores of a linear classifier of the mean of embeddings.
+
+    `num_words` is another divisor than the number of words.
+    """
+    total = np.zeros(p["embedding.weight"].shape[1])
+    for word in words:
+        total = total + p["embedding.weight"][word]
+    return p["output.weight"] @ (total / (num_words or len(words))) + p["output.bias"]
+
+
+def gru_logits(
+    p: Parameters, words: Sequence[int], num_layers: int, reset_at: str = "before", is_attentive: bool = True
+) -> tuple[Vector, Vector]:
+    """Yang et al. 2016, eq. 5-7, over the units of Bahdanau et al. 2015: scores and weights.
+
+    Not `is_attentive`: with the mean of the states.
+    """
+    states = [p["embedding.weight"][word] for word in words]
+    for layer in range(num_layers):
+        states = both_ways(p, f"encoder.layers.{layer}", states, reset_at)
+    vector, weights = pooled(p, "attention", states)
+    if not is_attentive:
+        vector = sum(states) / len(states)
+    return p["output.weight"] @ vector + p["output.bias"], weights
 
 
 def self_attentive(p: Parameters, text: Sequence[int]) -> tuple[Vector, Vector, float]:

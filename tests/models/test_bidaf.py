@@ -13,6 +13,7 @@ from heedful.models.label_model import Encoded
 from heedful.search.passages import PassageArrays
 from heedful.training.label_step import LabelStep
 from tests.models.by_hand_spans import bidaf
+from tests.models.tiny import perturbed
 
 EOS = 3
 PASSAGES = (([5, 6], [4, 7, 8, 5, 6, 7]), ([7, 4, 4], [5]), ([4], [6, 5, 8, 8]))
@@ -22,7 +23,7 @@ PASSAGES = (([5, 6], [4, 7, 8, 5, 6, 7]), ([7, 4, 4], [5]), ([4], [6, 5, 8, 8]))
 def make(**settings: Any) -> Bidaf:
     torch.manual_seed(4)
     config = BidafConfig.model_validate({"hidden_size": 3, "embedding_size": 4, "num_layers": 1, **settings})
-    return config.build(9, 0).double().eval()
+    return perturbed(config.build(9, 0).double().eval())
 
 
 def inputs_of(passages: Any = PASSAGES) -> PassageInputs:

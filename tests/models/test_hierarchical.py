@@ -8,7 +8,9 @@ from torch import Tensor
 from heedful.models.hierarchical import PRESETS, HierarchicalClassifier, HierarchicalConfig, Sentences
 from heedful.models.inputs import TokenInputs
 from heedful.text.vocabulary import EOS
+from tests.models.by_hand import with_one_changed
 from tests.models.by_hand_classifiers import hierarchical_log_probs
+from tests.models.tiny import perturbed
 
 POOLINGS = ("attention", "average", "max")
 DOCUMENTS = ([[5, 6, EOS], [7, EOS], [5, 8, 8, 4, 6, EOS]], [[EOS]], [[4, EOS]] * 4, [[6, 5, 4, 7, 8, 5, EOS]])
@@ -35,18 +37,35 @@ def numbers(model: HierarchicalClassifier) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_it_is_the_equations_of_the_paper(pooling: str):
-    model = make(pooling)
+    model = perturbed(make(pooling))
     scores, encoded = model(inputs_of([*DOCUMENTS]), ("weights",))
     for index, document in enumerate(DOCUMENTS):
         log_probs, words, sentences = hierarchical_log_probs(numbers(model), pooling, document)
-        np.testing.assert_allclose(torch.log_softmax(scores[index], -1).detach().numpy(), log_probs, atol=1e-10)
+        np.testing.assert_allclose(torch.log_softmax(scores[index], -1).detach().numpy(), log_probs, rtol=0, atol=1e-10)
         if pooling == "attention":
             assert encoded.weights is not None
             products = np.concatenate([own * share for own, share in zip(words, sentences, strict=True)])
             given = encoded.weights[index].detach().numpy()
-            np.testing.assert_allclose(given[: len(products)], products, atol=1e-10)
+            np.testing.assert_allclose(given[: len(products)], products, rtol=0, atol=1e-10)
             assert not given[len(products) :].any()
     assert (encoded.weights is None) == (pooling != "attention")
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_the_comparison_sees_a_change_of_any_parameter(pooling: str):
+    model = perturbed(make(pooling))
+    log_probs = torch.log_softmax(model(inputs_of([*DOCUMENTS]))[0], -1).detach().numpy()
+    for name, others in with_one_changed(numbers(model)):
+        wanted = [hierarchical_log_probs(others, pooling, document)[0] for document in DOCUMENTS]
+        assert np.abs(log_probs - wanted).max() > 1e-6, name
+
+
+def test_the_comparison_sees_another_pooling():
+    model = perturbed(make("attention"))
+    log_probs = torch.log_softmax(model(inputs_of([*DOCUMENTS]))[0], -1).detach().numpy()
+    for pooling in ("average", "max"):
+        wanted = [hierarchical_log_probs(numbers(model), pooling, document)[0] for document in DOCUMENTS]
+        assert np.abs(log_probs - wanted).max() > 1e-3
 
 
 def test_a_document_cut_within_a_sentence_ends_in_a_sentence():

@@ -6,7 +6,9 @@ import torch
 from heedful.models.inputs import TokenInputs
 from heedful.models.self_attentive import SelfAttentiveClassifier, SelfAttentiveConfig
 from heedful.training.label_step import LabelStep
+from tests.models.by_hand import with_one_changed
 from tests.models.by_hand_classifiers import self_attentive
+from tests.models.tiny import perturbed
 
 SIZES = {
     "embedding_size": 5,
@@ -32,17 +34,25 @@ def inputs() -> TokenInputs:
 
 
 def test_it_is_the_equations_of_the_paper():
-    model = make()
+    model = perturbed(make())
     scores, encoded = model(inputs(), ("weights",))
     assert encoded.weights is not None
     assert encoded.penalty is not None
     p = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     for index, text in enumerate(TEXTS):
         log_probs, weights, penalty = self_attentive(p, text)
-        np.testing.assert_allclose(torch.log_softmax(scores[index], -1).detach().numpy(), log_probs, atol=1e-10)
+        np.testing.assert_allclose(torch.log_softmax(scores[index], -1).detach().numpy(), log_probs, rtol=0, atol=1e-10)
         given = encoded.weights[index, : len(text)].detach().numpy()
-        np.testing.assert_allclose(given, weights.mean(axis=0), atol=1e-10)
-        np.testing.assert_allclose(encoded.penalty[index].detach().numpy(), 0.7 * penalty, atol=1e-10)
+        np.testing.assert_allclose(given, weights.mean(axis=0), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(encoded.penalty[index].detach().numpy(), 0.7 * penalty, rtol=0, atol=1e-10)
+
+
+def test_the_comparison_sees_a_change_of_any_parameter():
+    model = perturbed(make())
+    log_probs = torch.log_softmax(model(inputs())[0], -1).detach().numpy()
+    p = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    for name, others in with_one_changed(p):
+        assert np.abs(log_probs - [self_attentive(others, text)[0] for text in TEXTS]).max() > 1e-6, name
 
 
 def test_the_penalty_is_in_the_loss_of_training_alone():

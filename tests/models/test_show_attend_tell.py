@@ -60,9 +60,9 @@ def test_it_is_the_equations_of_the_paper(kind: str, has_gate: bool):
             assert isinstance(inputs, PixelInputs)
             annotations = picture_annotations(p, inputs.pixels[row].numpy(), (2, 2, 1, 1))
         wanted, alpha = show_attend_tell(p, annotations, TARGETS[row, :length].tolist(), has_gate)
-        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, atol=1e-10)
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, rtol=0, atol=1e-10)
         shown = weights[row, :length].detach().numpy()
-        np.testing.assert_allclose(shown[:, : len(annotations)], alpha, atol=1e-10)
+        np.testing.assert_allclose(shown[:, : len(annotations)], alpha, rtol=0, atol=1e-10)
         assert not shown[:, len(annotations) :].any()
 
 
@@ -80,7 +80,7 @@ def test_regions_with_context_are_the_annotation_vectors(kind: str):
             alone = picture_annotations(p, inputs.pixels[row].numpy(), (2, 2, 1, 1))
             annotations = region_context(p, "encoder.context.", alone, 2, has_order=False)
         wanted, _ = show_attend_tell(p, annotations, TARGETS[row, :length].tolist())
-        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, atol=1e-10)
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, rtol=0, atol=1e-10)
 
 
 def test_the_comparison_would_see_a_context_without_its_gate():
@@ -132,8 +132,8 @@ def test_hidden_background_is_as_if_it_were_not_there(hides_background: bool):
         annotations = picture_annotations(p, inputs.pixels[row].numpy(), (2, 2, 1, 1))
         shown = regions[row] if hides_background else [*range(12)]
         wanted, alpha = show_attend_tell(p, [annotations[region] for region in shown], TARGETS[row, :length].tolist())
-        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, atol=1e-10)
-        np.testing.assert_allclose(weights[row, :length][:, shown].detach().numpy(), alpha, atol=1e-10)
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(weights[row, :length][:, shown].detach().numpy(), alpha, rtol=0, atol=1e-10)
         assert weights[row, :length].sum().item() == pytest.approx(length)
 
 

@@ -9,12 +9,66 @@ from heedful.models.label_model import label_run
 from heedful.models.text_classifier import PRESETS, TextClassifier, TextClassifierConfig
 from heedful.runtime.labels import run_labels
 from heedful.search.inputs import TokenArrays
+from tests.models.by_hand import Parameters, Vector, with_one_changed
+from tests.models.by_hand_classifiers import bag_logits, gru_logits
+from tests.models.tiny import perturbed
+
+TEXTS = ([5, 6, 4, 8, 3], [7, 3], [3], [6, 6, 5, 3])
+VARIANTS = (("bag", 1), ("gru", 1), ("gru", 2))
 
 
-def make(encoder: str) -> TextClassifier:
+def make(encoder: str, num_layers: int = 1) -> TextClassifier:
     torch.manual_seed(1)
-    config = TextClassifierConfig.model_validate({"encoder": encoder, "embedding_size": 5, "hidden_size": 3})
-    return config.build(9, 3).double().eval()
+    sizes = {"embedding_size": 5, "hidden_size": 3, "num_layers": num_layers}
+    return TextClassifierConfig.model_validate({"encoder": encoder, **sizes}).build(9, 3).double().eval()
+
+
+def computed(encoder: str, num_layers: int) -> tuple[Parameters, list[Vector], list[Vector] | None]:
+    """Parameters of a model without special values; its scores of the texts, and its weights over them with padding."""
+    model = perturbed(make(encoder, num_layers))
+    ids = torch.zeros(4, 5, dtype=torch.int64)
+    for row, text in zip(ids, TEXTS, strict=True):
+        row[: len(text)] = torch.tensor(text)
+    with torch.no_grad():
+        scores, encoded = model(TokenInputs(ids, torch.tensor([len(text) for text in TEXTS])), ("weights",))
+    p = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    return p, [*scores.numpy()], None if encoded.weights is None else [*encoded.weights.numpy()]
+
+
+def logits(p: Parameters, encoder: str, num_layers: int) -> list[Vector]:
+    return [bag_logits(p, text) if encoder == "bag" else gru_logits(p, text, num_layers)[0] for text in TEXTS]
+
+
+def difference(one: list[Vector], other: list[Vector]) -> float:
+    return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(("encoder", "num_layers"), VARIANTS)
+def test_it_is_the_equations_of_its_papers(encoder: str, num_layers: int):
+    p, scores, weights = computed(encoder, num_layers)
+    assert difference(scores, logits(p, encoder, num_layers)) <= 1e-10
+    if encoder == "bag":
+        assert weights is None
+        return
+    assert weights is not None
+    for row, text in zip(weights, TEXTS, strict=True):
+        np.testing.assert_allclose(row[: len(text)], gru_logits(p, text, num_layers)[1], rtol=0, atol=1e-10)
+        assert not row[len(text) :].any()
+
+
+@pytest.mark.parametrize(("encoder", "num_layers"), VARIANTS)
+def test_the_comparison_sees_a_change_of_any_parameter(encoder: str, num_layers: int):
+    p, scores, _ = computed(encoder, num_layers)
+    for name, others in with_one_changed(p):
+        assert difference(scores, logits(others, encoder, num_layers)) > 1e-6, name
+
+
+def test_the_comparison_sees_other_equations():
+    p, scores, _ = computed("bag", 1)
+    assert difference(scores, [bag_logits(p, text, num_words=5) for text in TEXTS]) > 1e-3  # a mean over padding too
+    p, scores, _ = computed("gru", 2)
+    assert difference(scores, [gru_logits(p, text, 2, reset_at="after")[0] for text in TEXTS]) > 1e-3
+    assert difference(scores, [gru_logits(p, text, 2, is_attentive=False)[0] for text in TEXTS]) > 1e-3
 
 
 def test_a_bag_is_the_mean_of_its_embeddings_under_one_matrix():

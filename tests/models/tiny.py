@@ -1,6 +1,7 @@
 """Small models of every kind and option, in float64, with no parameter at a special value."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from heedful.models.transformer import TransformerConfig
 from heedful.text.vocabulary import BOS, EOS
 
 NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS = 11, 9
+Module = TypeVar("Module", bound=nn.Module)
 Config = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
 
 
@@ -141,6 +143,15 @@ def make_model(config: str | Config, seed: int = 0, is_shared: bool = False) -> 
         if isinstance(module, nn.LayerNorm):
             module.weight.data += 1.0
     return built.double().eval()
+
+
+def perturbed(model: Module, seed: int = 0) -> Module:
+    """Move every parameter from its first value: biases and normalisations too, so that none can be forgotten."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
+    return model
 
 
 def make_sources(lengths: tuple[int, ...] = (5, 2, 7, 1), seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,9 @@
 """Text classifier: a bag of words, or a bidirectional GRU with attention. Joulin et al. 2016; Yang et al. 2016.
 
 `bag` is the linear classifier of Joulin et al. 2016, arXiv:1607.01759 (fastText): y = softmax(W mean_i E x_i + b).
-`gru` is the word level of Yang et al. 2016, "Hierarchical Attention Networks for Document Classification", eq. 1-7:
-h_i of a bidirectional GRU, u_i = tanh(W_w h_i + b_w), alpha = softmax(u_i . u_w), v = sum_i alpha_i h_i.
+`gru` is the word level of Yang et al. 2016, "Hierarchical Attention Networks for Document Classification", eq. 5-7:
+h_i of a bidirectional GRU, u_i = tanh(W_w h_i + b_w), alpha = softmax(u_i . u_w), v = sum_i alpha_i h_i. Its reset gate
+acts on the state before the state is mapped, as in Bahdanau et al. 2015, A.1.1; in eq. 3 of Yang et al. after that.
 
 With `query_vectors` "step", each step t has a learned vector u_t of its own in place of u_w: alpha_ti =
 softmax_i(u_i . u_t), s_t = sum_i alpha_ti h_i. The vector of a text is s_T, where T is its length, or the mean of all
