@@ -84,7 +84,7 @@ def test_the_comparison_sees_a_change_of_any_parameter(kind: str, norm: str):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_comparison_sees_other_equations(kind: str, change: dict[str, Any]):
     p, logits, _ = computed(kind, "pre", (1, 2))
-    settings = {"num_layers": (1, 2), "num_heads": 2, "is_pre": True} | change
+    settings: dict[str, Any] = {"num_layers": (1, 2), "num_heads": 2, "is_pre": True} | change
     assert difference(logits, by_hand(p, kind, **settings)) > 1e-3
 
 

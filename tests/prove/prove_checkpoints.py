@@ -19,21 +19,16 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.data.batching import PairSampler
-from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import HeedfulError, Stopped
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.loop import Trainer
-from heedful.training.pair_step import PairStep
 from heedful.training.progress import Validation
-from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.prove.disk import DEAD, Call, calls, die_at, without_waiting
-from tests.prove.task_trainings import KINDS, Parts, parts
+from tests.prove.task_trainings import TASKS, parts
 
 ERRORS = (errno.ENOSPC, errno.EIO)
 KEPT = 2
@@ -279,23 +274,12 @@ def sweep_damage(
 # ------------------------------------------------------------------------------------------------------ resume
 
 
-def make_corpus(num_pairs: int) -> EncodedCorpus:
-    generator = np.random.default_rng(3)
-
-    def side(vocabulary: int) -> EncodedSide:
-        lengths = generator.integers(1, 7, size=num_pairs)
-        return EncodedSide.of([[*generator.integers(4, vocabulary, size=length).tolist(), 3] for length in lengths])
-
-    return EncodedCorpus(side(NUM_SOURCE_TOKENS), side(NUM_TARGET_TOKENS))
-
-
 class Toy:
     """A tiny training: 3 epochs of so many steps together, with dropout, averages, validations, a best model."""
 
-    def __init__(self, num_steps: int, kind: str = "pair") -> None:
+    def __init__(self, num_steps: int, kind: str = "transformer-post") -> None:
         self.num_steps = num_steps
         self.kind = kind
-        self.corpus = make_corpus(4 * -(-num_steps // 3))
 
     def train(self, folder: Path, stop: int = 0) -> bool:
         """Train, or go on; stop by a signal within a step.
@@ -316,12 +300,7 @@ class Toy:
         )
 
         torch.manual_seed(7)
-        if self.kind == "pair":
-            model = CONFIGS["transformer-post"].build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False)
-            sampler = PairSampler(self.corpus, config.batch_tokens, config.seed)
-            own = Parts(model, PairStep(model, config.label_smoothing), sampler)
-        else:
-            own = parts(self.kind, config, len(self.corpus), 0.1, torch.float32)
+        own = parts(self.kind, config, 4 * -(-self.num_steps // 3), True, torch.float32)
         torch.manual_seed(random.randrange(1 << 30))  # what a new process would have is none of ours
 
         def keep(weights: Mapping[str, Tensor]) -> None:
@@ -329,7 +308,7 @@ class Toy:
             (folder / "best").write_bytes(torch_bytes)
 
         trainer = Trainer(
-            own.step,
+            own.make_step(own.model),
             config,
             own.sampler,
             folder,
@@ -376,7 +355,11 @@ def _validation(model: torch.nn.Module) -> Validation:
 
 @without_waiting()
 def sweep_resume(
-    root: Path, stops: Iterator[tuple[int, ...]], num_steps: int, records: Mapping[str, Record], kind: str = "pair"
+    root: Path,
+    stops: Iterator[tuple[int, ...]],
+    num_steps: int,
+    records: Mapping[str, Record],
+    kind: str = "transformer-post",
 ) -> None:
     """Stop a training in so many of its steps; at its end all is as if it had never been stopped."""
     toy = Toy(num_steps, kind)
@@ -464,7 +447,7 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
     names = ("kills", "power cuts", "errors", "random kills", "bit flips", "truncations")
     records = {
         name: Record()
-        for name in (*names, "resumed at all", "resumed 1x", "resumed 2x", "resumed 3x", "killed trainings", *KINDS)
+        for name in (*names, "resumed at all", "resumed 1x", "resumed 2x", "resumed 3x", "killed trainings", *TASKS)
     }
     chance = random.Random(seed)
     each = stops(sizes.num_steps, sizes.num_single, sizes.num_more, chance)
@@ -480,7 +463,7 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
         sweep_damage(root / "e", sizes.num_flips, sizes.num_cuts, chance, records)
         say("damage")
         sweep_resume(root / "f", each, sizes.num_steps, records)
-        for kind in KINDS:
+        for kind in TASKS:
             few = stops(sizes.num_steps_of_task, sizes.num_single, sizes.num_more_of_task, chance)
             names_of_stops = ("resumed at all", "resumed 1x", "resumed 2x", "resumed 3x")
             own = dict.fromkeys(names_of_stops, records[kind])
@@ -492,8 +475,9 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
 
 def table(records: Mapping[str, Record], seconds: float) -> str:
     """What was met, a line for each sweep."""
-    lines = [f"{'sweep':<18}{'cases':>8}{'failed':>8}"]
-    lines += [f"{name:<18}{each.num_cases:>8}{len(each.failures):>8}" for name, each in records.items()]
+    width = max(18, *(len(name) for name in records))
+    lines = [f"{'sweep':<{width}}{'cases':>8}{'failed':>8}"]
+    lines += [f"{name:<{width}}{each.num_cases:>8}{len(each.failures):>8}" for name, each in records.items()]
     lines.append(f"{sum(each.num_cases for each in records.values())} cases, {seconds:.0f} s")
     return "\n".join([*lines, *(failure for each in records.values() for failure in each.failures[:5])])
 

@@ -11,33 +11,39 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from heedful.data.batching import PairSampler, pairs_by_length
-from heedful.models.interface import Decoded, Seq2Seq
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Alone, Ranks
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Trainer
-from heedful.training.pair_step import PairStep
 from heedful.training.progress import Validation
-from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, changed
+from tests.models.tiny import CONFIGS
 from tests.prove.disk import without_waiting
-from tests.prove.prove_checkpoints import Record, bits, make_corpus, newest, table
+from tests.prove.prove_checkpoints import Record, bits, newest, table
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
+from tests.prove.task_trainings import TASKS, parts
 
 TIMED = ("seconds", "update_seconds", "tokens_per_second", "loss")
 PHASES = ("forward", "backward", "gather", "step", "validation", "save")
 WAYS = ("kill", "error")
 SURVIVE_SECONDS = 60.0
 """In which all have to be gone after one is."""
+GROUPS = {"pairs": tuple(CONFIGS), "tasks": tuple(TASKS)}
+"""Kinds of trainings that are compared with one process: models that translate, and the other tasks."""
+DYING = ("transformer-post", *TASKS)
+"""Kinds of trainings in which processes die."""
+DIFFERENCE = "of difference"
 
 
 class Planned(Exception):
@@ -73,13 +79,6 @@ class Toy:
     dtype: torch.dtype = torch.float64
 
     def trainer(self, folder: Path, ranks: Ranks, doom: Doom | None = None) -> Trainer:
-        config = CONFIGS[self.kind]
-        if not self.has_chance:
-            chances = [name for name in type(config).model_fields if "dropout" in name]
-            config = changed(config, **dict.fromkeys(chances, 0.0))
-        torch.manual_seed(7 + ranks.place.rank)  # the first one's weights count
-        model = config.build(NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, is_shared=False).to(self.dtype)
-        corpus = make_corpus(24)
         training = TrainingConfig.model_validate(
             {
                 "batch_tokens": self.batch_tokens,
@@ -91,23 +90,24 @@ class Toy:
                 **self.settings,
             }
         )
+        torch.manual_seed(7 + ranks.place.rank)  # the first one's weights count
+        own = parts(self.kind, training, 24, self.has_chance, self.dtype)
+        batches = [own.sampler.collect(indices) for indices in own.sampler.plan(0)]
         is_doomed = doom is not None and doom.rank == ranks.place.rank
 
-        def validate(model: Seq2Seq) -> Validation:
+        def validate(model: nn.Module) -> Validation:
             if doom is not None and is_doomed and doom.phase == "validation":
                 doom.strike()
-            return Validation(
-                {"loss": log_likelihood(PairStep(model, 0.0), pairs_by_length(corpus)).loss}, ("a", "b", "c")
-            )
+            return Validation({"loss": log_likelihood(own.make_step(model), batches).loss}, ("a", "b", "c"))
 
         def keep(weights: Mapping[str, Tensor]) -> None:
             content = b"".join(tensor.detach().numpy().tobytes() for tensor in weights.values())
             (folder / "best").write_bytes(content)
 
         trainer = Trainer(
-            PairStep(model, training.label_smoothing),
+            own.make_step(own.model),
             training,
-            PairSampler(corpus, training.batch_tokens, training.seed),
+            own.sampler,
             folder,
             validate,
             False,
@@ -169,9 +169,9 @@ def _plan(trainer: Trainer, doom: Doom) -> None:
             model.register_forward_pre_hook(lambda module, given: doom.strike() if is_due() else None)
         case "backward":
 
-            def watch(module: object, given: object, decoded: Decoded) -> None:
-                if decoded.features.requires_grad:
-                    decoded.features.register_hook(lambda gradient: doom.strike() if is_due() else None)
+            def watch(module: object, given: object, output: object) -> None:
+                for tensor in _trained_tensors(output):
+                    tensor.register_hook(lambda gradient: doom.strike() if is_due() else None)
 
             model.register_forward_hook(watch)
         case "gather":
@@ -186,6 +186,14 @@ def _plan(trainer: Trainer, doom: Doom) -> None:
             before(trainer._storage._checkpoints, "save")
         case _:
             pass
+
+
+def _trained_tensors(output: object) -> list[Tensor]:
+    """Tensors with a gradient in the output of a model, whatever its task."""
+    if isinstance(output, Tensor):
+        return [output] if output.requires_grad else []
+    values = vars(output).values() if is_dataclass(output) else output if isinstance(output, tuple) else ()
+    return [tensor for value in values for tensor in _trained_tensors(value)]
 
 
 def result(folder: Path) -> dict[str, object]:
@@ -277,7 +285,9 @@ def all_dooms(size: int) -> list[Doom]:
 
 
 @without_waiting()
-def sweep_hangs(root: Path, dooms: Sequence[Doom], size: int, record: Record, deadline: float = 4.0) -> float:
+def sweep_hangs(
+    root: Path, dooms: Sequence[Doom], size: int, record: Record, deadline: float = 4.0, toy: Toy = Toy()
+) -> float:
     """Let one process stand still; the others end. What stands still is for the launcher to kill."""
     longest = 0.0
     with (
@@ -288,7 +298,7 @@ def sweep_hangs(root: Path, dooms: Sequence[Doom], size: int, record: Record, de
         for number, doom in enumerate(dooms):
             folder = root / str(number)
             folder.mkdir(parents=True)
-            ended = Toy().train(folder, size, doom)
+            ended = toy.train(folder, size, doom)
             longest = max(longest, ended.all_seconds)
             is_told = (
                 all(code > 0 for rank, code in enumerate(ended.codes) if rank != doom.rank) and 99 not in ended.codes
@@ -363,47 +373,55 @@ def _is_running(pid: int) -> bool:
 # ---------------------------------------------------------------------------------------------------------- all
 
 
-def prove(say: Callable[[str], None], root: Path) -> dict[str, Record]:
-    """All sweeps.
+Sweep = Callable[[Record], float]
+"""Sweep that asks in a record, and returns the worst that it met."""
+
+
+def all_sweeps(root: Path) -> dict[str, tuple[Sweep, str]]:
+    """Sweeps by name, each with the unit of its worst case."""
+    sweeps: dict[str, tuple[Sweep, str]] = {}
+    sharded: dict[str, object] = {"parallel": "sharded", "optimizer": {"learning_rate": 0.01}}
+    modes: dict[str, Mapping[str, object]] = {"": {}, "sharded ": sharded}
+    for size, (mode, settings) in product((2, 4), modes.items()):
+        parallel = str(settings.get("parallel", "data"))
+        for group, kinds in GROUPS.items():
+            name = f"{mode}equal {group}, {size}"
+            sweeps[name] = partial(sweep_equal, root / name, [size], kinds, parallel=parallel), DIFFERENCE
+        for kind in DYING:
+            name, toy = f"{mode}deaths of {kind}, {size}", Toy(kind, settings=settings)
+            sweeps[name] = partial(sweep_deaths, root / name, size, all_dooms(size), toy=toy), "s until all were gone"
+    hangs = [Doom(rank, phase, "hang") for rank in range(2) for phase in ("forward", "validation")]
+    for kind in DYING:
+        name = f"hangs of {kind}, 2"
+        sweeps[name] = partial(sweep_hangs, root / name, hangs, 2, toy=Toy(kind)), "s in all, the deadline being 4"
+    sweeps["torchrun, 2"] = partial(sweep_torchrun, root / "torchrun", 2), "s until all were gone"
+    return sweeps
+
+
+def prove(say: Callable[[str], None], root: Path, only: Sequence[str] = ("*",)) -> dict[str, Record]:
+    """Sweep.
+
+    Args:
+        say: is told of each sweep.
+        root: an empty folder.
+        only: patterns of the names of sweeps.
 
     Returns:
-        What each met, by name.
+        Cases and failures by sweep.
     """
     torch.set_num_threads(1)
     importlib.import_module("torch.distributed.fsdp")  # once, before any fork
     records: dict[str, Record] = {}
-
-    def sweep(name: str, run: Callable[[Record], float], unit: str) -> None:
+    for name, (sweep, unit) in all_sweeps(root).items():
+        if not any(fnmatchcase(name, pattern) for pattern in only):
+            continue
         began = time.monotonic()
         records[name] = Record()
-        worst = run(records[name])
-        told = f"{worst:.1e}" if unit == "of difference" else f"{worst:.1f}"
-        say(f"{name}: at most {told} {unit}; {time.monotonic() - began:.0f} s")
+        worst = sweep(records[name])
+        told = f"{worst:.1e}" if unit == DIFFERENCE else f"{worst:.1f}"
+        say(f"{name}: at most {told} {unit}; {records[name].num_cases} cases, {time.monotonic() - began:.0f} s")
         for failure in records[name].failures:
             say(f"  {failure}")
-
-    for size in (2, 4):
-        sweep(f"equal, {size}", lambda r, n=size: sweep_equal(root / f"e{n}", [n], list(CONFIGS), r), "of difference")
-        sweep(
-            f"deaths, {size}",
-            lambda r, n=size: sweep_deaths(root / f"d{n}", n, all_dooms(n), r),
-            "s until all were gone",
-        )
-    sharded = Toy(settings={"parallel": "sharded", "optimizer": {"learning_rate": 0.01}})
-    for size in (2, 4):
-        sweep(
-            f"sharded, {size}",
-            lambda r, n=size: sweep_equal(root / f"s{n}", [n], list(CONFIGS), r, "sharded"),
-            "of difference",
-        )
-        sweep(
-            f"sharded deaths, {size}",
-            lambda r, n=size: sweep_deaths(root / f"g{n}", n, all_dooms(n), r, sharded),
-            "s until all were gone",
-        )
-    dooms = [Doom(rank, phase, "hang") for rank in range(2) for phase in ("forward", "validation")]
-    sweep("hangs, 2", lambda r: sweep_hangs(root / "h", dooms, 2, r), "s in all, the deadline being 4")
-    sweep("torchrun, 2", lambda r: sweep_torchrun(root / "t", 2, r), "s until all were gone")
     return records
 
 
@@ -413,13 +431,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 if nothing was lost, else 1.
     """
-    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", default=("*",), metavar="PATTERN", help="names of sweeps, as '*of span*'")
+    only = parser.parse_args(arguments).only
     if not IS_POSSIBLE:
         print(f"prove_ddp {REASON}", file=sys.stderr)
         return 2
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="heedful-") as name:
-        records = prove(lambda line: print(line, file=sys.stderr, flush=True), Path(name))
+        records = prove(lambda line: print(line, file=sys.stderr, flush=True), Path(name), only)
     print(table(records, time.monotonic() - began))
     return int(any(each.failures for each in records.values()))
 

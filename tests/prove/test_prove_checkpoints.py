@@ -69,14 +69,14 @@ def test_a_training_goes_on_to_the_same_bits(tmp_path: Path):
     assert [(each.num_cases, each.failures) for each in records.values()] == [(1, []), (2, []), (1, []), (1, [])]
 
 
-@pytest.mark.parametrize("kind", sweeps.KINDS)
+@pytest.mark.parametrize("kind", sweeps.TASKS)
 def test_a_training_of_another_task_goes_on_to_the_same_bits(kind: str, tmp_path: Path, record: Record):
     records = dict.fromkeys(("resumed at all", "resumed 1x", "resumed 2x", "resumed 3x"), record)
     sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (8,), (4, 9)]), 12, records, kind)
     assert (record.num_cases, record.failures) == (3, [])
 
 
-@pytest.mark.parametrize("kind", sweeps.KINDS)
+@pytest.mark.parametrize("kind", sweeps.TASKS)
 def test_a_training_that_begins_its_epoch_again_is_noticed(
     kind: str, tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ):

@@ -23,9 +23,10 @@ from heedful.training.rank import RankInfo
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
 from tests.prove import prove_ddp
-from tests.prove.prove_checkpoints import Record, make_corpus
+from tests.prove.prove_checkpoints import Record
 from tests.prove.prove_ddp import Doom, Toy
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
+from tests.prove.task_trainings import TASKS, make_corpus
 
 together = pytest.mark.skipif(not IS_POSSIBLE, reason=REASON)
 CORPUS = make_corpus(20)
@@ -214,14 +215,23 @@ def test_who_is_lost_is_told_by_the_first_alone(tmp_path: Path):
         ("transformer-post", {}),
         ("transformer-post", {"accumulate": 3, "clip_norm": 0.01}),
         ("rnnsearch", {"optimizer": {"kind": "sgd", "learning_rate": 0.05, "mean_over": "pairs"}}),
+        *((kind, {}) for kind in TASKS),
     ],
-    ids=["batches", "accumulated", "pairs"],
+    ids=["batches", "accumulated", "pairs", *TASKS],
 )
 def test_two_processes_compute_what_one_does(kind: str, settings: dict[str, object], tmp_path: Path):
     toy = Toy(kind, has_chance=False, num_steps=6, settings=settings)
     assert any(len(rows) % 2 for rows in toy.trainer(tmp_path, Alone())._sampler.plan(0))  # shares are uneven
     assert any(len(rows) == 1 for rows in toy.trainer(tmp_path, Alone())._sampler.plan(0))  # and one is empty
     assert prove_ddp.difference(tmp_path, toy, 2) <= 1e-12
+
+
+@together
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_row_that_two_processes_count_is_noticed(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    share = Ranks.share
+    monkeypatch.setattr(Ranks, "share", lambda ranks, batch: share(ranks, batch)._replace(is_real=True))
+    assert prove_ddp.difference(tmp_path, Toy(kind, has_chance=False, num_steps=6), 2) > 1e-6
 
 
 @together
@@ -254,6 +264,14 @@ def test_the_death_of_one_ends_all_and_costs_nothing(tmp_path: Path, monkeypatch
     longest = prove_ddp.sweep_deaths(tmp_path, 2, DOOMS, record)
     assert (record.num_cases, record.failures) == (len(DOOMS), [])
     assert longest < 20.0
+
+
+@together
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_training_of_another_task_survives_a_death_to_the_same_bits(kind: str, tmp_path: Path):
+    record = Record()
+    prove_ddp.sweep_deaths(tmp_path, 2, [Doom(1, "backward")], record, Toy(kind))
+    assert (record.num_cases, record.failures) == (1, [])
 
 
 @together
