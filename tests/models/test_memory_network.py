@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from heedful.layers.embedding import Embedding
 from heedful.models.inputs import StoryInputs, TokenInputs, inputs_on
-from heedful.models.memory_network import PRESETS, MemoryNetwork, MemoryNetworkConfig
+from heedful.models.memory_network import PRESETS, MemoryNetwork, MemoryNetworkConfig, with_empty_facts
 from heedful.search.stories import StoryArrays
 from heedful.text.vocabulary import PAD
 from heedful.training.label_step import LabelStep
@@ -146,6 +146,40 @@ def test_a_start_learns_and_survives_a_story_without_facts(start: str):
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_empty_facts_are_added_at_every_place_and_in_the_right_number():
+    inputs = inputs_of((*STORIES, ([5], [])))
+    torch.manual_seed(6)
+    draws = [with_empty_facts(inputs, 0.25) for _ in range(400)]
+    numbers = torch.stack([drawn.num_facts for drawn in draws]) - inputs.num_facts
+    assert numbers.min(dim=0).values.tolist() == [1, 0, 1, 0]
+    assert numbers.max(dim=0).values.tolist() == [1, 1, 2, 0]
+    torch.testing.assert_close(numbers.double().mean(dim=0), 0.25 * inputs.num_facts.double(), rtol=0, atol=0.1)
+    places: set[int] = set()
+    for drawn in draws:
+        assert drawn.question is inputs.question
+        for index, facts in enumerate(drawn.facts):
+            is_real = facts.any(dim=-1)
+            wanted = inputs.facts[index, : int(inputs.num_facts[index])]
+            torch.testing.assert_close(facts[is_real], wanted, rtol=0, atol=0)
+            assert not is_real[drawn.num_facts[index] :].any()
+        places.add(int((~drawn.facts[0].any(dim=-1)).nonzero()[0]))
+    assert places == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("settings", [{}, {"start": "linear"}, {"chain": "binary"}, {"attention": HARD}])
+def test_only_training_adds_empty_facts(settings: dict[str, Any]):
+    noisy, usual = make(empty_share=1.0, **settings), make(**settings)
+    torch.testing.assert_close(noisy(inputs_of())[0], usual(inputs_of())[0], rtol=0, atol=0)
+    torch.manual_seed(7)
+    drawn = with_empty_facts(inputs_of(), 1.0)
+    torch.manual_seed(7)
+    scores = noisy.train()(inputs_of())[0]
+    torch.testing.assert_close(scores, usual.train()(drawn)[0], rtol=0, atol=0)
+    scores.sum().backward()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in noisy.parameters())
+    assert noisy.state_dict().keys() == usual.state_dict().keys()
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -72,6 +72,8 @@ class MemoryNetworkConfig(Config):
     """Weights in the first batches of training: the usual ones, the scores themselves, or their softmax."""
     start_batches: int = Field(default=1000, ge=1, le=MOST_STEPS)
     """Number of batches with the weights of `start`."""
+    empty_share: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Empty facts that training adds at random places, as a share of a story's facts; 0.1 in the paper."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
 
     @model_validator(mode="after")
@@ -141,6 +143,29 @@ class TextSum(nn.Module):
         # Two sums of words, so that no weights [word, size] are needed for each text; padding has the vector 0.
         plain, tilted = (torch.stack([1 - share, 1 - 2 * share], dim=-2) @ words).unbind(dim=-2)
         return plain - features * tilted
+
+
+def with_empty_facts(inputs: StoryInputs, share: float) -> StoryInputs:
+    """Add empty facts at random places, each of which makes the facts after it one step older.
+
+    Args:
+        inputs: questions and facts.
+        share: mean number of empty facts for each fact of a story, at most 1.
+
+    Returns:
+        Questions and more facts; the real ones have their order.
+    """
+    facts, count = inputs.facts, inputs.num_facts
+    num_empty = (share * count + torch.rand(count.shape, device=facts.device)).to(count.dtype)  # rounded at random
+    # A place for every fact of the longest story; places after the last fact of a story are drawn after all others.
+    place = torch.arange(int((count + num_empty).max()) if len(count) else 0, device=facts.device)
+    order = torch.rand(len(count), len(place), device=facts.device)
+    order = order.masked_fill(place >= (count + num_empty)[:, None], 2.0)
+    is_empty = order.argsort(dim=1).argsort(dim=1) < num_empty[:, None]
+    index = ((~is_empty).cumsum(dim=1) - 1).clamp(min=0, max=max(0, facts.shape[1] - 1))
+    spread = facts.gather(1, index[:, :, None].expand(-1, -1, facts.shape[2]))
+    is_real = ~is_empty & (place < (count + num_empty)[:, None])
+    return StoryInputs(inputs.question, spread.masked_fill(~is_real[:, :, None], PAD), count + num_empty)
 
 
 @final
@@ -221,6 +246,8 @@ class MemoryNetwork(LabelModel):
         """
         if not isinstance(inputs, StoryInputs):
             raise TypeError(f"this model reads stories, got {type(inputs).__name__}")
+        if self.training and self.config.empty_share:
+            inputs = with_empty_facts(inputs, self.config.empty_share)
         memories = [self._dropout(memory(inputs.facts)) for memory in self.memories]
         # Keys and values of each step.
         number = self.config.num_steps
