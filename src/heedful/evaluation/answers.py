@@ -210,11 +210,27 @@ def score_spans(
     """
     if not predicted:
         raise DataError("no questions to score")
-    pairs = [(_words(said), _words(wanted)) for said, wanted in zip(predicted, gold, strict=True)]
-    right = tuple(said == wanted for said, wanted in pairs)
-    shares = tuple(_f1(Counter(said), Counter(wanted)) for said, wanted in pairs)
+    right, shares = zip(*map(span_scores, predicted, gold), strict=True)
     num_attended = _num_attended(supporting, weights)
     return SpanReport(right, shares, sum(map(len, supporting)), num_attended)
+
+
+def span_scores(said: str, wanted: str) -> tuple[bool, float]:
+    """Compare an answer with the right one, apart from case, punctuation and the articles a, an and the.
+
+    Args:
+        said: the answer.
+        wanted: the right answer.
+
+    Returns:
+        Whether the words are the same, and their F1 in [0, 1].
+
+    Example:
+        >>> span_scores("in the old mill", "The mill.")
+        (False, 0.5)
+    """
+    own, right = _words(said), _words(wanted)
+    return own == right, _f1(Counter(own), Counter(right))
 
 
 def _words(text: str) -> list[str]:

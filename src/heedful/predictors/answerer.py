@@ -131,6 +131,11 @@ class Answerer(LabelPredictor):
 
     noun = "question answerer"
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Keys of the metrics that suit the answers, which are labels or spans."""
+        return super().metrics if self.labels else ("answer_match", "answer_f1")
+
     def answer(self, stories: Iterable[Story | Mapping[str, Any]]) -> list[Answer]:
         """Answer questions.
 
@@ -219,7 +224,7 @@ class Answerer(LabelPredictor):
         return self.measure(self.read_items((Path(path),)))
 
     def predict(self, sources: Sequence[str]) -> list[str]:
-        return [answer.answer for answer in self.stream(map(_story_of, sources))]
+        return [answer.answer for answer in self.stream(map(story_of_line, sources))]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns = (1, 2)) -> Stories:
         items = Stories(tuple(answered_stories(find_stories(paths))))
@@ -229,7 +234,7 @@ class Answerer(LabelPredictor):
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         views: list[AttentionView] = []
-        for one in self.stream(map(_story_of, sources)):
+        for one in self.stream(map(story_of_line, sources)):
             title = f"{one.story.question} → {one.answer}"
             if one.span is not None:
                 views.append(TextView(title, one.span.sentences()))
@@ -238,8 +243,15 @@ class Answerer(LabelPredictor):
         return views
 
 
-def _story_of(line: str) -> Story:
-    """Story of a line that has its facts and question."""
+def story_of_line(line: str) -> Story:
+    """Read a story from one line, as `heedful.data.stories.story_line` writes it.
+
+    Args:
+        line: facts and question.
+
+    Returns:
+        The story, without its answer.
+    """
     *facts, question = line.split(SEPARATOR)
     return Story(tuple(facts), question)
 

@@ -41,7 +41,8 @@ def worse_scores_worse(metric: Metric) -> None:
 
 
 def doubling_changes_nothing(metric: Metric) -> None:
-    assert score(metric, HYPOTHESES * 2, REFERENCES * 2) == score(metric, HYPOTHESES, REFERENCES)
+    doubled = score(metric, HYPOTHESES * 2, REFERENCES * 2)
+    assert doubled == pytest.approx(score(metric, HYPOTHESES, REFERENCES), rel=1e-14)
 
 
 def order_changes_nothing(metric: Metric) -> None:
@@ -147,7 +148,9 @@ def test_metrics_say_what_they_are(key: str):
     assert all(pair.count(":") == 1 for pair in signature.split("|"))
 
 
-@pytest.mark.parametrize("key", sorted(set(METRICS) - {"ter", "rouge1", "rouge2", "rougeL"}))
+@pytest.mark.parametrize(
+    "key", sorted(set(METRICS) - {"ter", "rouge1", "rouge2", "rougeL", "answer_match", "answer_f1"})
+)
 def test_lowercase_reaches_the_metric(key: str):
     shouted = [text.upper() for text in HYPOTHESES]
     lowered = build_metric(key, Setting(lowercase=True))

@@ -5,10 +5,12 @@ from typing import Final
 
 from heedful.errors import UsageError, did_you_mean
 from heedful.evaluation.interface import Metric, Setting
+from heedful.evaluation.metrics.answer import SpanScore
 from heedful.evaluation.metrics.bleu import Bleu
 from heedful.evaluation.metrics.chrf import Chrf
 from heedful.evaluation.metrics.error_rate import CharacterErrorRate, TokenErrorRate
 from heedful.evaluation.metrics.exact_match import ExactMatch, WrongOutputs
+from heedful.evaluation.metrics.in_place import TokensInPlace
 from heedful.evaluation.metrics.rouge import Rouge
 from heedful.evaluation.metrics.ter import Ter
 from heedful.text.tokenizer import Units
@@ -23,7 +25,11 @@ METRICS: dict[str, Callable[[Setting], Metric]] = {
     "rougeL": lambda setting: Rouge("L"),
     "exact_match": lambda setting: ExactMatch(setting.lowercase),
     "accuracy": lambda setting: ExactMatch(setting.lowercase, "accuracy"),
+    "answer_match": lambda setting: SpanScore("match"),
+    "answer_f1": lambda setting: SpanScore("f1"),
     "wrong_outputs": lambda setting: WrongOutputs(setting.lowercase),
+    "tokens_in_place": lambda setting: TokensInPlace("all", setting.lowercase),
+    "tokens_before_error": lambda setting: TokensInPlace("before an error", setting.lowercase),
     "token_error_rate": lambda setting: TokenErrorRate(setting.lowercase),
     "character_error_rate": lambda setting: CharacterErrorRate(setting.lowercase),
 }
