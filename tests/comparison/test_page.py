@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 from heedful.comparison.page import report_page
+from heedful.comparison.run_result import RunResult
 from heedful.comparison.summary import summarise
 from heedful.comparison.tables import length_rows, score_rows
 from tests.comparison.made import ITEMS, by_row, make_finding
@@ -75,6 +76,29 @@ def test_nothing_is_fetched_and_no_data_is_html():
 def test_without_a_picture_the_tables_stand_alone():
     text, _ = page(b"")
     assert "<img" not in text
+
+
+def test_attention_is_that_of_the_first_seed_of_each_row():
+    def drawn(row: str, seed: int) -> RunResult:
+        html = f'<svg role="img" aria-label="{row} {seed}"></svg>'
+        view = {"title": "<q> → a", "explanation": "Darker is larger", "html": html}
+        return make_finding(row, 20, seed, attention=(view,))
+
+    results = by_row([drawn("none", 1), drawn("none", 2), drawn("x", 1), make_finding("y", 20)])
+    found = summarise("T", ITEMS, ("bleu",), results, "none", {})
+    text = report_page(found, results, "heedful compare g.toml", b"", [])
+    assert re.findall(r'aria-label="(.*?)"', text) == ["none 1", "x 1"]
+    assert text.count("&lt;q&gt; → a") == 2
+    assert text.count("Darker is larger") == 1
+    assert "<h2>Attention</h2>" not in page()[0]
+
+
+def test_units_of_training_are_those_of_the_task():
+    items = ITEMS.model_validate(ITEMS.model_dump() | {"trained_unit": "examples"})
+    results = by_row([make_finding("none", 20)])
+    found = summarise("T", items, ("bleu",), results, "none", {})
+    assert "7,000 examples in 62 s" in report_page(found, results, "", b"", [])
+    assert "7,000 target tokens in 62 s" in page()[0]
 
 
 def test_the_baseline_is_marked():

@@ -95,6 +95,15 @@ Seeds = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
+Baseline = Annotated[
+    str,
+    typer.Option(
+        metavar="ROW",
+        help="Row that all others are compared with; may be changed without training again.",
+        show_default="the grid's, or the first",
+        rich_help_panel=_TRAINING,
+    ),
+]
 
 
 def run(
@@ -108,6 +117,7 @@ def run(
     out: Out = None,
     minutes_per_run: MinutesPerRun = 0,
     seeds: Seeds = "",
+    baseline: Baseline = "",
     gold: GoldPath = None,
     gold_pairs: GoldPairs = None,
     one_based: OneBased = False,
@@ -135,6 +145,7 @@ def run(
         languages=parse_languages(languages),
         minutes_per_run=minutes_per_run,
         seeds=parse_seeds(seeds),
+        baseline=baseline,
         gold=_gold_settings(gold, gold_pairs or (), one_based, turned),
         device=choose_device(device),
         runner=Runner(lambda recipe: train_and_watch(recipe, messages), messages.say, messages.warn),

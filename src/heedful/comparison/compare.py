@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, final
 
 from heedful.comparison.gold import read_gold_pairs
-from heedful.comparison.grid import GoldSettings, read_grid, rows_of
+from heedful.comparison.grid import GoldSettings, Grid, read_grid, rows_of
 from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.run import Runner, run_grid
 from heedful.comparison.summary import Comparison, RowSummary
@@ -94,6 +94,7 @@ def compare_grid(
     languages: tuple[str, str] = ("", ""),
     minutes_per_run: float = 0.0,
     seeds: Sequence[int] = (),
+    baseline: str = "",
     gold: str | Path | Mapping[str, Any] = "",
     device: str = "cpu",
     quiet: bool = False,
@@ -114,6 +115,7 @@ def compare_grid(
         languages: language codes of source and target; empty = taken from the file names.
         minutes_per_run: longest training of a run in minutes; 0 = the grid's setting.
         seeds: seeds of every row; empty = the grid's.
+        baseline: row that all others are compared with; empty = the grid's.
         gold: file of manual alignments of the test pairs, or a mapping of the fields of the grid's [gold] section.
         device: PyTorch device.
         quiet: whether to print warnings only.
@@ -138,6 +140,8 @@ def compare_grid(
     if not data:
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
     settings = read_grid(Path(grid))
+    if baseline:
+        settings = validate(Grid, {**settings.model_dump(mode="json"), "baseline": baseline})
     recipe = Recipe(
         is_compared=True,
         data=_paths(data),
@@ -158,6 +162,7 @@ def compare_grid(
     options += ["--task", task] if task else []
     options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
     options += ["--seeds", ",".join(map(str, seeds))] if seeds else []
+    options += ["--baseline", baseline] if baseline else []
     plan = Plan(
         grid=settings,
         rows=rows_of(settings, seeds),

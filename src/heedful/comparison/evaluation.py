@@ -10,11 +10,14 @@ import torch
 from heedful.comparison.run_result import Items, RunResult
 from heedful.config import validate
 from heedful.data.prepare import EvaluationSet
+from heedful.errors import HeedfulError
+from heedful.evaluation.answers import AnswerReport, score_answers, score_spans
 from heedful.evaluation.interface import Setting, corpus_score
 from heedful.evaluation.labels import score_labels
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
 from heedful.files import digest
+from heedful.predictors.answerer import Answerer, story_of_line
 from heedful.predictors.interface import Predictor
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.perplexity import perplexity
@@ -25,6 +28,8 @@ from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
 from heedful.runtime.folder import CONFIG
 from heedful.version import __version__
 
+_MOST_DRAWN: Final = 2
+"""Number of sources whose attention is drawn."""
 Measure = Callable[[Translator, EvaluationSet, Sequence[Translation]], float | None]
 """Function that computes a figure of a model from the evaluation set and the outputs; None where it does not apply."""
 
@@ -106,9 +111,28 @@ def evaluate_run(
         "settings": "\n".join(settings),
         "tokenizers": [digest(folder / name) for name in names],
         "versions": f"heedful {__version__}, PyTorch {torch.__version__}, threads {torch.get_num_threads()}",
-        **(_translated(predictor, items) if isinstance(predictor, Translator) else _predicted(predictor, items)),
+        **_outputs(predictor, items),
+        "attention": () if ensemble else _drawn(predictor, items.sources[:_MOST_DRAWN]),
     }
     return validate(RunResult, fields)
+
+
+def _outputs(predictor: Predictor, items: Items) -> dict[str, object]:
+    """Outputs and figures of any task."""
+    if isinstance(predictor, Translator):
+        return _translated(predictor, items)
+    return _answered(predictor, items) if isinstance(predictor, Answerer) else _predicted(predictor, items)
+
+
+def _drawn(predictor: Predictor, sources: Sequence[str]) -> list[dict[str, str]]:
+    """Attention of a model for sources, as `DrawnAttention`; none where it cannot be computed."""
+    try:
+        views = predictor.attention_views(sources)
+    except (HeedfulError, OSError):  # a table is worth having without drawings
+        return []
+    return [
+        {"title": view.title, "explanation": view.explanation, "html": html} for view in views if (html := view.draw())
+    ]
 
 
 def _translated(translator: Translator, items: Items) -> dict[str, object]:
@@ -126,6 +150,18 @@ def _translated(translator: Translator, items: Items) -> dict[str, object]:
             if (figure := figure_of(translator, measured, outputs)) is not None
         },
     }
+
+
+def _answered(answerer: Answerer, items: Items) -> dict[str, object]:
+    """Answers, their macro-F1 where they are labels, and the share of the supporting facts attended."""
+    answers = [*answerer.stream(map(story_of_line, items.sources))]
+    outputs, gold = [answer.answer for answer in answers], [texts[0] for texts in items.references]
+    score = score_answers if answerer.labels else score_spans
+    supporting = items.supporting or ((),) * len(answers)
+    report = score(outputs, gold, supporting, [answer.weights for answer in answers])
+    measures = {"macro_f1": report.answers.macro_f1} if isinstance(report, AnswerReport) else {}
+    measures |= {} if report.attended is None else {"attended": report.attended}
+    return {"outputs": outputs, "measures": measures}
 
 
 def _predicted(predictor: Predictor, items: Items) -> dict[str, object]:

@@ -51,17 +51,34 @@ def report_page(
             )
             parts.append(f'<p><img alt="{escape(words)}" src="data:image/png;base64,{data}"></p>')
         parts.append(table(rows, comparison.baseline))
+    parts += _attention(results)
     parts.append("<h2>Runs</h2>\n<p>Each command trains one row alone; each configuration is complete.</p>")
     baseline = next(iter(results.get(comparison.baseline, ())), None)
-    parts += [_runs(name, runs, baseline) for name, runs in results.items() if runs]
+    parts += [_runs(name, runs, baseline, comparison.trained_unit) for name, runs in results.items() if runs]
     return document(comparison.title or "Comparison", parts)
 
 
-def _runs(name: str, runs: Sequence[RunResult], baseline: RunResult | None) -> str:
+def _attention(results: Mapping[str, Sequence[RunResult]]) -> list[str]:
+    """Attention of each row to the same sources; nothing where no row has any."""
+    drawn = {name: runs[0].attention for name, runs in results.items() if runs and runs[0].attention}
+    if not drawn:
+        return []
+    explanations = dict.fromkeys(view.explanation for views in drawn.values() for view in views)
+    parts = [
+        f'<h2>Attention</h2>\n<p class="faint">First seed of each row. {escape(". ".join(explanations))}; the pointer '
+        "shows the number.</p>"
+    ]
+    for name, views in drawn.items():
+        parts.append(f"<h3>{escape(name)}</h3>")
+        parts += [f"<p>{escape(view.title)}</p>\n{view.html}" for view in views]
+    return parts
+
+
+def _runs(name: str, runs: Sequence[RunResult], baseline: RunResult | None, unit: str) -> str:
     first = runs[0]
     facts = [
         f"seed {run.seed}: {run.ended}; step {run.step:,}, kept the model of step {run.best_step:,}; "
-        f"{run.num_target_tokens:,} target tokens in {run.seconds:,.0f} s; {run.device}, {run.versions}"
+        f"{run.num_target_tokens:,} {unit} in {run.seconds:,.0f} s; {run.device}, {run.versions}"
         for run in runs
     ]
     commands = escape("\n".join(run.command for run in runs))

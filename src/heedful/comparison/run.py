@@ -20,6 +20,7 @@ from heedful.data.corpus import find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.same_data import DataWatch
 from heedful.data.split import MIN_PAIRS
+from heedful.data.stories import Stories
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.models.store import DEFAULT_TASK
 from heedful.predictors.captioner import Captioner
@@ -270,6 +271,7 @@ def _choose_items(plan: Plan, started: Started, data: Mapping[str, str]) -> Item
     return Items(
         sources=tuple(chosen.sources),
         references=tuple(tuple(texts) for texts in chosen.references),
+        supporting=tuple(story.supporting for story in chosen.stories) if isinstance(chosen, Stories) else (),
         target_language=predictor.target_language,
         trained_unit="examples" if isinstance(predictor, LabelPredictor) else "target tokens",
         are_images=isinstance(predictor, Captioner),

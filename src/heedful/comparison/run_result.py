@@ -16,6 +16,16 @@ from heedful.formats import COMPARISON_FORMAT
 from heedful.regular_files import MOST_BULK_BYTES, read_json_object
 
 
+class DrawnAttention(Config):
+    """Attention of a model for one source, drawn for a page."""
+
+    title: str
+    """Source and output."""
+    explanation: str
+    """Clause that says how to read the drawing."""
+    html: str
+
+
 class RunResult(Config):
     """Result of one row trained with one seed."""
 
@@ -53,6 +63,8 @@ class RunResult(Config):
     """Further figures by column key; see `heedful.comparison.summary.COLUMNS`."""
     gold: str = ""
     """Key of the pairs and manual alignments behind the alignment error rate; empty = none."""
+    attention: tuple[DrawnAttention, ...] = ()
+    """Attention for the first sources; none for ensembles and for models without attention."""
     outputs: tuple[str, ...]
     """Output for each source of the items."""
 
@@ -62,6 +74,8 @@ class Items(Config):
 
     sources: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
+    supporting: tuple[tuple[int, ...], ...] = ()
+    """Indices of the facts from which each answer follows; empty where sources are no stories."""
     target_language: str
     """Language code such as ``de``; may be empty."""
     trained_unit: str = "target tokens"

@@ -34,6 +34,7 @@ class Column:
 COLUMNS: Final = (
     Column("num_parameters", "parameters", 0),
     Column("macro_f1", "macro-F1 %", 2),
+    Column("attended", "facts attended %", 2),
     Column("perplexity", "perplexity", 2),
     Column("bleu_before_unknown", "BLEU before unknown replacement", 2),
     Column("aer", "AER %", 1),
