@@ -71,7 +71,7 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     seen = {text.source for text in test_set()}
     drawn = [text for text in generate(2 * (NUM_TRAIN + NUM_DEV), NUM_WORDS, seed=1) if text.source not in seen]
-    parts = {"dev": drawn[:NUM_DEV], "train": drawn[NUM_DEV : NUM_DEV + NUM_TRAIN]}
+    parts = {"dev": drawn[:NUM_DEV], "train": drawn[NUM_DEV : NUM_DEV + NUM_TRAIN], "test": test_set()}
     for name, texts in parts.items():
         lines = [f"{text.source}\t{text.target}\n" for text in texts]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")

@@ -73,7 +73,7 @@ def write(folder: Path, number: int, depths: tuple[int, ...]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     seen = {expression.prefix for expression in test_set()}
     drawn = distinct(generate(2 * (number + NUM_DEV), depths, seed=1), seen)[: number + NUM_DEV]
-    for name, expressions in (("dev", drawn[:NUM_DEV]), ("train", drawn[NUM_DEV:])):
+    for name, expressions in (("dev", drawn[:NUM_DEV]), ("train", drawn[NUM_DEV:]), ("test", test_set())):
         lines = [f"{expression.prefix}\t{expression.infix}\n" for expression in expressions]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
     (folder / "settings.toml").write_text(SETTINGS, encoding="utf-8")

@@ -1,5 +1,6 @@
 """The examples run as they are, only smaller where they train."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -156,6 +157,7 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
     rows = rows_of(grid)
     assert baseline_of(grid, rows) == rows[0].name
     budgets: set[str] = set()
+    budget_keys = ("max_target_tokens", "max_steps", "max_epochs")
     for row in (each for each in rows if not each.members):
         experiment = load_experiment(row.preset, None, row.settings)
         check_buildable(Recipe(data=(), task=grid.task, preset=row.preset, settings=row.settings))
@@ -166,9 +168,10 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
             training = training.model_copy(update={"max_target_tokens": shared})
         # What is seen of the corpus may be shorter; how much is not.
         text = experiment.text.model_copy(update={"max_training_tokens": 0})
-        budgets.add(repr((training.max_target_tokens, training.batch_tokens, training.optimizer, text)))
+        budget = [getattr(training, key) for key in budget_keys]
+        budgets.add(repr((budget, training.batch_tokens, training.optimizer, text)))
         assert experiment.training.patience == 1000
-        assert training.max_target_tokens > 0
+        assert any(budget)
     assert len(budgets) == 1
     assert f"heedful compare examples/{path.name}" in path.read_bytes().decode("utf-8")
 
@@ -218,6 +221,55 @@ def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureF
     assert "not run" not in shown.out
     assert shown.out.count("\nD: label smoothing 0.2  ") >= 1
     assert "every training ended after 0.0001 minutes" in shown.out
+
+
+def write_small(name: str, folder: Path) -> list[str]:
+    """Data of a grid, a few of each kind, and the arguments that name them."""
+    if name in ("facts", "passages"):
+        numbers = {"facts1": 110, "facts2": 110, "facts3": 150, "notices": 150}
+        runpy.run_path(str(EXAMPLES / "write_stories.py"))["main"](folder, numbers)
+        return [str(folder / ("facts3.jsonl" if name == "facts" else "notices.jsonl"))]
+    if name == "headlines":
+        for part, count in (("train", 120), ("dev", 6)):
+            lines = [f"prices of item{n} rose in {part}, officials said\titem{n} is dearer\n" for n in range(count)]
+            (folder / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+        return [str(folder / "train.tsv"), "--dev", str(folder / "dev.tsv")]
+    benchmark = {"trees": "trees", "segments": "segmentation", "scenes": "scenes"}[name]
+    write = runpy.run_path(str(ROOT / "benchmarks" / f"{benchmark}.py"))["write"]
+    small = {"NUM_TRAIN": 120, "NUM_DEV": 20, "NUM_TEST": 4, "NUMBERS": {"train": 100, "dev": 10, "test": 20}}
+    write.__globals__.update(small)
+    write(folder, *((120, (2, 3)) if name == "trees" else ()))
+    return [str(folder / "train.tsv"), "--dev", str(folder / "dev.tsv"), "--test", str(folder / "test.tsv")]
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("facts", "row accuracy 95 % interval difference p parameters macro-F1 % facts attended %"),
+        ("passages", "row exact match 95 % interval difference p F1 parameters facts attended %"),
+        ("scenes", "row exact match 95 % interval difference p"),
+        ("trees", "row tokens before an error 95 % interval difference p exact match"),
+        ("segments", "row tokens in place 95 % interval difference p exact match"),
+        ("headlines", "row ROUGE-2 95 % interval difference p ROUGE-1 ROUGE-L"),
+    ],
+)
+def test_the_grids_of_tasks_run(name: str, head: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    grid, out = tmp_path / f"compare_{name}.toml", tmp_path / "out"
+    text = (EXAMPLES / grid.name).read_bytes().decode("utf-8").replace("export = false\n", "")
+    text = re.sub(r"max_(?:steps|epochs) = \d+", "max_steps = 1\nexport = false", text)
+    shared, *rows = re.sub(r"_size = \d\d+", "_size = 16", text).split("[[rows]]")
+    grid.write_bytes("[[rows]]".join([shared, *rows[:2], *rows[2:][-2:]]).encode())
+    data = write_small(name, tmp_path)
+    capfd.readouterr()
+    done = main(["compare", str(grid), *data, "--out", str(out), "--threads", "1"])
+    shown = capfd.readouterr()
+    assert done == 0, shown.err
+    table = [" ".join(line.split()) for line in shown.out.split("\n")]
+    assert any(line.startswith(head) for line in table)
+    assert "not run" not in shown.out
+    # Attention over the long outputs of an untrained model is not drawn.
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert ("<h2>Attention</h2>" in page) >= (name in ("facts", "passages", "scenes"))
 
 
 def test_statistical_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
