@@ -19,6 +19,5 @@ def test_the_best_reference_counts():
 def test_scores_are_those_of_evaluate():
     gold = [texts[0] for texts in REFERENCES]
     report = score_spans(ANSWERS, gold)
-    for kind, score in (("match", report.exact_match), ("f1", report.f1)):
-        metric = SpanScore(kind)
+    for metric, score in ((SpanScore("match"), report.exact_match), (SpanScore("f1"), report.f1)):
         assert corpus_score(metric, metric.statistics(ANSWERS, [[text] for text in gold])) == pytest.approx(score)

@@ -19,13 +19,11 @@ from heedful.evaluation.metrics.in_place import TokensInPlace
     ],
 )
 def test_shares(hypothesis: str, references: list[str], in_place: float, before: float):
-    for kind, share in (("all", in_place), ("before an error", before)):
-        assert TokensInPlace(kind).statistics([hypothesis], [references]).tolist() == [[pytest.approx(share), 1]]
+    for metric, share in ((TokensInPlace("all"), in_place), (TokensInPlace("before an error"), before)):
+        assert metric.statistics([hypothesis], [references]).tolist() == [[pytest.approx(share), 1]]
 
 
 def test_the_names_say_which_tokens_count():
-    assert [TokensInPlace(kind).name for kind in ("all", "before an error")] == [
-        "tokens in place",
-        "tokens before an error",
-    ]
+    assert TokensInPlace("all").name == "tokens in place"
+    assert TokensInPlace("before an error").name == "tokens before an error"
     assert TokensInPlace("all", lowercase=True).signature([["a"]]) == "nrefs:1|case:lc|tokens:space|heedful:1"
