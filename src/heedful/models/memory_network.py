@@ -157,14 +157,14 @@ def with_empty_facts(inputs: StoryInputs, share: float) -> StoryInputs:
     """
     facts, count = inputs.facts, inputs.num_facts
     num_empty = (share * count + torch.rand(count.shape, device=facts.device)).to(count.dtype)  # rounded at random
-    # A place for every fact of the longest story; places after the last fact of a story are drawn after all others.
-    place = torch.arange(int((count + num_empty).max()) if len(count) else 0, device=facts.device)
-    order = torch.rand(len(count), len(place), device=facts.device)
-    order = order.masked_fill(place >= (count + num_empty)[:, None], 2.0)
+    # Positions of the facts of the longest story; those after the last fact of a story are drawn after all others.
+    positions = torch.arange(int((count + num_empty).max()) if len(count) else 0, device=facts.device)
+    order = torch.rand(len(count), len(positions), device=facts.device)
+    order = order.masked_fill(positions >= (count + num_empty)[:, None], 2.0)
     is_empty = order.argsort(dim=1).argsort(dim=1) < num_empty[:, None]
     index = ((~is_empty).cumsum(dim=1) - 1).clamp(min=0, max=max(0, facts.shape[1] - 1))
     spread = facts.gather(1, index[:, :, None].expand(-1, -1, facts.shape[2]))
-    is_real = ~is_empty & (place < (count + num_empty)[:, None])
+    is_real = ~is_empty & (positions < (count + num_empty)[:, None])
     return StoryInputs(inputs.question, spread.masked_fill(~is_real[:, :, None], PAD), count + num_empty)
 
 

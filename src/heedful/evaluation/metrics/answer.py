@@ -34,9 +34,9 @@ class SpanScore:
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:
         """Score each answer; see `Metric.statistics`."""
-        place = 0 if self.kind == "match" else 1
+        column = 0 if self.kind == "match" else 1
         scores = [
-            max(float(span_scores(hypothesis, text)[place]) for text in texts)
+            max(float(span_scores(hypothesis, text)[column]) for text in texts)
             for hypothesis, texts in zip(hypotheses, references, strict=True)
         ]
         return np.stack([np.array(scores, dtype=np.float64), np.ones(len(scores))], axis=1)
