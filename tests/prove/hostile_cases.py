@@ -152,6 +152,13 @@ COMMAND_LINES: Final = (
     Command("evaluate-labels", ("evaluate", "labels.model", "labels.tsv"), ("labels.model", "labels.tsv")),
     Command("evaluate-answers", ("evaluate", "stories.model", "stories.jsonl"), ("stories.model", "stories.jsonl")),
     Command("evaluate-spans", ("evaluate", "passages.model", "passages.jsonl"), ("passages.model", "passages.jsonl")),
+    Command(
+        "evaluate-captions",
+        ("evaluate", "scenes.model", "scenes.tsv"),
+        ("scenes.model", "scenes.tsv", "scenes"),
+        damages="few",
+        share=2,
+    ),
     Command("score", ("score", "tiny.model", "test.tsv"), ("tiny.model", "test.tsv")),
     Command(
         "score-files",
@@ -269,6 +276,18 @@ COMMAND_LINES: Final = (
         ("passages.jsonl", "passages.toml", "passages.model"),
         ("passages.model",),
         False,
+        share=3,
+    ),
+    Command(
+        "train-captions-on",
+        (
+            *("train", "scenes.tsv", "--task", "captioning", "--config", "scenes.toml", "--out", "scenes.model"),
+            *("--set", "training.max_steps=10"),
+        ),
+        ("scenes.tsv", "scenes.toml", "scenes", "scenes.model"),
+        ("scenes.model",),
+        False,
+        "few",
         share=3,
     ),
     Command(
@@ -476,6 +495,10 @@ WRITERS: Final = (
     "train",
     "train-on",
     "train-from",
+    "train-labels-on",
+    "train-captions-on",
+    "train-answers-on",
+    "train-spans-on",
     "compare-again",
     "export-ctranslate2",
     "export-huggingface",
