@@ -139,9 +139,7 @@ def compare_grid(
     """
     if not data:
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
-    settings = read_grid(Path(grid))
-    if baseline:
-        settings = validate(Grid, {**settings.model_dump(mode="json"), "baseline": baseline})
+    settings = _grid(Path(grid), baseline)
     recipe = Recipe(
         is_compared=True,
         data=_paths(data),
@@ -171,6 +169,12 @@ def compare_grid(
         gold=read_gold_pairs(by_hand, recipe.test, columns),
     )
     return ComparisonResult(run_grid(plan, runner or _printing(quiet)), plan.out, plan.command)
+
+
+def _grid(path: Path, baseline: str) -> Grid:
+    """Read a grid, and replace its baseline unless the other one is empty."""
+    grid = read_grid(path)
+    return validate(Grid, {**grid.model_dump(mode="json"), "baseline": baseline}) if baseline else grid
 
 
 def _paths(paths: Paths) -> tuple[Path, ...]:
