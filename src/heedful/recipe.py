@@ -11,6 +11,7 @@ from torch import nn
 
 from heedful.config import merge, read_toml, to_toml, validate
 from heedful.data.batch import Sampler
+from heedful.data.learned_corrections import LearnedCorrections
 from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
 from heedful.errors import (
     ConfigError,
@@ -143,13 +144,16 @@ def _begin(
     task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
 ) -> _Run:
     origin = _origin(task, recipe, folder)
-    watch = DataWatch({**files, **other_files(recipe), **({"model": origin} if origin else {})})
+    corrections = LearnedCorrections(folder, origin.path if origin else None)
+    more = {**({"model": origin} if origin else {}), **({"corrections": corrections} if corrections.content else {})}
+    watch = DataWatch({**files, **other_files(recipe), **more})
     claim_data(folder, watch.fingerprints)
+    corrections.store()
     earlier = earlier_settings(folder / EXPERIMENT, task.name)
     if origin:
         suited = merge(origin.settings(), earlier)
         recipe = replace(recipe, languages=recipe.languages if any(recipe.languages) else origin.languages)
-        origin.copy_files(folder)
+        origin.copy_tokenizers(folder)
     else:
         suited = earlier or task.suited(files, lambda adapted: resolve(task, recipe, adapted))
     first = resolve(task, recipe, suited)
@@ -168,9 +172,8 @@ def _begin(
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
     if origin and isinstance(data, TranslationData) and not earlier:
-        for line in origin.warnings(
-            language_names(recipe.data, recipe.columns), data.pairs.train, data.vocabulary_sizes
-        ):
+        tokenizers = data.pairs.source_tokenizer, data.pairs.target_tokenizer
+        for line in origin.warnings(language_names(recipe.data, recipe.columns), data.pairs.train, tokenizers):
             warn(line)
     if experiment.training.max_minutes and not earlier and not recipe.is_compared:
         pace = measure_pace(task, experiment, folder, data, recipe.device)

@@ -14,11 +14,13 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.folder import commit, open_folder
 from heedful.runtime.scored_pairs import ScoredPair
+from heedful.text.tokenizer import TextConfig, train_tokenizer
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.shards import killed_at_shard
 
 WORDS = [f"{one}{two}xyz" for one in "abcd" for two in "abcd"]
+LETTERS = [*WORDS, *(word.upper() for word in WORDS)]
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--threads", "1")
 
 
@@ -79,6 +81,7 @@ class Capitalizing:
     """Teacher that knows how words are written in capitals, and nothing else."""
 
     folder = SimpleNamespace(path="capitals.model")
+    source_tokenizer = target_tokenizer = train_tokenizer(LETTERS, "characters", 0, TextConfig())
 
     def score(self, pairs: list[tuple[str, str]]) -> list[ScoredPair]:
         return [
@@ -94,6 +97,7 @@ class Capitalizing:
         ([(word.upper(), word) for word in WORDS], "seems to translate in the other direction"),
         ([(word, word[::-1]) for word in WORDS], "does not seem to translate between the languages"),
         ([(word.upper(), word) for word in WORDS[:5]], ""),
+        ([(f"天地{word[:2]}", word) for word in WORDS], "50 % of the source tokens are unknown to it"),
     ],
 )
 def test_a_teacher_of_other_languages_is_doubted(data: list[tuple[str, str]], message: str):

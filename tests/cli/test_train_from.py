@@ -15,6 +15,7 @@ from heedful.formats import KEY
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.folder import commit, open_folder
+from heedful.tasks.translation import Translation
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.export.marian_folder import write_folder
@@ -99,8 +100,11 @@ def test_corrections_are_learned_and_stay_in_force(pairs: Path, origin: Path):
     for source, correction in ("abcabc", "a"), ("abcabc", "cccab"), ("bbb", "b"):
         assert heedful("correct", origin, source, correction).code == 0
     assert heedful("correct", origin, "bbb", "--undo").code == 0
+    with (origin / "corrections.jsonl").open("ab") as journal:
+        journal.write(b"damaged\n")
     done = go_on(pairs, origin)
     assert done.code == 0, done.err
+    assert "corrections.jsonl:5: damaged; left out, the other corrections stay in force" in done.err
     assert "1 correction added to the training pairs" in done.err
     model = pairs.parent / "new.model"
     assert encoded_pairs(model)[-1] == ("abcabc", "cccab")
@@ -123,6 +127,44 @@ def test_a_correction_of_a_held_out_source_is_not_learned(pairs: Path, origin: P
     assert done.code == 0, done.err
     assert "added to the training pairs" not in done.err
     assert ("abcabc", "cccab") not in encoded_pairs(pairs.parent / "new.model")
+
+
+def test_corrections_of_a_refused_attempt_are_not_those_of_the_next(pairs: Path, origin: Path):
+    assert heedful("correct", origin, "abcabc", "cccab").code == 0
+    assert go_on(pairs, origin, "--set", "model.model_size=32").code == 2
+    assert heedful("correct", origin, "--undo").code == 0
+    done = go_on(pairs, origin)
+    assert done.code == 0, done.err
+    model = pairs.parent / "new.model"
+    assert "added to the training pairs" not in done.err
+    assert not (model / "corrections.jsonl").exists()
+
+
+def test_learned_corrections_survive_damage_of_the_data_and_are_missed(pairs: Path, origin: Path):
+    assert heedful("correct", origin, "abcabc", "cccab").code == 0
+    assert go_on(pairs, origin).code == 0
+    model = pairs.parent / "new.model"
+    assert heedful("correct", model, "cba", "b").code == 0
+    encoded = [*(model / "run/data").glob("*.safetensors")] or [*(model / "run/data").glob("*.npy")]
+    for path in [*encoded, model / "run/data/prepared.json"]:
+        path.write_bytes(b"damaged")
+    again = go_on(pairs, origin, "--set", "training.max_steps=6")
+    assert again.code == 0, again.err
+    assert "prepared again from the data files" in again.err
+    assert "1 correction added to the training pairs" in again.err
+    assert encoded_pairs(model)[-1] == ("abcabc", "cccab")
+    assert heedful("translate", model, "cba").out == "b\n"  # what was corrected since is still in force
+    (model / "run/corrections.jsonl").unlink()
+    changed = go_on(pairs, origin, "--set", "training.max_steps=8")
+    assert changed.code == 2
+    assert "trained on other data (corrections changed)" in changed.errors[0]
+
+
+def test_corrected_sources_do_not_tell_what_was_forgotten(origin: Path):
+    task = Translation()
+    items = task.own_validation(origin)
+    assert heedful("correct", origin, items.sources[1], "x").code == 0
+    assert task.own_validation(origin).sources == [items.sources[0], *items.sources[2:]]
 
 
 def test_a_newer_journal_of_corrections_is_refused(pairs: Path, origin: Path):
@@ -182,6 +224,20 @@ def test_no_model_a_newer_one_or_the_same_folder_is_refused(pairs: Path, origin:
     newer = go_on(pairs, origin)
     assert newer.code == 3
     assert "newer heedful" in newer.errors[0]
+
+
+def test_pieces_of_another_writing_are_told_too(tmp_path: Path):
+    """Pieces have no unknown characters: they fall back to bytes."""
+    words = [f"{one}{two}{three} {two}{one}" for one in "abcde" for two in "abcde" for three in "abc"]
+    old, new = tmp_path / "old.tsv", tmp_path / "new.tsv"
+    old.write_text("".join(f"{word}\t{word[::-1]}\n" for word in words), encoding="utf-8")
+    new.write_text("".join(f"天地{word}\t{word}\n" for word in words), encoding="utf-8")
+    pieces = ("--set", "text.source_units=pieces", "--set", "text.target_units=pieces")
+    assert heedful("train", old, "--preset", "tiny", "--out", tmp_path / "old.model", *pieces, *LIMITS).code == 0
+    done = heedful("train", new, "--from", tmp_path / "old.model", "--out", tmp_path / "new.model", *LIMITS)
+    assert done.code == 0, done.err
+    assert "of the source tokens are unknown to" in done.err
+    assert "of the target tokens are unknown to" not in done.err
 
 
 def test_data_in_another_writing_are_told(tmp_path: Path, origin: Path):

@@ -206,8 +206,12 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
         # Before training, so that a model that is stopped early has a dictionary too.
         names |= store_dictionary(lambda: sampled(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
     dev, test = _held_out(files, split, config)
-    corrections = _corrections(files, source_tokenizer, {*dev.sources, *test.sources})
+    # Where nothing is held out, validation is on the training pairs.
+    held_out = {*dev.sources, *test.sources} if files.dev or split.dev_share else {*test.sources}
+    corrections, complaint = _corrections(files, source_tokenizer, held_out)
     num_long = _encode(files, corrections, split, config, (source_tokenizer, target_tokenizer), data)
+    if complaint:
+        lines.append(complaint)
     if corrections:
         lines.append(f"{counted(len(corrections), 'correction')} added to the training pairs")
     if num_long:
@@ -271,17 +275,19 @@ def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterat
     return (pair for pair in CorpusFilter(config.max_characters).apply(files.train) if split(pair) == part)
 
 
-def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> Sequence[Correction]:
-    """Corrections in force of sources that are not held out.
+def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> tuple[Sequence[Correction], str]:
+    """Corrections in force of sources that are not held out, and a line about damage.
 
     Raises:
         FileRefused: the journal is no file, or was written by a newer heedful.
     """
     if files.journal is None:
-        return ()
+        return (), ""
     journal = CorrectionJournal(files.journal, tokenizer.normalize)
     held_out_keys = {*map(journal.key, held_out)}
-    return [one for one in journal.read().corrections if journal.key(one.source) not in held_out_keys]
+    content = journal.read()
+    learned = [one for one in content.corrections if journal.key(one.source) not in held_out_keys]
+    return learned, content.complaint(journal.path)
 
 
 def _encode(

@@ -20,6 +20,7 @@ from heedful.predictors.translator import Translator
 from heedful.runtime.shards import Shard, plan_jobs, run_jobs
 from heedful.text.counts import counted
 from heedful.text.lines import raw_lines
+from heedful.text.tokenizer import Tokenizer
 
 SHARD_LINES: Final = 512
 """Sources of a shard: what a killed run has to translate again, at most."""
@@ -32,6 +33,8 @@ MOST_COMPARED: Final = 500
 MOST_DOUBTED: Final = 100
 """Number of items by which a teacher's languages are checked."""
 LEAST_DOUBTED: Final = 10
+MOST_UNKNOWN: Final = 0.2
+"""Share of unknown tokens from which on probabilities say nothing."""
 TURNED: Final = 0.5
 """Nats per token by which sources have to suit a teacher better as outputs to be a sign of the other direction."""
 SOURCES: Final = "sources.txt"
@@ -106,15 +109,21 @@ def doubt(teacher: Translator, items: EvaluationSet) -> str:
     chosen = spaced(items, MOST_DOUBTED)
     if len(chosen) < LEAST_DOUBTED:
         return ""
-    pairs = [(text, references[0]) for text, references in zip(chosen.sources, chosen.references, strict=True)]
-    others = [target for _, target in pairs[1:] + pairs[:1]]
-    given = _per_token(teacher, pairs)
-    if _per_token(teacher, [(target, source) for source, target in pairs]) > given + TURNED:
+    sources, targets = chosen.sources, [references[0] for references in chosen.references]
+    unknown = _unknown_share(teacher.source_tokenizer, sources)
+    if unknown > MOST_UNKNOWN:
+        return (
+            f"{teacher.folder.path} does not seem to translate between the languages of the data: "
+            f"{100 * unknown:.0f} % of the source tokens are unknown to it"
+        )
+    given = _per_token(teacher, sources, targets)
+    can_be_turned = _unknown_share(teacher.target_tokenizer, sources) <= MOST_UNKNOWN
+    if can_be_turned and _per_token(teacher, targets, sources) > given + TURNED:
         return (
             f"{teacher.folder.path} seems to translate in the other direction: the sources of the data suit it better "
             "as outputs than the references do; --columns 2,1 swaps them"
         )
-    if _per_token(teacher, [(source, other) for (source, _), other in zip(pairs, others, strict=True)]) >= given:
+    if _per_token(teacher, sources, targets[1:] + targets[:1]) >= given:
         return (
             f"{teacher.folder.path} does not seem to translate between the languages of the data: it gives the "
             "references no more probability than those of other sources"
@@ -122,8 +131,14 @@ def doubt(teacher: Translator, items: EvaluationSet) -> str:
     return ""
 
 
-def _per_token(teacher: Translator, pairs: list[tuple[str, str]]) -> float:
-    scored = teacher.score(pairs)
+def _unknown_share(tokenizer: Tokenizer, texts: list[str]) -> float:
+    tokens = [token for text in texts for token in tokenizer.encode(text)]
+    unknown = {*tokenizer.unknown_ids()}
+    return sum(token in unknown for token in tokens) / max(1, len(tokens))
+
+
+def _per_token(teacher: Translator, sources: list[str], targets: list[str]) -> float:
+    scored = teacher.score([*zip(sources, targets, strict=True)])
     return sum(one.log_prob for one in scored) / sum(len(one.token_log_probs) for one in scored)
 
 

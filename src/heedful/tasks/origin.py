@@ -9,8 +9,6 @@ import torch
 from torch import nn
 
 from heedful.config import Tree, merge, read_toml, validate
-from heedful.data.corrections import NAME as CORRECTIONS
-from heedful.data.corrections import CorrectionJournal
 from heedful.data.encoded import EncodedCorpus
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.errors import ConfigError, HeedfulError
@@ -24,7 +22,7 @@ from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.table import load
 from heedful.records import write_facts
 from heedful.runtime.folder import CONFIG, MANIFEST, open_folder
-from heedful.text.vocabulary import UNK
+from heedful.text.tokenizer import Tokenizer
 
 LEARNING_RATE: Final = 3e-4
 """Peak learning rate of Adam for weights that are trained already."""
@@ -33,8 +31,6 @@ MOST_COMPARED: Final = 500
 """Number of the model's own validation sources that are translated before and after."""
 MOST_UNKNOWN: Final = 0.02
 """Largest share of unknown tokens that is not worth a word."""
-LEARNED_CORRECTIONS: Final = Path("run/data") / CORRECTIONS
-"""Corrections that a training learns, in the model folder."""
 _FREE: Final = ("dropout", "max_training_tokens", "max_characters")
 """Settings of text and model that any weights fit, by the ends of their names."""
 _SECTIONS: Final = ("text", "images", "model")
@@ -113,13 +109,15 @@ class Origin:
                         f"{section}.{key}: {new}, but {self.path} has {old}; leave it out, or train without --from"
                     )
 
-    def warnings(self, languages: tuple[str, str], train: EncodedCorpus, sizes: tuple[int, int]) -> list[str]:
+    def warnings(
+        self, languages: tuple[str, str], train: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
+    ) -> list[str]:
         """Tell what of new data does not suit the model.
 
         Args:
             languages: codes of the data, as far as their names say.
             train: encoded training pairs.
-            sizes: vocabulary sizes of source and target.
+            tokenizers: of source and target.
 
         Returns:
             A line for each problem.
@@ -129,8 +127,9 @@ class Origin:
             for side, code, own in zip(("source", "target"), languages, self.languages, strict=True)
             if code and own and code != own
         ]
-        for side, tokens, size in zip(("source", "target"), (train.source, train.target), sizes, strict=True):
-            share = float(tokens.counts(size)[UNK]) / max(1, int(tokens.lengths.sum()))
+        for side, tokens, tokenizer in zip(("source", "target"), (train.source, train.target), tokenizers, strict=True):
+            num_unknown = int(tokens.counts(len(tokenizer))[tokenizer.unknown_ids()].sum())
+            share = num_unknown / max(1, int(tokens.lengths.sum()))
             if share > MOST_UNKNOWN:
                 lines.append(
                     f"{100 * share:.0f} % of the {side} tokens are unknown to {self.path}, whose vocabulary does not "
@@ -144,21 +143,14 @@ class Origin:
         source, target = self.folder.facts.get("languages", ["", ""])
         return str(source), str(target)
 
-    def copy_files(self, folder: Path) -> None:
-        """Copy tokenizers, labels and corrections into the folder of a training, unless that is done already.
-
-        Corrections stay in force in the new model. A second copy, which later corrections do not change, is for the
-        training.
+    def copy_tokenizers(self, folder: Path) -> None:
+        """Copy the tokenizers, and labels if there are any, into the folder of a training, unless it has them.
 
         Args:
             folder: the training's model folder.
-
-        Raises:
-            FileRefused: the journal of corrections is no file, or was written by a newer heedful.
         """
         if (folder / TOKENIZERS).is_file():
             return
-        self._copy_corrections(folder)
         names = {role: self.folder.file(role).name for role in _ROLES if role in self.folder.facts}
         for name in set(names.values()):
             copyfile(self.path / name, folder / name)
@@ -166,15 +158,6 @@ class Origin:
         (folder / TOKENIZERS).parent.mkdir(parents=True, exist_ok=True)
         checksums = {name: digest(folder / name) for name in names.values()}
         write_facts(folder / TOKENIZERS, PREPARED_FORMAT, {**names, "files": checksums})
-
-    def _copy_corrections(self, folder: Path) -> None:
-        journal = self.path / CORRECTIONS
-        if not CorrectionJournal(journal, str).read().corrections:
-            return
-        for path in (folder / LEARNED_CORRECTIONS, folder / CORRECTIONS):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(journal, path)
-            sync(path)
 
     def copy_weights(self, model: nn.Module) -> None:
         """Give a model the weights.

@@ -16,7 +16,10 @@ from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.corpus_links import read_linked
 from heedful.data.corrected_links import CorrectedLinks
+from heedful.data.corrections import NAME as CORRECTIONS
+from heedful.data.corrections import CorrectionJournal
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.learned_corrections import LEARNED
 from heedful.data.mixing import MIX, MixedSampler, store_mix
 from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, prepare
 from heedful.data.prepare import Prepared as PreparedPairs
@@ -48,7 +51,6 @@ from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.interface import Prepared, Recipe, Task
-from heedful.tasks.origin import LEARNED_CORRECTIONS
 from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LANDING_AVERAGE,
@@ -90,11 +92,6 @@ class TranslationData(Prepared):
     pretrained: tuple[Pretrained, ...] = ()
     """Word vectors that initialise the embeddings."""
 
-    @property
-    def vocabulary_sizes(self) -> tuple[int, int]:
-        """Number of tokens of source and target."""
-        return len(self.pairs.source_tokenizer), len(self.pairs.target_tokenizer)
-
 
 @final
 class Translation(Task[PairFile, TranslationData]):
@@ -134,13 +131,18 @@ class Translation(Task[PairFile, TranslationData]):
         return merge(suited, documents) if is_wanted else documents
 
     def own_validation(self, folder: Path) -> EvaluationSet:
-        return EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
+        items = EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
+        # Corrections of their sources are learned.
+        corrected = {one.source.strip() for one in CorrectionJournal(folder / CORRECTIONS, str).read().corrections}
+        rows = zip(items.sources, items.references, strict=True)
+        left = [(source, texts) for source, texts in rows if source.strip() not in corrected]
+        return EvaluationSet([source for source, _ in left], [texts for _, texts in left])
 
     def prepare(
         self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
     ) -> TranslationData:
         check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
-        journal = folder / LEARNED_CORRECTIONS
+        journal = folder / LEARNED
         sources = Sources(files["train"], files.get("dev"), files.get("test"), journal if journal.is_file() else None)
         pairs = prepare(sources, experiment.text, folder)
         if mix := experiment.training.mix:

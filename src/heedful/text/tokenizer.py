@@ -92,6 +92,14 @@ class Tokenizer(ABC):
             Ids, each below `len(self)`; none is pad, bos or eos.
         """
 
+    def unknown_ids(self) -> list[int]:
+        """List the tokens for text that the vocabulary lacks.
+
+        Returns:
+            The unknown token; of pieces, the bytes too.
+        """
+        return [UNK]
+
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
         """Convert token ids to text.
@@ -250,6 +258,9 @@ class PieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self.normalize(text))
+
+    def unknown_ids(self) -> list[int]:
+        return [UNK, *(index for index in range(len(self)) if self._processor.is_byte(index))]
 
     def decode(self, ids: Sequence[int]) -> str:
         return self._processor.decode([int(index) for index in ids if index not in (PAD, BOS, EOS)])
