@@ -15,6 +15,7 @@ has the very word of the reference; p is that of a sign test over the terms of w
 """
 
 import argparse
+import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -83,6 +84,8 @@ def write_list(options: argparse.Namespace) -> None:
     pairs = [(split_units(one.source), split_units(one.target)) for one in (*wanted, *find_pairs(options.files))]
     number = min(options.number, len(wanted))
     terms = chosen_terms(pairs, number, lemma)
+    if 0 < options.sample < len(terms):
+        terms = sorted(random.Random(1).sample(terms, options.sample))
     options.out.mkdir(parents=True, exist_ok=True)
     rows = [(one.source, one.target) for one in wanted[:number]]
     for name, lines in (
@@ -149,7 +152,7 @@ def score(options: argparse.Namespace) -> None:
     for name, wording in ways.items():
         # "offered": as if no output lacked a term.
         with mock.patch.object(TermSearch, "_missing", return_value=[]) if name == "offered" else nullcontext():
-            outputs = [one.text for one in translator.translate(sources, wording=wording)]
+            outputs = [one.text for one in translator.translate(sources, beam=options.beam, wording=wording)]
         row = rows[name] = Row.of(places, outputs)
         report = evaluate(outputs, [[one] for one in references], sources, ("bleu",), translator.target_language)
         right = [flag for flag, is_inflected in zip(row.reference, inflected, strict=True) if is_inflected]
@@ -167,12 +170,14 @@ def main() -> None:
     listing.add_argument("files", type=Path, nargs="+", help="one file of pairs, or two aligned ones, to learn from")
     listing.add_argument("--of", type=Path, nargs="+", required=True, help="the pairs whose terms are listed")
     listing.add_argument("--number", type=int, default=500, help="number of these pairs")
+    listing.add_argument("--sample", type=int, default=0, help="number of terms, drawn at random; 0 = all")
     listing.add_argument("--lemmas", default="de", help="target language, as simplemma names it")
     listing.add_argument("--out", type=Path, required=True, help="folder of the list and its sentences")
     listing.set_defaults(run=write_list)
     scoring = commands.add_parser("score", help="count how a model uses the terms")
     scoring.add_argument("model", type=Path)
     scoring.add_argument("folder", type=Path)
+    scoring.add_argument("--beam", type=int, default=0, help="0 = the model's own")
     scoring.add_argument("--engine", default="auto")
     scoring.add_argument("--threads", type=int, default=1)
     scoring.set_defaults(run=score)
