@@ -120,7 +120,7 @@ def test_damaged_stories_are_prepared_again(damage: bytes, tmp_path: Path):
         (['{"facts": ["a"], "question": "Where?", "answer": "b"}'] * 20, "1 story; training needs at least 10"),
         (
             [json.dumps({"facts": [f"fact {i}"], "question": "Where?", "answer": "b"}) for i in range(20)],
-            "1 different answers in 20 stories",
+            "1 different answer in 20 stories",
         ),
         (
             [json.dumps({"facts": [f"fact {i}"], "question": "Where?", "answer": f"b{i}"}) for i in range(20)],

@@ -1,4 +1,4 @@
-"""Effective approaches to attention: global and local. Luong, Pham and Manning 2015, arXiv:1508.04025.
+"""Attention, global and local. Luong, Pham and Manning 2015, arXiv:1508.04025; words and heads: Kim et al. 2017.
 
 The query is the *current* state of the highest layer; input feeding passes the attentional vector of the previous step
 to the lowest layer, beside the word.

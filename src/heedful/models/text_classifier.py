@@ -1,4 +1,4 @@
-"""Text classifier: a bag of words, or a bidirectional GRU with attention. Joulin et al. 2016; Yang et al. 2016.
+"""Text classifier: bag of words, or GRU with a query vector, or one a step. Joulin et al. 2016; Yang et al. 2016.
 
 `bag` is the linear classifier of Joulin et al. 2016, arXiv:1607.01759 (fastText): y = softmax(W mean_i E x_i + b).
 `gru` is the word level of Yang et al. 2016, "Hierarchical Attention Networks for Document Classification", eq. 5-7:

@@ -183,7 +183,7 @@ def _labels(file: StoryFile, stories: list[Story]) -> list[str]:
     labels = sorted({story.answer for story in stories})
     if not 2 <= len(labels) <= min(MOST_LABELS, len(stories) // 2):
         raise DataError(
-            f"{file.path}: {len(labels):,} different answers in {len(stories):,} stories; the answers are "
+            f"{file.path}: {counted(len(labels), 'different answer')} in {len(stories):,} stories; the answers are "
             f"chosen from 2 to {MOST_LABELS:,} that occur twice or more on average; for answers that are spans of the "
             "facts take --preset bidaf"
         )

@@ -13,7 +13,7 @@ from heedful.evaluation.interface import Matrix, References, reference_count
 @final
 @dataclass(frozen=True)
 class TokensInPlace:
-    """Share of the reference's tokens that the hypothesis has at the same place, averaged over the items.
+    """Share of the reference's tokens that the hypothesis has in their places, all or those before the first error.
 
     Tokens are separated by white space; of several references the best counts. "before an error" is the measure of Kim
     et al. 2017, arXiv:1702.00887, table 1, for which the end of the text is a token too.
