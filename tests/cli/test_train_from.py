@@ -86,6 +86,24 @@ def test_the_same_command_goes_on_and_notices_another_model(pairs: Path, origin:
     assert "trained on other data (model changed)" in changed.errors[0]
 
 
+def test_a_stopped_training_goes_on_to_the_same_bits(pairs: Path, origin: Path):
+    """With older pairs, kept weights and corrections, and later corrections of the first model."""
+    old = write_pairs(pairs.parent / "old.tsv", 80, seed=8)
+    common = ("--mix", old, "--set", "training.start_share=0.3", "--set", "training.mix_share=0.6")
+    assert heedful("correct", origin, "abcabc", "cccab").code == 0
+    ways = {"whole": (8,), "parts": (4, 8)}
+    for name, limits in ways.items():
+        for most in limits:
+            out = ("--out", pairs.parent / f"{name}.model", "--set", f"training.max_steps={most}")
+            done = heedful("train", pairs, "--from", origin, *LIMITS, *common, *out)
+            assert done.code == 0, done.err
+            assert heedful("correct", origin, "cab", name).code == 0
+        assert heedful("correct", origin, "cab", "--undo").code == 0
+    whole, parts = (weights_of(pairs.parent / f"{name}.model") for name in ways)
+    assert all(torch.equal(whole[key], parts[key]) for key in whole)
+    assert "resuming at step 4" in done.err
+
+
 def encoded_pairs(model: Path) -> list[tuple[str, str]]:
     """The training pairs of a model, decoded."""
     translator, corpus = load(model, kind=Translator), EncodedCorpus.read(model / "run/data")

@@ -226,6 +226,26 @@ def test_texts_in_the_place_of_labels_are_refused(tmp_path: Path):
         run.train()
 
 
+def test_one_label_alone_is_refused(tmp_path: Path):
+    (tmp_path / "one.tsv").write_text("".join(f"text {n}\tgood\n" for n in range(40)), encoding="utf-8")
+    with pytest.raises(DataError, match="all 40 rows have the label 'good'; give rows of another too"):
+        Run(tmp_path / "one.tsv", tmp_path / "m").train()
+
+
+@pytest.mark.parametrize("preset", ["text_classifier", "hierarchical"])
+def test_labels_may_have_spaces_and_texts_any_length(preset: str, tmp_path: Path):
+    rows = write_reviews(tmp_path / "reviews.tsv").read_text(encoding="utf-8").splitlines()
+    spaced = [f"{text}\t very {label} indeed " for text, label in (row.split("\t") for row in rows)]
+    (tmp_path / "spaced.tsv").write_text("".join(f"{row}\n" for row in spaced), encoding="utf-8")
+    Run(tmp_path / "spaced.tsv", tmp_path / "m", "training.max_steps=2", preset=preset).train()
+    classifier = load(tmp_path / "m", kind=Classifier)
+    assert all(label.startswith("very ") and label.endswith(" indeed") for label in classifier.labels)
+    blank, empty, long = classifier.classify([" ", "", "word " * 100_000])
+    assert blank.label in classifier.labels
+    assert np.isclose(blank.probability, empty.probability)
+    assert long.was_cut
+
+
 def test_a_run_does_not_go_on_as_another_task(tmp_path: Path):
     data = write_reviews(tmp_path / "reviews.tsv")
     Run(data, tmp_path / "m", "training.max_steps=20").train()
