@@ -116,14 +116,14 @@ def doubt(teacher: Translator, items: EvaluationSet) -> str:
             f"{teacher.folder.path} does not seem to translate between the languages of the data: "
             f"{100 * unknown:.0f} % of the source tokens are unknown to it"
         )
-    given = _per_token(teacher, sources, targets)
+    straight = _per_token(teacher, sources, targets)
     can_be_turned = _unknown_share(teacher.target_tokenizer, sources) <= MOST_UNKNOWN
-    if can_be_turned and _per_token(teacher, targets, sources) > given + TURNED:
+    if can_be_turned and _per_token(teacher, targets, sources) > straight + TURNED:
         return (
             f"{teacher.folder.path} seems to translate in the other direction: the sources of the data suit it better "
             "as outputs than the references do; --columns 2,1 swaps them"
         )
-    if _per_token(teacher, sources, targets[1:] + targets[:1]) >= given:
+    if _per_token(teacher, sources, targets[1:] + targets[:1]) >= straight:
         return (
             f"{teacher.folder.path} does not seem to translate between the languages of the data: it gives the "
             "references no more probability than those of other sources"
