@@ -178,7 +178,7 @@ def test_a_second_call_takes_what_the_first_left(tmp_path: Path, monkeypatch: py
     def refuse(*_: object) -> None:
         raise AssertionError("done twice")
 
-    monkeypatch.setattr(module, "train_tokenizer", refuse)
+    monkeypatch.setattr("heedful.data.prepared_tokenizers.train_tokenizer", refuse)
     monkeypatch.setattr(module, "write_encoded", refuse)
     second = run(tmp_path, rows(120))
     assert training_pairs(second) == training_pairs(first)
@@ -199,7 +199,7 @@ def test_a_second_call_for_the_same_files_reads_no_pair(tmp_path: Path, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(module.CorpusFilter, "apply", refuse)
-        patch.setattr(module, "train_tokenizer", refuse)
+        patch.setattr("heedful.data.prepared_tokenizers.train_tokenizer", refuse)
         second = prepared_from(train, tmp_path)
     assert training_pairs(second) == training_pairs(first)
     assert (second.dev, second.test, second.report) == (first.dev, first.test, first.report)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
     from heedful.layers.multihead import MultiheadAttention
-    from heedful.layers.normalizing import NormalizerLayer, set_soft
+    from heedful.layers.normalizing import NormalizerLayer, SoftStart, set_soft
     from heedful.layers.packing import Packing
     from heedful.layers.picture import ConvolutionalBlock, PictureEncoder, RegionEncoder
     from heedful.layers.positions import (
@@ -69,6 +69,7 @@ __all__ = [
     "SelfAttentiveWords",
     "SentenceStates",
     "SinusoidalPositions",
+    "SoftStart",
     "StepQueryVectorAttention",
     "SummedScore",
     "TanhDot",
@@ -83,7 +84,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
     "heedful.layers.multihead": ("MultiheadAttention",),
-    "heedful.layers.normalizing": ("NormalizerLayer", "set_soft"),
+    "heedful.layers.normalizing": ("NormalizerLayer", "SoftStart", "set_soft"),
     "heedful.layers.packing": ("Packing",),
     "heedful.layers.backbone": ("BackboneEncoder",),
     "heedful.layers.picture": ("ConvolutionalBlock", "PictureEncoder", "RegionEncoder"),

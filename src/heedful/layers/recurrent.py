@@ -199,6 +199,17 @@ class LongShortTermMemory(RecurrentUnit):
             inputs = torch.cat((inputs, is_padding[..., None].to(inputs.dtype)), dim=-1)
             weight = torch.cat((weight, self._freezing(weight)), dim=1)
         begin = self.begin(inputs) if start is None else start
+        if _has_no_narrow_lstm(inputs):
+            with torch.autocast("cpu", enabled=False):
+                outputs, cell = self._run_all(inputs.to(weight.dtype), begin, weight)
+        else:
+            outputs, cell = self._run_all(inputs, begin, weight)
+        hidden = outputs[:, -1] if lengths is None else at_end(outputs, lengths)
+        # In mixed precision, the state that is carried from step to step stays in float32.
+        return outputs, (hidden.to(weight.dtype), cell[0].to(weight.dtype))
+
+    def _run_all(self, inputs: Tensor, begin: UnitState, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Hidden states of all steps, and the last cell."""
         # torch.lstm applies no dropout here; `train` only decides whether cuDNN saves tensors for gradients.
         outputs, _, cell = torch.lstm(
             inputs,
@@ -211,15 +222,20 @@ class LongShortTermMemory(RecurrentUnit):
             bidirectional=False,
             batch_first=True,
         )
-        hidden = outputs[:, -1] if lengths is None else at_end(outputs, lengths)
-        # In mixed precision, the state that is carried from step to step stays in float32.
-        return outputs, (hidden.to(weight.dtype), cell[0].to(weight.dtype))
+        return outputs, cell
 
     def _freezing(self, like: Tensor) -> Tensor:
         """[4 * hidden, 1] addend of the padding marker to the gates."""
         zeros = like.new_zeros(2 * self.hidden_size, 1)
         closed = like.new_full((self.hidden_size, 1), -_CLOSED)
         return torch.cat((closed, -closed, zeros))
+
+
+def _has_no_narrow_lstm(inputs: Tensor) -> bool:
+    """Whether mixed precision asks for an LSTM in bfloat16 that PyTorch has for processors with AVX-512 only."""
+    if inputs.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        return False
+    return not torch.cpu._is_avx512_supported()  # pyright: ignore[reportPrivateUsage]
 
 
 def make_unit(cell: Cell, input_size: int, hidden_size: int, reset: ResetPlacement = "before") -> RecurrentUnit:

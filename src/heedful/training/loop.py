@@ -256,7 +256,7 @@ class Trainer:
             except Interrupted:
                 return [0.0, 0.0, time.monotonic() - started, stop.signal_number]
             scores = validations[0].scores
-            return [self._sign * scores[self._metric], scores.get("loss", 0.0), time.monotonic() - started, 0]
+            return [self._sign * scores[self._config.select_by], scores.get("loss", 0.0), time.monotonic() - started, 0]
 
         score, valid_loss, duration, number = self._ranks.first(measure)
         course.seconds += duration
@@ -271,7 +271,7 @@ class Trainer:
             course.best, course.best_loss, course.best_step = score, valid_loss, course.step
             self._storage.hold(Best(score, course.step, weights))
         if not course.finished and course.num_without_better >= self._config.patience:
-            course.finished = f"no better {self._metric} in {self._config.patience} validations"
+            course.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
         if validations:
             facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
             facts |= {"is_best": is_best, "scores": dict(validations[0].scores), "sample": validations[0].sample}
@@ -290,10 +290,6 @@ class Trainer:
     def saved_step(self) -> int:
         """Step of the newest checkpoint; 0 = none."""
         return self._storage.saved_step
-
-    @property
-    def _metric(self) -> str:
-        return self._config.select_by
 
     @property
     def _minutes(self) -> str:
@@ -399,5 +395,5 @@ class Trainer:
         if self._course.finished != self._minutes:
             self._course.finished = self._limit_reached() if self._course.finished else ""
         if self._course.num_without_better >= self._config.patience:
-            self._course.finished = f"no better {self._metric} in {self._config.patience} validations"
+            self._course.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
         return self._course.step
