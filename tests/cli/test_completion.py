@@ -39,7 +39,10 @@ def completions(*words: str) -> list[str]:
         (["heedful", "train", "x.tsv", "--preset", "lu"], ["luong", "luong-paper"]),
         (["heedful", "train", "--task", "cl"], ["classification"]),
         (["heedful", "list", "m"], ["masks", "models", "metrics"]),
-        (["heedful", "evaluate", "m", "t", "--metrics", "bleu,t"], ["bleu,ter", "bleu,token_error_rate"]),
+        (
+            ["heedful", "evaluate", "m", "t", "--metrics", "bleu,t"],
+            ["bleu,ter", "bleu,tokens_in_place", "bleu,tokens_before_error", "bleu,token_error_rate"],
+        ),
         (["heedful", "translate", "m", "--engine", "onnx"], ["onnx", "onnx-int8"]),
         (["heedful", "translate", "m", "--device", "c"], ["cpu", "cuda"]),
         (["heedful", "export", "m", "--to", "h"], ["huggingface"]),
