@@ -2,7 +2,7 @@
 
     python benchmarks/characters.py write characters --sequences FOLDER --fonts FOLDER
     heedful train characters/train.tsv --dev characters/dev.tsv --task captioning --out characters.model ...
-    python benchmarks/characters.py score characters.model characters
+    python benchmarks/characters.py score characters.model characters [--splits dev]
 
 FOLDER has train.tsv and dev.tsv: lines of a character, one level of its structure, and its structure down to
 components, as ideographic description sequences. Characters of train.tsv are drawn in eight typefaces; two others are
@@ -154,9 +154,9 @@ def places(sequence: str) -> list[tuple[str, Box]]:
     return [*walk(Box(*WHOLE))]
 
 
-def score(model: Path, folder: Path) -> None:
+def score(model: Path, folder: Path, splits: list[str]) -> None:
     captioner = load(model, kind=Captioner)
-    for split in ("new-typeface", "new-character", "new-both"):
+    for split in splits:
         rows = [line.split("\t") for line in (folder / f"{split}.tsv").read_text("utf-8").splitlines()]
         captions = captioner.caption([folder / path for path, _ in rows], beam=4, attention=True)
         num_right = 0
@@ -189,11 +189,12 @@ def main() -> None:
     scoring = commands.add_parser("score")
     scoring.add_argument("model", type=Path)
     scoring.add_argument("folder", type=Path)
+    scoring.add_argument("--splits", nargs="+", default=["new-typeface", "new-character", "new-both"])
     options = parser.parse_args()
     if options.command == "write":
         write(options.folder, options.sequences, options.fonts)
     else:
-        score(options.model, options.folder)
+        score(options.model, options.folder, options.splits)
 
 
 if __name__ == "__main__":

@@ -112,3 +112,20 @@ def test_frozen_parameters_and_parameters_without_gradient_stay():
     changed = [not torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True)]
     assert changed == [False, False, True, True, False, False]
     assert isinstance(optimizer, Muon)
+
+
+def test_steps_are_counted_on_the_device_of_the_parameter():
+    # The device "meta" stands for a GPU: Adam's fused form refuses a count elsewhere.
+    weight, bias = (nn.Parameter(torch.empty(shape, device="meta")) for shape in ((4, 3), (3,)))
+    groups = [
+        {"params": [weight], "is_matrix": True, "weight_decay": 0.0},
+        {"params": [bias], "is_matrix": False, "weight_decay": 0.0},
+    ]
+    optimizer, resumed = (Muon(groups, 1e-3, 0.95, (0.9, 0.98), 1e-9) for _ in range(2))
+    weight.grad, bias.grad = torch.empty_like(weight), torch.empty_like(bias)
+    optimizer.step()
+    assert optimizer.state[bias]["step"].device == bias.device
+    state = optimizer.state_dict()
+    state["state"][1]["step"] = torch.ones(())
+    resumed.load_state_dict(state)
+    assert resumed.state[bias]["step"].device == bias.device

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scope, Scores
 from heedful.attention.softmax import SOFTMAX
-from heedful.attention.structured_chain import binary_chain_log_odds
+from heedful.attention.structured_chain import binary_chain_log_odds, probability
 from heedful.attention.structured_tree import projective_tree_marginals
 from heedful.errors import ShapeError
 
@@ -36,7 +36,7 @@ class Sigmoid(Normalizer):
         return 1.0
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
-        weights, terms = scores.sigmoid(), functional.softplus(scores)
+        weights, terms = probability(scores), -functional.logsigmoid(-scores)
         if allowed is None:
             total = terms.sum(dim=-1)
             return Normalized(weights, total if scores.shape[-1] else torch.full_like(total, -torch.inf))
@@ -80,7 +80,7 @@ class LinearChain(Normalizer):
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
         log_odds, log_normalizer = _chain(scores, allowed, self.transition, self.start, self.stop)
-        weights = log_odds.sigmoid()
+        weights = probability(log_odds)
         return Normalized(weights if allowed is None else weights.masked_fill(~allowed, 0.0), log_normalizer)
 
 

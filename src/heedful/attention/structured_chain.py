@@ -62,6 +62,27 @@ def shares(terms: Tensor, dim: int) -> Tensor:
     return exponentials / total.masked_fill(total == 0, 1.0)
 
 
+def probability(log_odds: Tensor) -> Tensor:
+    """Compute the sigmoid, with the same bits at every place of an array.
+
+    torch.sigmoid rounds the last elements of an array, which do not fill a vector register, in another way, so that the
+    bits of a query would depend on how many others are beside it. The same is true of torch.logaddexp.
+
+    Args:
+        log_odds: any shape.
+
+    Returns:
+        Probabilities in [0, 1], of the same shape.
+    """
+    return functional.logsigmoid(log_odds).exp()
+
+
+def _log_add(first: Tensor, second: Tensor) -> Tensor:
+    """log(exp first + exp second) of finite numbers, with the same bits at every place of an array."""
+    top = torch.maximum(first.detach(), second.detach())
+    return ((first - top).exp() + (second - top).exp()).log() + top
+
+
 def _exponentials(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     top = terms.detach().amax(dim, keepdim=True)
     top = top.masked_fill(top == -torch.inf, 0.0)
@@ -264,7 +285,7 @@ def _odds_messages(scores: Tensor, walk: _Walk) -> tuple[Tensor, Tensor]:
     # With w = sigmoid(behind) the probability of coming from state 1, the odds here are (1 - w) e^low + w e^high.
     behind = odds[:-1] + (fall - stay)
     from_0, from_1 = functional.logsigmoid(-behind), functional.logsigmoid(behind)
-    arriving = torch.logaddexp(rise - stay + from_0, hold - fall + from_1)
+    arriving = _log_add(rise - stay + from_0, hold - fall + from_1)
     grown = stay[:, 0] - from_0[:, 0]
     if walk.allowed is not None and walk.first is not None:
         arriving = torch.where(walk.first[1:], begin, arriving)
@@ -297,7 +318,7 @@ def _odds_along(matrices: Tensor) -> Tensor:
         return _moved(torch.zeros_like(matrices[:, :, 0, 0]), matrices)
     # Both ends are even, so that a last matrix without a partner stays outside.
     first, second = matrices[0 : number - 1 : 2], matrices[1::2]
-    pairs = torch.logaddexp(first[:, :, :, :1] + second[:, :, :1], first[:, :, :, 1:] + second[:, :, 1:])
+    pairs = _log_add(first[:, :, :, :1] + second[:, :, :1], first[:, :, :, 1:] + second[:, :, 1:])
     after_pairs = _odds_along(pairs - pairs.detach().amax(dim=(2, 3), keepdim=True))
     before = torch.cat([torch.zeros_like(after_pairs[:1]), after_pairs[: (number - 1) // 2]])
     after_singles = _moved(before, matrices[0::2])
@@ -308,7 +329,7 @@ def _odds_along(matrices: Tensor) -> Tensor:
 def _moved(odds: Tensor, matrices: Tensor) -> Tensor:
     """Log odds of state 1 after a transition from a position with log odds [position, 2, *batch]."""
     (stay, rise), (fall, hold) = (row.unbind(2) for row in matrices.unbind(2))
-    return torch.logaddexp(rise, odds + hold) - torch.logaddexp(stay, odds + fall)
+    return _log_add(rise, odds + hold) - _log_add(stay, odds + fall)
 
 
 class _Positions(NamedTuple):

@@ -79,7 +79,7 @@ class Muon(torch.optim.Optimizer):
             epsilon: Adam's.
             dtype: dtype of the products that orthogonalise.
         """
-        super().__init__(groups, {"lr": learning_rate, "weight_decay": 0.0, "is_matrix": False})
+        super().__init__(groups, {"lr": learning_rate, "weight_decay": 0.0, "is_matrix": False, "fused": True})
         self._momentum = momentum
         self._betas = betas
         self._epsilon = epsilon
@@ -121,7 +121,8 @@ class Muon(torch.optim.Optimizer):
         for parameter in gradients:
             state = self.state[parameter]
             if not state:
-                state["step"] = torch.zeros(())
+                # Adam's fused form counts on the parameter's device; "fused" in the groups makes a resume do so too.
+                state["step"] = torch.zeros((), device=parameter.device)
                 state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
         states = [self.state[parameter] for parameter in gradients]
         adamw(
