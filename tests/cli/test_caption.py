@@ -119,6 +119,30 @@ def test_a_bad_image_is_one_line(model: Path, name: str, complaint: str):
     assert done.out == ""
 
 
+def test_a_bad_image_among_others_costs_only_its_own_caption(model: Path, tmp_path: Path):
+    (first, text), (second, other), *_ = [(model.parent / path, text) for path, text in rows(model)]
+    bad, none = model.parent / "truncated.png", model.parent / "none.png"
+    (tmp_path / "paths.txt").write_text(f"{first}\n{bad}\n{second}\n{none}\n", encoding="utf-8")
+    done = heedful("caption", model, "-i", tmp_path / "paths.txt", "-o", tmp_path / "out.tsv")
+    assert done.code == 2
+    expected = f"{first}\t{text}\n{bad}\t\n{second}\t{other}\n{none}\t\n"
+    assert (tmp_path / "out.tsv").read_text(encoding="utf-8") == expected
+    warnings = [line for line in done.err.splitlines() if "warning" in line]
+    assert [word in line for line, word in zip(warnings, ("truncated", "No such file"), strict=True)] == [True, True]
+    assert "2 images could not be read; the others have their captions" in done.errors[0]
+    facts = [json.loads(line) for line in heedful("caption", model, bad, second, "--format", "jsonl").out.splitlines()]
+    assert facts[0]["text"] == ""
+    assert "truncated" in facts[0]["error"]
+    assert facts[1]["text"] == other
+    assert "error" not in facts[1]
+
+
+def test_images_none_of_which_can_be_read_are_named(model: Path):
+    bad = model.parent / "truncated.png"
+    done = heedful("caption", model, bad, bad)
+    assert (done.code, done.out) == (2, f"{bad}\t\n" * 2)
+
+
 def test_a_data_file_with_a_bad_row_is_named_with_its_line(model: Path, tmp_path: Path):
     (tmp_path / "rows.tsv").write_text("a.png\ta red square\n", encoding="utf-8")
     done = heedful("evaluate", model, tmp_path / "rows.tsv")

@@ -1,7 +1,8 @@
 """Describe images.
 
 Images are arguments, or paths in the lines of a file or of standard input: PNG, JPEG and other pictures, or .npy arrays
-[regions, features] for a model of precomputed features. One line out for each: its path, a tab and the caption.
+[regions, features] for a model of precomputed features. One line out for each: its path, a tab and the caption. An
+image that cannot be read gets no caption; the others do, and the exit code is that of bad data.
 
 Examples:
   heedful caption photos.model dog.jpg cat.png
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from heedful.cli.lines import LineFormat, answer_lines, require_one
-from heedful.cli.messages import Messages
+from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     FILES,
     Beam,
@@ -31,7 +32,8 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.cli.search_options import Nbest
-from heedful.errors import UsageError
+from heedful.errors import DataError, UsageError
+from heedful.text.counts import counted
 
 if TYPE_CHECKING:
     from heedful.predictors.captioner import Caption
@@ -78,6 +80,7 @@ def run(
 
     Raises:
         UsageError: --png is given for more or fewer images than one.
+        DataError: some images could not be read; the others have their captions.
     """
     use_threads(threads)
     require_one(images, source)
@@ -91,15 +94,22 @@ def run(
     search = with_outputs(captioner.search, beam or 0, nbest)
     messages = Messages(quiet)
     needs_attention = picture is not None or output_format == "jsonl"
+    is_single = len(images or ()) == 1
+    unusable = RepeatedWarning(messages, "images could not be read")
 
     def captions(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-        for caption in captioner.stream(window, search, needs_attention):
+        for caption in captioner.stream(window, search, needs_attention, skips_unusable=not is_single):
             if picture is not None:
                 _draw(caption, picture, messages)
+            if caption.error:
+                unusable.add(caption.error)
             yield _written(caption, output_format == "jsonl", nbest), False
 
     most = captioner.text.max_tokens
     answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, most, are_paths=True)
+    unusable.close()
+    if unusable.count:
+        raise DataError(f"{counted(unusable.count, 'image')} could not be read; the others have their captions")
 
 
 def _draw(caption: "Caption", path: Path, messages: Messages) -> None:
@@ -115,11 +125,13 @@ def _written(caption: "Caption", is_json: bool, nbest: int) -> str:
     if is_json:
         return json.dumps(_facts(caption), ensure_ascii=False) + "\n"
     name = caption.image.translate(_BREAKS)
-    texts = [each.text.translate(_BREAKS) for each in caption.alternatives] if nbest > 1 else [caption.text]
+    texts = [each.text for each in caption.alternatives] if nbest > 1 and not caption.error else [caption.text]
     return "".join(f"{name}\t{text.translate(_BREAKS)}\n" for text in texts)
 
 
 def _facts(caption: "Caption") -> dict[str, Any]:
+    if caption.error:
+        return {"image": caption.image, "text": "", "error": caption.error}
     facts: dict[str, Any] = {
         "image": caption.image,
         "text": caption.text,

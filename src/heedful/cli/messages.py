@@ -79,7 +79,8 @@ class RepeatedWarning:
         """
         self._messages: Final = messages
         self._what: Final = what
-        self._count = 0
+        self.count = 0
+        """Number of lines warned of."""
 
     def add(self, text: str) -> None:
         """Warn of one line.
@@ -87,14 +88,14 @@ class RepeatedWarning:
         Args:
             text: position and problem.
         """
-        self._count += 1
-        if self._count <= MOST_WARNINGS:
+        self.count += 1
+        if self.count <= MOST_WARNINGS:
             self._messages.warn(text)
 
     def close(self) -> None:
         """Print the count if some warnings were not printed."""
-        if self._count > MOST_WARNINGS:
-            self._messages.warn(f"... {self._count:,} {self._what} in all")
+        if self.count > MOST_WARNINGS:
+            self._messages.warn(f"... {self.count:,} {self._what} in all")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -1,5 +1,6 @@
 """Captioner: a loaded model that describes images."""
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Caption:
     """[piece, region] weights, regions row by row."""
     grid: tuple[int, int] = (1, 0)
     """Rows and columns of regions."""
+    error: str = ""
+    """Why the image could not be read, if it could not; then there is no text."""
 
     def __repr__(self) -> str:
         return f"<Caption {shortened(self.image)} -> {shortened(self.text)}, log_prob {self.log_prob:.2f}>"
@@ -148,6 +151,7 @@ class Captioner(Predictor):
         search: SearchConfig,
         attention: bool = False,
         window_images: int = WINDOW_IMAGES,
+        skips_unusable: bool = False,
     ) -> Iterator[Caption]:
         """Describe any number of images in constant memory.
 
@@ -156,17 +160,35 @@ class Captioner(Predictor):
             search: beam, penalties and limits.
             attention: whether to return attention weights.
             window_images: number of images that are read and decoded together.
+            skips_unusable: whether an unusable image gets a caption without text, which has the error.
 
         Yields:
             One caption for each image, in order.
+
+        Raises:
+            DataError: an image is unusable, unless those are skipped.
         """
         remaining, num_done = iter(images), 0
         while window := list(islice(remaining, window_images)):
-            arrays = image_arrays([self._read(image) for image in window], self.images)
-            backend = self.backends.searching(search, attention)
-            decoded = decode_sorted(backend, arrays, search, need_alignment=attention, first_index=num_done)
-            for image, hypotheses in zip(window, decoded, strict=True):
-                yield self._finish("" if isinstance(image, np.ndarray) else str(image), hypotheses)
+            read: list[NDArray[Any]] = []
+            errors: dict[int, str] = {}
+            for index, image in enumerate(window):
+                try:
+                    read.append(self._read(image))
+                except DataError as error:
+                    if not skips_unusable:
+                        raise
+                    errors[index] = str(error)
+            decoded: Iterator[list[Hypothesis]] = iter(())
+            if read:
+                backend, arrays = self.backends.searching(search, attention), image_arrays(read, self.images)
+                decoded = iter(decode_sorted(backend, arrays, search, need_alignment=attention, first_index=num_done))
+            for index, image in enumerate(window):
+                name = "" if isinstance(image, np.ndarray) else str(image)
+                if index in errors:
+                    yield Caption(name, "", -math.inf, -math.inf, (), error=errors[index])
+                else:
+                    yield self._finish(name, next(decoded))
             num_done += len(window)
 
     def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> Report:
