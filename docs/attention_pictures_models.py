@@ -9,6 +9,7 @@ from drawing import BLUE, GREEN, INK, ORANGE, Panel, Picture
 from numpy.typing import NDArray
 
 from heedful.attention import SOFTMAX, Normalizer, ProjectiveTree
+from heedful.layers import overlap_penalty
 
 WIDTH: Final = 720
 """Pixels of all pictures, as of the others on the page."""
@@ -115,6 +116,52 @@ def document() -> Picture:
     return picture
 
 
+def hops() -> Picture:
+    """Draw the weights of three hops over a sentence, twice: much the same, and apart; with the penalty of each."""
+    picture = Picture(WIDTH, 232)
+    words = ("The", "room", "was", "clean", ",", "the", "staff", "rude", "and", "the", "food", "cold", ".")
+    opinions, side, left = (3, 7, 11), 46.0, 64.0
+    alike, apart = (np.full((3, len(words)), -1.0) for _ in range(2))
+    alike[:, opinions] = [[3.0, 2.2, 1.6], [2.9, 2.4, 1.5], [3.1, 2.1, 1.8]]
+    for hop, place in enumerate(opinions):
+        apart[hop, [place - 2, place - 1, place]] = [1.2, 0.2, 3.4]
+    for place, word in enumerate(words):
+        picture.text(left + (place + 0.5) * side, 20, word)
+    for top, scores in ((30.0, alike), (136.0, apart)):
+        weights = _weights(scores)
+        picture.cells(weights, left, top, len(words) * side, 72, gap=0.06)
+        for hop in range(3):
+            picture.text(left - 8, top + 24 * hop + 16, f"a{hop + 1}", anchor="end", size=11)
+        penalty = overlap_penalty(torch.from_numpy(weights)[None]).item()
+        picture.text(left, top + 89, f"|A Aᵀ − I|² = {penalty:.2f}", anchor="start", size=11)
+    return picture
+
+
+def regions() -> Picture:
+    """Draw a scene, the heads by which the square's region sees others, and those by which a word sees the regions."""
+    picture = Picture(WIDTH, 152)
+    rows, columns, side = 4, 4, 25.0
+    places = np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), axis=-1).reshape(-1, 2)
+    circle, square = (1, 0), (2, 3)
+    near = {of: -((places - of) ** 2).sum(axis=1) for of in (circle, square)}
+    head_of = {
+        "encoder, head 1": _weights(1.6 * near[circle])[0],
+        "encoder, head 2": _weights(0.7 * near[square])[0],
+        "decoder, head 1": _weights(3.0 * near[circle])[0],
+        "decoder, head 2": _weights(0.5 * near[circle])[0],
+    }
+    left, top, width = 10.0, 34.0, columns * side
+    picture.cells(np.zeros((rows, columns)), left, top, width, rows * side)
+    picture.dots([(left + (circle[1] + 0.5) * side, top + (circle[0] + 0.5) * side)], ORANGE, 10)
+    picture.box(left + square[1] * side + 3, top + square[0] * side + 3, side - 6, side - 6, BLUE)
+    grids = [*head_of.items(), ("decoder, mean", (head_of["decoder, head 1"] + head_of["decoder, head 2"]) / 2)]
+    for place, (title, weights) in enumerate(grids):
+        left = 140.0 + place * 118
+        picture.text(left + width / 2, 22, title, size=11)
+        picture.cells(weights.reshape(rows, columns), left, top, width, rows * side, gap=0.06)
+    return picture
+
+
 def steps() -> Picture:
     """Draw the weights of two texts at their steps, whose query vectors are the same, and mark the last rows."""
     picture = Picture(WIDTH, 264)
@@ -170,6 +217,8 @@ MODEL_PICTURES: Final[dict[str, Callable[[], Picture]]] = {
     "copying": copying,
     "heads": heads,
     "document": document,
+    "hops": hops,
+    "regions": regions,
     "steps": steps,
     "sentences": sentences,
 }
