@@ -48,6 +48,12 @@ def test_plain_lines_come_with_validations_and_twice_a_minute(monkeypatch: pytes
     assert len(said) == 5
 
 
+def test_of_a_document_only_the_beginning_is_shown():
+    said: list[str] = []
+    PlainLines(said.append)(replace(VALIDATED, validation=Validation({"loss": 3.0}, ("a word " * 1000, "pos", "neg"))))
+    assert said[1] == f"  source     {('a word ' * 1000)[:300]}..."
+
+
 def test_the_live_display_shows_figures_and_the_sample():
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     display = LiveDisplay(console)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PLAIN_SECONDS: Final = 30.0
 """Seconds between plain lines without a validation."""
 SAMPLE_LABELS: Final = ("source", "reference", "model")
+SAMPLE_CHARACTERS: Final = 300
+"""Characters of a sample that are shown; documents are longer."""
 
 
 @contextmanager
@@ -68,7 +70,7 @@ class PlainLines:
             best = " (best so far)" if progress.is_best else ""
             self._say(f"step {progress.step:,}, epoch {progress.epoch:.2f}: {scores(progress.validation.scores)}{best}")
             for label, text in zip(SAMPLE_LABELS, progress.validation.sample, strict=True):
-                self._say(f"  {label:<10} {one_line(text)}")
+                self._say(f"  {label:<10} {one_line(beginning(text))}")
         elif time.monotonic() - self._said_at < PLAIN_SECONDS:
             return
         else:
@@ -119,7 +121,7 @@ class LiveDisplay:
         table.add_row("best", Text(self._best))
         for label, text in zip(SAMPLE_LABELS, self._last.sample, strict=True):
             # Text, not str: rich would interpret brackets in the data as markup.
-            table.add_row(label, Text(one_line(text), style="bold" if label == "model" else ""))
+            table.add_row(label, Text(one_line(beginning(text)), style="bold" if label == "model" else ""))
         return Group(above, table)
 
 
@@ -156,6 +158,22 @@ def scores(values: Mapping[str, float]) -> str:
     from heedful.evaluation.metrics.table import score_text
 
     return ", ".join(score_text(key, value) for key, value in values.items())
+
+
+def beginning(text: str) -> str:
+    """Cut a long text.
+
+    Args:
+        text: any text.
+
+    Returns:
+        Its first 300 characters and an ellipsis, or the whole of a shorter text.
+
+    Example:
+        >>> len(beginning("a" * 1000)), beginning("short")
+        (303, 'short')
+    """
+    return text if len(text) <= SAMPLE_CHARACTERS else text[:SAMPLE_CHARACTERS] + "..."
 
 
 def one_line(text: str) -> str:
