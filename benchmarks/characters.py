@@ -161,7 +161,7 @@ def score(model: Path, folder: Path, splits: list[str]) -> None:
         captions = captioner.caption([folder / path for path, _ in rows], beam=4, attention=True)
         num_right = 0
         hits: list[bool] = []
-        shares: list[float] = []
+        areas: list[float] = []
         for caption, (_, sequence) in zip(captions, rows, strict=True):
             if caption.text != sequence or caption.attention is None:
                 continue
@@ -172,11 +172,14 @@ def score(model: Path, folder: Path, splits: list[str]) -> None:
                 if character not in PARTS and box != Box(*WHOLE):
                     centre = weights @ x / weights.sum(), weights @ y / weights.sum()
                     hits.append(bool(box.left <= centre[0] <= box.right and box.top <= centre[1] <= box.bottom))
-                    shares.append((box.right - box.left) * (box.bottom - box.top))
+                    areas.append((box.right - box.left) * (box.bottom - box.top))
         print(
             f"{split}: exact {num_right / len(rows):.1%} of {len(rows):,}; centre of attention in the component's "
-            f"place {np.mean(hits):.1%} of {len(hits):,} (the places cover {np.mean(shares):.1%})"
+            f"place {np.mean(hits):.1%} of {len(hits):,} (the places cover {np.mean(areas):.1%})"
         )
+        for least, most in ((0.3, 1.0), (0.2, 0.3), (0.1, 0.2), (0.0, 0.1)):
+            part = [hit for hit, area in zip(hits, areas, strict=True) if least <= area < most]
+            print(f"    places from {least:.0%} to {most:.0%} of the picture: {np.mean(part):.1%} of {len(part):,}")
 
 
 def main() -> None:
