@@ -148,4 +148,5 @@ def test_a_real_gain_is_told_from_chance():
     assert p_value < 0.01
     assert area_gain(other, same, right, 500, 1)[1] > 0.05
     assert area_gain(same, good, right, 500, 1)[1] < 0.01
-    assert area_gain(same, same, right, 500, 1)[0] == 0.0
+    assert area_gain(same, same, right, 500, 1) == (0.0, 1.0)
+    assert area_gain(2.0 * good, good, right, 501, 1) == (0.0, 1.0)
