@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,26 +135,32 @@ def test_gluing_a_line_to_a_cut_one_would_be_noticed(tmp_path: Path, monkeypatch
 
 
 def damage_unnoticed(folder: Path) -> list[int]:
-    """Bytes of the second line whose change is not noticed, or costs another line."""
+    """Bytes of the second line of which a changed bit is not noticed, or costs another line."""
     whole = journal_in(folder)
     whole.add(PAIRS)
     content = whole.path.read_bytes()
     start = content.index(b"\n") + 1
     unnoticed: list[int] = []
     for index in range(start, content.index(b"\n", start)):
-        whole.path.write_bytes(content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :])
-        try:
-            read = whole.read()
-        except NewerFormat:  # version 0 is never newer, 3 may be
-            continue
-        others = [pair for pair in in_force(whole) if pair != PAIRS[1]]
-        if not read.damaged or PAIRS[1] in in_force(whole) or others != [PAIRS[0], *PAIRS[2:]]:
-            unnoticed.append(index - start)
+        for bit in range(8):
+            whole.path.write_bytes(content[:index] + bytes([content[index] ^ 1 << bit]) + content[index + 1 :])
+            if not whole.read().damaged or in_force(whole) != [PAIRS[0], *PAIRS[2:]]:
+                unnoticed.append(index - start)
     return unnoticed
 
 
 def test_a_changed_bit_costs_its_line_alone(tmp_path: Path):
     assert damage_unnoticed(tmp_path) == []
+
+
+def test_a_changed_version_costs_its_line_alone_while_lines_are_added_and_withdrawn(journal: CorrectionJournal):
+    journal.add(PAIRS)
+    content = journal.path.read_bytes()
+    journal.path.write_bytes(content.replace(b'"format": 1', b'"format": 3', 1))
+    journal.add([("neu", "new")])
+    assert journal.undo("vier").correction == "four"
+    assert in_force(journal) == [*PAIRS[1:3], ("neu", "new")]
+    assert journal.read().damaged == (1,)
 
 
 def test_without_a_checksum_changed_bits_would_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -188,9 +195,12 @@ def test_a_sound_line_without_its_values_is_left_out(journal: CorrectionJournal)
     assert (in_force(journal), journal.read().damaged) == ([], (1,))
 
 
-def test_a_journal_of_a_newer_heedful_is_refused_and_left_as_it_is(journal: CorrectionJournal):
+@pytest.mark.parametrize("has_checksum", [False, True])
+def test_a_journal_of_a_newer_heedful_is_refused_and_left_as_it_is(journal: CorrectionJournal, has_checksum: bool):
     journal.add(PAIRS)
-    newer = journal.path.read_bytes() + json.dumps({KEY: CORRECTIONS_FORMAT.version + 1, "new": 1}).encode() + b"\n"
+    facts: dict[str, Any] = {KEY: CORRECTIONS_FORMAT.version + 1, "new": 1}
+    facts |= {CHECKSUM: checksum(facts)} if has_checksum else {}
+    newer = journal.path.read_bytes() + json.dumps(facts).encode() + b"\n"
     journal.path.write_bytes(newer)
     for call in (journal.read, journal.undo, lambda: journal.add([("a", "b")])):
         with pytest.raises(NewerFormat, match="corrections format 2"):
@@ -233,6 +243,7 @@ def test_what_is_no_file_is_refused(journal: CorrectionJournal):
 WRITER = """
 import sys
 from pathlib import Path
+from typing import Any
 from heedful.data.corrections import CorrectionJournal
 journal = CorrectionJournal(Path(sys.argv[1]), str)
 for index in range(int(sys.argv[3])):

@@ -176,7 +176,8 @@ class CorrectionJournal:
             if not line:
                 continue
             facts = _parsed(line)
-            if isinstance(facts.get(KEY), int):  # before the checksum, which a newer format may lack
+            # A newer format may have other fields, or no checksum; a version that does not fit the checksum is damage.
+            if isinstance(facts.get(KEY), int) and (CHECKSUM not in facts or _fits_checksum(facts)):
                 CORRECTIONS_FORMAT.check(self.path, {KEY: max(1, facts[KEY])})
             if not _is_sound(facts):
                 damaged.append(number)
@@ -259,9 +260,12 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 def _is_sound(facts: Mapping[str, Any]) -> bool:
     """Tell whether a line holds what was written, by its checksum and its fields."""
-    content = {key: value for key, value in facts.items() if key != CHECKSUM}
     names = ("withdraws", "time") if "withdraws" in facts else ("source", "correction", "time")
-    return facts.get(CHECKSUM) == checksum(content) and all(isinstance(facts.get(name), str) for name in names)
+    return _fits_checksum(facts) and all(isinstance(facts.get(name), str) for name in names)
+
+
+def _fits_checksum(facts: Mapping[str, Any]) -> bool:
+    return facts.get(CHECKSUM) == checksum({key: value for key, value in facts.items() if key != CHECKSUM})
 
 
 def _write(descriptor: int, content: bytes, path: Path) -> None:
