@@ -22,6 +22,7 @@ from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.table import load
 from heedful.records import write_facts
 from heedful.runtime.folder import CONFIG, MANIFEST, open_folder
+from heedful.text.text_files import UNNAMED
 from heedful.text.tokenizer import Tokenizer
 
 LEARNING_RATE: Final = 3e-4
@@ -125,7 +126,7 @@ class Origin:
         lines = [
             f"the {side} files are named {code}, but {self.path} has {own}"
             for side, code, own in zip(("source", "target"), languages, self.languages, strict=True)
-            if code and own and code != own
+            if code and own and code != own and not {code, own} & {*UNNAMED}
         ]
         for side, tokens, tokenizer in zip(("source", "target"), (train.source, train.target), tokenizers, strict=True):
             num_unknown = int(tokens.counts(len(tokenizer))[tokenizer.unknown_ids()].sum())
