@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 import heedful as package
 from heedful.config import read_toml
 from heedful.data.encoded import EncodedCorpus
+from heedful.data.mixing import MIX
 from heedful.formats import KEY
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
@@ -104,9 +105,9 @@ def test_a_stopped_training_goes_on_to_the_same_bits(pairs: Path, origin: Path):
     assert "resuming at step 4" in done.err
 
 
-def encoded_pairs(model: Path) -> list[tuple[str, str]]:
+def encoded_pairs(model: Path, folder: str = "run/data") -> list[tuple[str, str]]:
     """The training pairs of a model, decoded."""
-    translator, corpus = load(model, kind=Translator), EncodedCorpus.read(model / "run/data")
+    translator, corpus = load(model, kind=Translator), EncodedCorpus.read(model / folder)
     sides = (corpus.source, translator.source_tokenizer), (corpus.target, translator.target_tokenizer)
     source, target = (
         [tokenizer.decode(side[i][:-1].tolist()) for i in range(len(corpus))] for side, tokenizer in sides
@@ -188,8 +189,7 @@ def test_corrected_sources_do_not_tell_what_was_forgotten(origin: Path):
 def test_a_newer_journal_of_corrections_is_refused(pairs: Path, origin: Path):
     assert heedful("correct", origin, "abcabc", "cccab").code == 0
     journal = origin / "corrections.jsonl"
-    facts = json.loads(journal.read_text(encoding="utf-8"))
-    journal.write_text(json.dumps({**facts, KEY: 999}) + "\n", encoding="utf-8", newline="\n")
+    journal.write_text(json.dumps({KEY: 999}) + "\n", encoding="utf-8", newline="\n")
     newer = go_on(pairs, origin)
     assert (newer.code, len(newer.errors)) == (3, 1)
     assert "newer heedful" in newer.errors[0]
@@ -313,6 +313,40 @@ def test_older_pairs_are_mixed_in(pairs: Path, origin: Path, trained: Trained):
     assert (missing.code, len(missing.errors)) == (2, 1)
     labels = heedful("train", pairs, "--task", "classification", "--mix", other)
     assert "older pairs can be mixed into translation only" in labels.errors[0]
+
+
+def test_older_pairs_of_held_out_sources_are_left_out(origin: Path, trained: Trained, tmp_path: Path):
+    lines = dict.fromkeys(trained.data.read_text(encoding="utf-8").split("\n")[:-1])
+    old = [tuple(line.split("\t")) for line in lines]
+    task = Translation()
+    own = {*task.own_validation(origin).sources}
+    dev, test = [pair for pair in old if pair[0] not in own][:6], [pair for pair in old if pair[0] not in own][6:12]
+    new = write_pairs(tmp_path / "new.tsv", 60, seed=5)
+    for name, part in (("dev", dev), ("test", test)):
+        content = "".join(f"{source}\t{target}\n" for source, target in part)
+        (tmp_path / f"{name}.tsv").write_text(content, encoding="utf-8")
+    options = ("--mix", trained.data, "--dev", tmp_path / "dev.tsv", "--test", tmp_path / "test.tsv")
+    held_out = own | {source for source, _ in (*dev, *test)}
+    number = sum(source in held_out for source, _ in old)
+    for most in (4, 6):
+        done = go_on(new, origin, *options, "--set", f"training.max_steps={most}")
+        assert done.code == 0, done.err
+        assert f"{number} older pairs of held-out sources left out of training" in done.err
+    mixed = encoded_pairs(tmp_path / "new.model", MIX)
+    assert own
+    assert sorted(mixed) == sorted(pair for pair in old if pair[0] not in held_out)
+    (tmp_path / "own.tsv").write_text("".join(f"{source}\tX\n" for source in own), encoding="utf-8")
+    none = go_on(new, origin, "--mix", tmp_path / "own.tsv", "--out", tmp_path / "none.model")
+    assert "own.tsv: no pair can be mixed in; " in none.errors[0]
+
+
+def test_pairs_in_one_file_are_not_of_another_language(origin: Path, pairs: Path):
+    facts = dict(open_folder(origin).facts)
+    languages = {**{key: value for key, value in facts.items() if key != "files"}, "languages": ["de", "en"]}
+    commit(origin, languages, [*facts["files"]])
+    done = go_on(pairs, origin)
+    assert done.code == 0, done.err
+    assert "files are named" not in done.err
 
 
 def test_from_python(pairs: Path, origin: Path, tmp_path: Path):

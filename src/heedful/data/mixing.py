@@ -1,9 +1,9 @@
 """Older pairs that a training mixes in, so that a trained model forgets less."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
@@ -11,8 +11,12 @@ from heedful.data.batching import LengthSampler, PairBatch, make_batch
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
+from heedful.data.prepared_files import read_prepared
 from heedful.data.random_changes import NO_CHANGES, RandomChanges
 from heedful.errors import DataError, FileRefused, NewerFormat
+from heedful.formats import PREPARED_FORMAT
+from heedful.records import write_facts
+from heedful.text.counts import counted
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
@@ -21,9 +25,40 @@ MIX: Final = "run/data/mix"
 """Folder of the encoded older pairs, in the model folder."""
 MOST_MIXED: Final = 200_000
 """Largest number of older pairs; of more, a fixed random sample."""
+_HELD_OUT: Final = "held_out.json"
+"""File of the number of pairs that were left out, beside the encoded ones."""
 
 
-def store_mix(file: PairFile, tokenizers: tuple[Tokenizer, Tokenizer], config: TextConfig, folder: Path) -> int:
+class Mix(NamedTuple):
+    """Numbers of older pairs."""
+
+    num_pairs: int
+    """Encoded pairs."""
+    num_held_out: int
+    """Pairs that were left out because their sources are held out."""
+
+    def lines(self, file: PairFile, share: float) -> list[str]:
+        """Describe the pairs.
+
+        Args:
+            file: the older pairs.
+            share: their share of an epoch.
+
+        Returns:
+            A line, and another if pairs were left out.
+        """
+        mixed = f"{file.describe()}: {self.num_pairs:,} older pairs, mixed in as {100 * share:.0f} % of an epoch"
+        left_out = f"{counted(self.num_held_out, 'older pair')} of held-out sources left out of training"
+        return [mixed, left_out] if self.num_held_out else [mixed]
+
+
+def store_mix(
+    file: PairFile,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    config: TextConfig,
+    folder: Path,
+    held_out: Iterable[str] = (),
+) -> Mix:
     """Encode older pairs, unless that is done already.
 
     Args:
@@ -31,41 +66,53 @@ def store_mix(file: PairFile, tokenizers: tuple[Tokenizer, Tokenizer], config: T
         tokenizers: of source and target.
         config: text settings.
         folder: the model folder.
+        held_out: sources that a model is scored on, whose pairs are left out.
 
     Returns:
-        Number of encoded pairs.
+        Numbers of the pairs.
 
     Raises:
         DataError: no pair can be used.
         NewerFormat: a newer heedful encoded them.
     """
+    counts = folder / MIX / _HELD_OUT
     try:
         if (folder / MIX / ENCODED).is_file():
-            return len(EncodedCorpus.read(folder / MIX))
+            # A training begun by an older heedful has no count.
+            number = read_prepared(counts).get("num_pairs") if counts.is_file() else 0
+            return Mix(len(EncodedCorpus.read(folder / MIX)), number if isinstance(number, int) else 0)
     except NewerFormat:
         raise
     except FileRefused:
         pass  # encoded again
-    pairs = _sample(CorpusFilter(config.max_characters).apply(file))
+    keys = {_key(source, tokenizers[0]) for source in held_out}
+    every = [*CorpusFilter(config.max_characters).apply(file)]
+    usable = [pair for pair in every if _key(pair.source, tokenizers[0]) not in keys]
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
-        for pair in pairs:
+        for pair in _sample(usable):
             source = [*encode_text(tokenizers[0], pair.source, config.split_sentences), EOS]
             target = [*tokenizers[1].encode(pair.target), EOS]
             if max(len(source), len(target)) <= config.longest:
                 yield source, target
 
     (folder / MIX).mkdir(parents=True, exist_ok=True)
+    num_held_out = len(every) - len(usable)
+    write_facts(counts, PREPARED_FORMAT, {"num_pairs": num_held_out})
     write_encoded(folder / MIX, encoded(), max(map(len, tokenizers)))
     number = len(EncodedCorpus.read(folder / MIX))
     if not number:
-        raise DataError(f"{file.paths[0]}: no pair can be mixed in")
-    return number
+        reason = f"{num_held_out:,} of {len(every):,} have sources that are held out; " if num_held_out else ""
+        raise DataError(f"{file.paths[0]}: no pair can be mixed in; {reason}give older pairs by --mix, or leave it out")
+    return Mix(number, num_held_out)
 
 
-def _sample(pairs: Iterator[Pair]) -> list[Pair]:
-    every = list(pairs)
-    return every if len(every) <= MOST_MIXED else random.Random(0).sample(every, MOST_MIXED)
+def _key(source: str, tokenizer: Tokenizer) -> str:
+    return tokenizer.normalize(source).strip()
+
+
+def _sample(pairs: list[Pair]) -> list[Pair]:
+    return pairs if len(pairs) <= MOST_MIXED else random.Random(0).sample(pairs, MOST_MIXED)
 
 
 @final

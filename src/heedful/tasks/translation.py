@@ -1,6 +1,7 @@
 """Translation and similar tasks: pairs of texts, learned by a sequence-to-sequence model."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
-from heedful.errors import UsageError
+from heedful.errors import HeedfulError, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.experiment import Experiment, has_attention
@@ -134,8 +135,7 @@ class Translation(Task[PairFile, TranslationData]):
         items = EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
         # Corrections of their sources are learned.
         corrected = {one.source.strip() for one in CorrectionJournal(folder / CORRECTIONS, str).read().corrections}
-        rows = zip(items.sources, items.references, strict=True)
-        left = [(source, texts) for source, texts in rows if source.strip() not in corrected]
+        left = [row for row in zip(items.sources, items.references, strict=True) if row[0].strip() not in corrected]
         return EvaluationSet([source for source, _ in left], [texts for _, texts in left])
 
     def prepare(
@@ -145,8 +145,8 @@ class Translation(Task[PairFile, TranslationData]):
         journal = folder / LEARNED
         sources = Sources(files["train"], files.get("dev"), files.get("test"), journal if journal.is_file() else None)
         pairs = prepare(sources, experiment.text, folder)
-        if mix := experiment.training.mix:
-            pairs = self._mixed(pairs, find_pairs([Path(path) for path in mix], recipe.columns), experiment, folder)
+        if experiment.training.mix:
+            pairs = self._mixed(pairs, experiment, folder, recipe)
         languages = _languages(recipe)
         sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
         text = experiment.text
@@ -157,12 +157,14 @@ class Translation(Task[PairFile, TranslationData]):
         numbers = (*sizes, text.is_shared)
         return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
 
-    def _mixed(self, pairs: PreparedPairs, file: PairFile, experiment: Experiment, folder: Path) -> PreparedPairs:
+    def _mixed(self, pairs: PreparedPairs, experiment: Experiment, folder: Path, recipe: Recipe) -> PreparedPairs:
         """Prepared pairs whose report names the older pairs, which are encoded for the sampler."""
-        number = store_mix(file, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder)
-        share = 100 * experiment.training.mix_share
-        line = f"{file.describe()}: {number:,} older pairs, mixed in as {share:.0f} % of an epoch"
-        return replace(pairs, report=(*pairs.report, line))
+        held_out = [*pairs.dev.sources, *pairs.test.sources]
+        with suppress(HeedfulError, OSError, ValueError, KeyError, TypeError):  # of a model without a validation set
+            held_out += self.own_validation(recipe.origin).sources if recipe.origin else []
+        older = find_pairs([Path(path) for path in experiment.training.mix], recipe.columns)
+        mix = store_mix(older, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder, held_out)
+        return replace(pairs, report=(*pairs.report, *mix.lines(older, experiment.training.mix_share)))
 
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
         return self._settings(data, experiment)
