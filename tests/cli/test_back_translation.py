@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from heedful.config import read_toml
 from heedful.predictors import distillation
 from heedful.predictors.back_translation import TAG
 from heedful.predictors.table import load
@@ -55,6 +56,32 @@ def test_texts_are_translated_back_and_learned_behind_the_pairs(folder: Path, se
     assert "to translate" not in again.err
     assert "already finished" in again.out
     assert rows(work / "train.tsv") == mixed
+
+
+def test_settings_of_the_sides_change_places_for_the_other_direction(folder: Path, settings: Path):
+    words = settings.read_text(encoding="utf-8").replace('source_units = "characters"', 'source_units = "words"')
+    settings.write_text(words, encoding="utf-8")
+    word = rows(folder / "words.tsv")[0][0]
+    (folder / "source.vec").write_text(f"1 16\n{word} {' '.join(['0.5'] * 16)}\n", encoding="utf-8")
+    (folder / "links.tsv").write_text(f"{word}\t{word.upper()}\t0-0\n", encoding="utf-8")
+    done = train(
+        folder,
+        *("--dev", folder / "dev.tsv", "--monolingual", folder / "more.txt"),
+        *("--set", f"text.source_vectors={folder / 'source.vec'}", "--set", "training.alignment_weight=0.5"),
+        *("--links", folder / "links.tsv", "--set", "text.shared=false"),
+        settings=settings,
+    )
+    assert done.code == 0, done.err
+    ahead, back = (load(path).text for path in (folder / "m", folder / "m.back-translated" / "reverse.model"))
+    assert (ahead.source_units, ahead.target_units) == ("words", "characters")
+    assert (back.source_units, back.target_units) == ("characters", "words")
+    assert (Path(ahead.source_vectors).name, ahead.target_vectors) == ("source.vec", "")
+    assert (back.source_vectors, Path(back.target_vectors).name) == ("", "source.vec")
+    links = [
+        read_toml(path / "run/experiment.toml")["training"].get("links")
+        for path in (folder / "m", folder / "m.back-translated" / "reverse.model")
+    ]
+    assert (Path(links[0]).name, links[1] or "") == ("links.tsv", "")
 
 
 def test_validation_is_held_out_of_the_real_pairs(folder: Path, settings: Path):

@@ -1,5 +1,6 @@
 """Training with text of the target side alone: the option --monolingual of `heedful train`."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from heedful.errors import UsageError
 from heedful.training.rank import place
 
 if TYPE_CHECKING:
+    from heedful.config import Tree
     from heedful.recipe import Started
     from heedful.tasks.interface import Recipe
 
@@ -67,7 +69,8 @@ def with_back_translation(
         columns=(2, 1),
         languages=(target, source),
         out=folder / REVERSE,
-        settings=(*share[:1], *recipe.settings),
+        config=None,
+        settings=(*share[:1], *_reversed_settings(recipe)),
     )
     limit = f" for {minutes * REVERSE_SHARE:g} of {minutes:g} minutes" if minutes else ""
     messages.say(f"first a model from {target} to {source}{limit}: {folder / REVERSE}")
@@ -90,6 +93,36 @@ def _check(recipe: "Recipe") -> None:
         raise UsageError("--monolingual: trains from fresh weights; leave out --from")
     if place().size > 1:
         raise UsageError("--monolingual: needs a single process; start it without torchrun")
+
+
+def _reversed_settings(recipe: "Recipe") -> list[str]:
+    """Settings of the file and the command line for the other direction, as --set takes them.
+
+    Those of source and target change places. Corrected word links are of the data's direction, and left out.
+    """
+    from heedful.resolution import user_settings
+
+    tree = user_settings(recipe)
+    sections = {name: dict(section) for name, section in tree.items() if isinstance(section, dict)}
+    if text := sections.get("text"):
+        names = {"source": "target", "target": "source"}
+        sides = {key: key.partition("_") for key in text}
+        sections["text"] = {
+            f"{names.get(side, side)}{mark}{rest}": text[key] for key, (side, mark, rest) in sides.items()
+        }
+    sections.get("training", {}).pop("links", None)
+    return _flattened({**tree, **sections})
+
+
+def _flattened(tree: "Tree", prefix: str = "") -> list[str]:
+    """Settings of nested dictionaries, as --set takes them."""
+    settings: list[str] = []
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            settings += _flattened(value, f"{prefix}{key}.")
+        else:
+            settings.append(f"{prefix}{key}={json.dumps(value, ensure_ascii=False)}")
+    return settings
 
 
 def _languages(recipe: "Recipe") -> tuple[str, str]:
