@@ -44,10 +44,12 @@ def test_other_constraints_hold_beside_them(trained: Trained, terms: Path):
 
 
 def test_a_form_that_the_vocabulary_lacks_is_refused(trained: Trained, tmp_path: Path):
-    (tmp_path / "terms.tsv").write_bytes("abc\t\u4f60\n".encode())
+    (tmp_path / "terms.tsv").write_bytes("# forms\nfed\tFED\nabc\t\u4f60\n".encode())
     done = heedful("translate", trained.model, "--terms", tmp_path / "terms.tsv", "abc")
     assert (done.code, done.out, len(done.errors)) == (2, "", 1)
-    assert "target form of a term '\u4f60': the model's vocabulary has no token" in done.err
+    wanted = f"{tmp_path / 'terms.tsv'}:3: target form '\u4f60': the model's vocabulary has no token for part of it"
+    assert wanted in done.err
+    assert done.err.endswith("; write it in other words, or leave it out\n")
 
 
 def test_evaluate_counts_the_terms_that_are_used(trained: Trained, terms: Path, tmp_path: Path):

@@ -80,10 +80,14 @@ class TextConstraints:
             Token constraints by source.
 
         Raises:
-            UsageError: as `encode`; or a target form of a term has unknown tokens, or contains a banned phrase.
+            UsageError: as `encode`; or a target form of a term has unknown tokens (the message
+                names its file and line), or contains a banned phrase.
         """
         terms = self.terms.terms if self.terms else ()
-        phrases = {one.target: _forms(tokenizer, one.target, "target form of a term")[0] for one in terms}
+        phrases = {
+            one.target: _forms(tokenizer, one.target, f"{one.origin}: target form" if one.origin else "target form")[0]
+            for one in terms
+        }
         # Refuses banned ones.
         strictest = replace(self, required=[*self.required, *phrases], terms=None).encode(tokenizer)
         offers = inflects_terms and self.terms is not None and not self.bind_terms
@@ -180,7 +184,10 @@ def _written(tokenizer: Tokenizer, phrase: str, name: str) -> Tokens:
     if UNK in tokens:
         unknown = [piece for piece, token in zip(_cut(tokenizer, phrase), tokens, strict=False) if token == UNK]
         shown = f": {unknown[0]!r}" if unknown else ""
-        raise UsageError(f"{name} {phrase!r}: the model's vocabulary has no token for part of it{shown}")
+        raise UsageError(
+            f"{name} {phrase!r}: the model's vocabulary has no token for part of it{shown}; "
+            "write it in other words, or leave it out"
+        )
     return tokens
 
 

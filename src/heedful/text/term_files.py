@@ -50,7 +50,8 @@ def _tbx_terms(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, Te
         raise DataError(
             f"{path}: the languages of source and target are not known; add --term-languages, such as de:en"
         )
-    yield from ((number, Term(source, target)) for number, source, target in tbx_pairs(path, *languages))
+    for number, source, target in tbx_pairs(path, *languages):
+        yield number, Term(source, target, origin=f"{path}: concept {number}")
 
 
 def _tsv_terms(path: Path) -> Iterator[tuple[int, Term]]:
@@ -65,4 +66,4 @@ def _tsv_terms(path: Path) -> Iterator[tuple[int, Term]]:
             )
         if not (cells[0] and cells[1]):
             raise DataError(f"{path}:{number}: a term is blank; leave the row out")
-        yield number, Term(*cells)
+        yield number, Term(*cells, origin=f"{path}:{number}")

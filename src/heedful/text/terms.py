@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, final
 
@@ -34,6 +34,8 @@ class Term:
     source: str
     target: str
     note: str = ""
+    origin: str = field(default="", compare=False, repr=False)
+    """File and line, or concept, for messages; empty = unknown."""
 
     def used(self, output: str) -> Use:
         """Find the target form in an output.
