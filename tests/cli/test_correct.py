@@ -14,6 +14,7 @@ import pytest
 from heedful.data.corrections import NAME
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
+from heedful.runtime.folder import commit, open_folder
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.search.config import SearchConfig
 from tests.architecture.package import SOURCE
@@ -210,6 +211,61 @@ def test_what_is_exported_is_imported_again(model: Path, trained: Trained, tmp_p
     exported = [heedful("correct", each, "--export", "-").out for each in (model, other)]
     assert exported[0] == exported[1]
     assert sorted(exported[0].split("\n")) == sorted({*data.read_text(encoding="utf-8").split("\n")})
+
+
+def memory_of(path: Path, source: str, units: list[dict[str, str]]) -> Path:
+    """A translation memory: text by language code of each unit."""
+    body = "".join(
+        "<tu>" + "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items()) + "</tu>\n"
+        for unit in units
+    )
+    path.write_text(f'<tmx version="1.4"><header srclang="{source}"/><body>\n{body}</body></tmx>\n', encoding="utf-8")
+    return path
+
+
+def speak(model: Path, source: str, target: str) -> None:
+    """Give a model languages."""
+    facts = dict(open_folder(model).facts)
+    names = [*facts.pop("files")]
+    commit(model, {**facts, "languages": [source, target]}, names)
+
+
+def corrections_of(model: Path) -> list[list[str]]:
+    return [line.split("\t")[1:] for line in heedful("correct", model, "--list").out.split("\n")[:-1]]
+
+
+@pytest.mark.parametrize("source", ["en", "de", "*all*"])
+def test_a_translation_memory_is_read_in_the_languages_of_the_model(model: Path, tmp_path: Path, source: str):
+    speak(model, "de", "en")
+    units = [
+        {"fr": "f", "en-GB": "one", "de-DE": "eins"},
+        {"en": "two", "de": "zwei", "de-AT": "zwo"},
+        {"en": "three"},
+        {"en": "four", "de": " "},
+        {"de": "f\u00fcnf", "en": "five"},
+    ]
+    path = memory_of(tmp_path / "memory.tmx", source, units)
+    done = heedful("correct", model, "--import", path)
+    assert done.code == 0, done.err
+    assert done.err.startswith("3 corrections imported; 2 units without text in both languages left out\n")
+    assert corrections_of(model) == [["eins", "one"], ["zwei", "two"], ["f\u00fcnf", "five"]]
+
+
+def test_languages_of_a_translation_memory_that_are_not_those_of_the_model(model: Path, tmp_path: Path):
+    speak(model, "de", "en")
+    path = memory_of(tmp_path / "memory.tmx", "en", [{"en": "one", "fr": "un"}, {"en": "two", "de": ""}])
+    error = refusal(heedful("correct", model, "--import", path))
+    assert f"{path}: no unit has text in both de and en; languages of its units: en, fr" in error
+    assert not (model / NAME).exists()
+    assert heedful("correct", model, "--import", path, "--columns", "fr,en").code == 0
+    assert corrections_of(model) == [["un", "one"]]
+
+
+def test_a_translation_memory_of_unknown_languages_is_read_in_its_order(model: Path, tmp_path: Path):
+    speak(model, "de", "en")
+    path = memory_of(tmp_path / "memory.tmx", "source", [{"source": "eins", "target": "one"}])
+    assert heedful("correct", model, "--import", path).code == 0
+    assert corrections_of(model) == [["eins", "one"]]
 
 
 def test_training_goes_on_from_exported_corrections(model: Path, tmp_path: Path):

@@ -61,7 +61,7 @@ ImportPaths = Annotated[
     typer.Option(
         "--import",
         metavar="FILE",
-        help="Add the pairs of a file (TMX, TSV, CSV, JSONL), all or none; twice for two aligned files.",
+        help="Add the pairs of a file (TMX, TSV, CSV, JSONL), none if a row is unusable; twice for two aligned files.",
         rich_help_panel=FILES,
         callback=store_standard_input,
     ),
@@ -69,6 +69,7 @@ ImportPaths = Annotated[
 
 _TABS_AND_BREAKS: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
 _STANDARD: Final = Path("-")
+_FIRST_TWO: Final = "1,2"
 
 
 def run(
@@ -78,7 +79,7 @@ def run(
     is_listing: Listing = False,
     exported: ExportPath = None,
     imported: ImportPaths = None,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = _FIRST_TWO,
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,
@@ -104,8 +105,9 @@ def run(
         withdrawn = journal.undo(*words)
         messages.say(f"withdrawn: {shortened(withdrawn.source)} -> {shortened(withdrawn.correction)}")
     elif imported:
-        num_pairs = _import(translator, imported, columns)
-        messages.say(f"{counted(num_pairs, 'correction')} imported")
+        num_pairs, num_left_out = _import(translator, imported, columns)
+        left_out = f"; {counted(num_left_out, 'unit')} without text in both languages left out" if num_left_out else ""
+        messages.say(f"{counted(num_pairs, 'correction')} imported{left_out}")
     elif words:
         translator.correct(words[0], words[1])
     content = journal.read()
@@ -119,25 +121,52 @@ def run(
     messages.say(f"{counted(len(content.corrections), 'correction')} in force")
 
 
-def _import(translator: "Translator", paths: list[Path], columns: str) -> int:
+def _import(translator: "Translator", paths: list[Path], columns: str) -> tuple[int, int]:
     """Add the pairs of a file as corrections.
 
     Returns:
-        The number of pairs.
+        The number of pairs, and that of units of a translation memory that lack a side.
 
     Raises:
-        DataError: the file is unusable, or a row lacks a side.
+        DataError: the file is unusable, or a row of a table lacks a side.
     """
     from heedful.data.corpus import find_pairs
+    from heedful.data.tmx import is_tmx
     from heedful.errors import DataError
 
+    if len(paths) == 1 and is_tmx(paths[0]):
+        units = _units(translator, paths[0], columns)
+        pairs = [(source, target) for source, target in units if source.strip() and target.strip()]
+        if not pairs:
+            raise DataError(f"{paths[0]}: no unit has text in both languages; see: heedful check {paths[0]}")
+        translator.memory.journal.add(pairs)
+        return len(pairs), len(units) - len(pairs)
     rows = find_pairs(paths, parse_columns(columns))
-    pairs = [pair for pair in rows if pair.source.strip() or pair.target.strip()]  # an empty line is no row
-    for pair in pairs:
+    filled = [pair for pair in rows if pair.source.strip() or pair.target.strip()]  # an empty line is no row
+    for pair in filled:
         if not (pair.source.strip() and pair.target.strip()):
             raise DataError(f"{paths[0]}:{pair.line}: a side is blank; leave the row out")
-    translator.memory.journal.add([(pair.source, pair.target) for pair in pairs])
-    return len(pairs)
+    translator.memory.journal.add([(pair.source, pair.target) for pair in filled])
+    return len(filled), 0
+
+
+def _units(translator: "Translator", path: Path, columns: str) -> list[tuple[str, str]]:
+    """Source and target of each unit of a translation memory, "" where it lacks one.
+
+    They are in the languages of the model, if those of model and file are known and no columns are chosen.
+
+    Raises:
+        DataError: the file is unusable.
+    """
+    from heedful.data.corpus import find_pairs
+    from heedful.data.tmx import tmx_languages, tmx_pairs
+    from heedful.text.text_files import UNNAMED
+
+    source, target = map(str, translator.folder.facts.get("languages", UNNAMED))
+    unknown = {"", *UNNAMED}
+    if columns != _FIRST_TWO or {source, target} & unknown or {*tmx_languages(path)} <= unknown:
+        return [(pair.source, pair.target) for pair in find_pairs([path], parse_columns(columns))]
+    return [*tmx_pairs(path, source, target)]
 
 
 def _export(translator: "Translator", path: Path, pairs: list[tuple[str, str]]) -> None:

@@ -4,7 +4,7 @@ Inline codes of formatting (bpt, ept, it, ph, ut) are left out of the texts.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TextIO, final
@@ -58,6 +58,56 @@ def tmx_rows(path: Path) -> Iterator[dict[str, str]]:
         raise DataError(f"{path}: no translation units in two languages; is it a TMX file?")
     for unit in chain(first, units):
         yield {language: unit.get(language, "") for language in order}
+
+
+def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
+    """Read the texts of two languages from a translation memory, whatever their order in it.
+
+    Args:
+        path: the file; may be gzipped, and in any encoding that XML can declare.
+        source: code of the source language; de stands for de-AT too, and de-AT for de, unless the unit has the same.
+        target: code of the target language.
+
+    Yields:
+        For each unit, its source and its target; "" where it has no text in the language.
+
+    Raises:
+        DataError: the file cannot be read, is not well-formed, declares entities, or has no unit with both languages.
+    """
+    languages: dict[str, None] = {}
+    has_both = False
+    for unit in _Parser(path).units():
+        languages |= dict.fromkeys(unit)
+        pair = _in_language(unit, source), _in_language(unit, target)
+        has_both = has_both or all(pair)
+        yield pair
+    if not has_both:
+        kinds = ", ".join(languages) or "none; is it a TMX file?"
+        raise DataError(f"{path}: no unit has text in both {source} and {target}; languages of its units: {kinds}")
+
+
+def tmx_languages(path: Path) -> list[str]:
+    """List the languages of the first units of a translation memory.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Codes in lower case, in order of first occurrence.
+
+    Raises:
+        DataError: the file cannot be read, is not well-formed, or declares entities.
+    """
+    return [*dict.fromkeys(language for unit in islice(_Parser(path).units(), _SAMPLE_UNITS) for language in unit)]
+
+
+def _in_language(unit: Mapping[str, str], code: str) -> str:
+    """Text of a unit in a language, or else in one that differs by its region only; "" without any."""
+    texts = {language.replace("_", "-"): text for language, text in unit.items() if text}
+    code = code.lower().replace("_", "-")
+    related = (text for language, text in texts.items() if f"{language}-".startswith(f"{code}-"))
+    wider = (text for language, text in texts.items() if code.startswith(f"{language}-"))
+    return texts.get(code) or next(related, "") or next(wider, "")
 
 
 def write_tmx(stream: TextIO, languages: tuple[str, str], pairs: Iterable[tuple[str, str]]) -> None:
