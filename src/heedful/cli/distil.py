@@ -25,7 +25,6 @@ from heedful.cli.options import (
     Dev,
     Device,
     Engine,
-    ModelPath,
     Quiet,
     Threads,
     choose_device,
@@ -57,6 +56,7 @@ MoreSources = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+TeacherPath = Annotated[Path, typer.Argument(metavar="TEACHER", help="A model folder.", show_default=False)]
 StudentFolder = Annotated[
     Path | None,
     typer.Option(
@@ -66,7 +66,7 @@ StudentFolder = Annotated[
 
 
 def run(
-    teacher: ModelPath,
+    teacher: TeacherPath,
     data: DataPaths,
     dev: Dev = None,
     more: MoreSources = None,
