@@ -118,6 +118,7 @@ def test_damaged_stories_are_prepared_again(damage: bytes, tmp_path: Path):
         (['{"facts": [], "question": "Where?"}'] * 20, r"stories.jsonl:1: no answer"),
         (['{"facts": ["a"], "question": " ", "answer": "b"}'], r"stories.jsonl:1: the question is blank"),
         (['{"facts": ["a"], "question": "Where?", "answer": "b"}'] * 20, "1 story; training needs at least 10"),
+        (['{"facts": ["a"], "question": "b", "answer": "c"}', "d\te\tf"], "2 stories; training needs at least 10"),
         (
             [json.dumps({"facts": [f"fact {i}"], "question": "Where?", "answer": "b"}) for i in range(20)],
             "1 different answer in 20 stories",

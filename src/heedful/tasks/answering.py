@@ -88,7 +88,8 @@ class Answering(LabelTask[StoryFile]):
         read = [*answered_stories(file, in_facts=has_spans)]
         stories = distinct_stories(read)
         if len(stories) < MIN_PAIRS:
-            raise DataError(f"{file.path}: {counted(len(stories), 'story')}; training needs at least {MIN_PAIRS}")
+            number = counted(len(stories), "story", "stories")
+            raise DataError(f"{file.path}: {number}; training needs at least {MIN_PAIRS}")
         split = Split(len(stories), "dev" in files, "test" in files)
         parts: dict[str, list[Story]] = {"train": [], "dev": [], "test": []}
         for story in stories:
