@@ -95,20 +95,17 @@ def story_of(row: Mapping[str, Any]) -> Story:
     Raises:
         DataError: a part is missing, or is of a wrong type.
     """
-    if "passage" in row and "facts" not in row:
-        row = {**row, "facts": row["passage"]}
-    for key in _KEYS[:2]:
+    facts_key = "passage" if "passage" in row and "facts" not in row else "facts"
+    for key in (facts_key, "question"):
         if key not in row:
-            raise DataError(f"no key {key!r}{did_you_mean(key, row)}; write {_EXPECTED}")
-    facts, question, answer, supporting = row["facts"], row["question"], row.get("answer", ""), row.get("supporting")
-    listed = [facts] if isinstance(facts, str) else facts
-    if not isinstance(listed, list | tuple) or not all(isinstance(fact, str) for fact in cast(list[Any], listed)):
-        raise DataError(f"'facts' is {type(facts).__name__}; expected a list of strings")
-    texts = [*cast(list[str], listed)]
+            alternative = ", nor 'passage'" if key == "facts" else ""
+            raise DataError(f"no key {key!r}{alternative}{did_you_mean(key, row)}; write {_EXPECTED}")
+    question, answer, supporting = row["question"], row.get("answer", ""), row.get("supporting")
+    texts = _facts(row[facts_key], facts_key)
     for key, value in (("question", question), ("answer", answer)):
         if not isinstance(value, str):
             raise DataError(f"{key!r} is {type(value).__name__}; expected a string")
-    for key, text in (*(("facts", fact) for fact in texts), ("question", question), ("answer", answer)):
+    for key, text in (*((facts_key, fact) for fact in texts), ("question", question), ("answer", answer)):
         if bad := _BAD_IN_TEXT.search(text):
             kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"
             raise DataError(f"{kind} in {key!r}; remove it")
@@ -120,6 +117,22 @@ def story_of(row: Mapping[str, Any]) -> Story:
         answer.strip(),
         tuple(real.index(index) for index in indices if index in real),
     )
+
+
+def _facts(value: object, key: str) -> list[str]:
+    """Facts under a key.
+
+    Raises:
+        DataError: the value is neither a string nor a list of strings.
+    """
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple):
+        raise DataError(f"{key!r} is {type(value).__name__}; expected a list of strings")
+    texts = cast(list[Any], texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"{key!r} holds {type(text).__name__} at index {index}; expected a list of strings")
+    return [*texts]
 
 
 def _indices(value: object, num_facts: int) -> list[int]:
