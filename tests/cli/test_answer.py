@@ -63,6 +63,17 @@ def test_a_passage_without_text_has_no_answer_and_a_warning(tmp_path: Path):
     assert done.err.count("no facts") == 1
 
 
+def test_an_answer_without_facts_or_question_has_a_warning(model: Path):
+    rows = b'{"facts": ["Ada ran."], "question": "Who?"}\n{"facts": [], "question": "Who?"}\n'
+    done = heedful("answer", model, stdin=rows + b'{"facts": ["Ada ran."], "question": " "}\n')
+    assert done.code == 0
+    assert all(line.split("\t")[0] for line in done.out.splitlines())
+    assert done.err.splitlines() == [
+        "heedful: warning: standard input:2: no facts, so the answer is a guess",
+        "heedful: warning: standard input:3: no question, so the answer is a guess",
+    ]
+
+
 def test_a_long_question_is_cut_with_a_warning(model: Path):
     done = heedful("answer", model, stdin=b'{"facts": [], "question": "' + b"where " * 2_000 + b'"}\n')
     assert done.code == 0

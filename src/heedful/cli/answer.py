@@ -59,7 +59,7 @@ def run(
     name = str(source or "standard input")
     known: list[str] = []
     messages = Messages(quiet)
-    without = RepeatedWarning(messages, "questions without facts")
+    incomplete = RepeatedWarning(messages, "stories without facts or question")
 
     def answers(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
         stories = [_story(line, known, name, first_index + index) for index, line in enumerate(window, start=1)]
@@ -69,15 +69,15 @@ def run(
                 yield "", False
             else:
                 result = next(results)
-                if not result.answer:  # it would be a part of the facts
-                    without.add(f"{name}:{first_index + index}: no facts, so no answer")
+                if problem := _problem(result):
+                    incomplete.add(f"{name}:{first_index + index}: {problem}")
                 text = json.dumps(_facts(result), ensure_ascii=False) if output_format == "jsonl" else _line(result)
                 shown = _weights(result) if is_conversation and output_format == "text" else ""
                 yield f"{text}\n{shown}", result.was_cut
 
     most = answerer.text.max_tokens
     answer_lines(answers, (), source, target, messages, WINDOW_STORIES, most, _HINT)
-    without.close()
+    incomplete.close()
 
 
 def _story(line: str, known: list[str], name: str, number: int) -> "Story | None":
@@ -98,6 +98,13 @@ def _story(line: str, known: list[str], name: str, number: int) -> "Story | None
     else:
         known.clear()
     return None
+
+
+def _problem(result: "Answer") -> str:
+    """Warning about an answer that does not follow from facts and question; empty if there is nothing to warn of."""
+    missing = "facts" if not result.story.facts else "question" if not result.story.question else ""
+    # An answer that is a span needs facts; one of the training data is chosen nevertheless.
+    return missing and f"no {missing}, so {'the answer is a guess' if result.answer else 'no answer'}"
 
 
 def _line(result: "Answer") -> str:
