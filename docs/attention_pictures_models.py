@@ -50,16 +50,17 @@ def copying() -> Picture:
     """Draw the distribution of the vocabulary, the attention to the source, and their mixture."""
     picture = Picture(WIDTH, 220)
     source = ("storm", "Emily", "hits", "Mexico")
-    known = ("storm", "hits", "rain", "Mexico")
-    vocabulary, attention = _weights([1.4, 0.6, 1.0, 0.2])[0], _weights([0.2, 2.4, -0.8, 0.6])[0]
+    words = ("storm", "hits", "rain", "Mexico", "Emily")
+    vocabulary, attention = _weights([1.4, 0.6, 1.0, 0.2, -1.8])[0], _weights([0.2, 2.4, -0.8, 0.6])[0]
     share = 0.4
-    words = (*known, "Emily")
-    of_known: dict[str, float] = dict(zip(known, vocabulary.tolist(), strict=True))
     of_source: dict[str, float] = dict(zip(source, attention.tolist(), strict=True))
-    mixture = [share * of_known.get(word, 0.0) + (1 - share) * of_source.get(word, 0.0) for word in words]
+    mixture = [
+        share * probability + (1 - share) * of_source.get(word, 0.0)
+        for word, probability in zip(words, vocabulary.tolist(), strict=True)
+    ]
     for left, width, title, labels, bars, colour in (
-        (34.0, 190.0, "P_vocab", known, vocabulary, BLUE),
-        (262.0, 190.0, "α", source, attention, ORANGE),
+        (34.0, 218.0, "P_vocab", words, vocabulary, BLUE),
+        (290.0, 162.0, "α", source, attention, ORANGE),
         (490.0, 218.0, "0.4 P_vocab + 0.6 α", words, mixture, GREEN),
     ):
         panel = Panel(picture, left, 28, width, 140, (-0.6, len(labels) - 0.4), (0, 0.8))
