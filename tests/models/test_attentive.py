@@ -59,7 +59,7 @@ def test_coverage_changes_the_weights_of_later_steps_alone():
 
 @pytest.mark.parametrize("attention", [{"has_coverage": True}, {"coverage_weight": 1.0}])
 def test_the_transformer_has_no_coverage(attention: dict[str, object]):
-    with pytest.raises(ValidationError, match="coverage is for recurrent decoders"):
+    with pytest.raises(ValidationError, match="coverage is for decoders that attend step by step: rnnsearch"):
         TransformerConfig(attention=attention)  # type: ignore[arg-type]
 
 

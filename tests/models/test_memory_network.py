@@ -228,6 +228,9 @@ def test_other_stories_of_a_batch_change_nothing():
     [
         ({"attention": {"score": "dot", "normalizer": "hard"}}, "no gradient reaches the score"),
         ({"attention": {"score": "dot", "window": "local-m"}}, "a question has no position among the facts"),
+        ({"attention": {"has_coverage": True}}, "has_coverage: only decoders use it"),
+        ({"attention": {"coverage_weight": 1.0}}, "coverage_weight: only decoders use it"),
+        ({"attention": {"score": "general", "has_sentences": True}}, "has_sentences: only decoders use it"),
         ({"chain": "unary", "attention": {"score": "dot", "normalizer": "sparsemax"}}, "its marginals are the weights"),
     ],
 )

@@ -242,6 +242,11 @@ def test_sizes_that_do_not_fit_are_refused():
         ShowAttendTellConfig(annotation_size=12)
 
 
+def test_sentences_of_an_image_are_refused():
+    with pytest.raises(ValidationError, match="an image has no sentences"):
+        ShowAttendTellConfig.model_validate({"attention": {"has_sentences": True}})
+
+
 @pytest.mark.parametrize("number", [-1, 101, 1.5, "many", None])
 def test_impossible_numbers_of_layers_over_regions_are_refused(number: object):
     with pytest.raises(ValidationError, match="num_region_layers"):

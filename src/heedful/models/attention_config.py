@@ -294,7 +294,7 @@ def why_unsuitable(
     if role == "source" and config.bias != "none":
         return "a bias by positions needs queries and keys of one sequence, as in self-attention"
     if (config.has_coverage or config.coverage_weight) and (num_heads or role != "source"):
-        return "coverage is for recurrent decoders, which attend to the source step by step: rnnsearch and luong"
+        return "coverage is for decoders that attend step by step: rnnsearch, luong and show_attend_tell"
     if config.has_coverage and score_class(config.score).is_positional:
         return "coverage is added to keys, which this score does not read"
     if config.has_sentences and (num_heads or role != "source"):

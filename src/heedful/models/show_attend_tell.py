@@ -67,6 +67,8 @@ class ShowAttendTellConfig(Config):
     @model_validator(mode="after")
     def _check_attention(self) -> Self:
         require_suitable(self.attention, self.hidden_size, self.annotation_size)
+        if self.attention.has_sentences:
+            raise ValueError("attention.has_sentences: an image has no sentences; leave it out")
         return self
 
     def build(self, num_channels: int, region_size: int, num_regions: int, num_tokens: int) -> "ShowAttendTell":
