@@ -1,4 +1,4 @@
-"""Memory network: several steps of attention over facts, and an answer. Sukhbaatar et al. 2015, arXiv:1503.08895.
+"""Memory network: steps of attention over facts. Sukhbaatar et al. 2015, arXiv:1503.08895; as a chain: Kim et al. 2017.
 
 For the words x_ij of fact i, m_i = sum_j l_j * A x_ij + T_A(i) and c_i = sum_j l_j * C x_ij + T_C(i), where
 l_kj = (1 - j/J) - (k/d)(1 - 2j/J) encodes the position j of J words and T(i) the age of a fact; u = sum_j l_j * B q_j
