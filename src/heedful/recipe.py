@@ -177,7 +177,7 @@ def _begin(
             warn(line)
     if experiment.training.max_minutes and not earlier and not recipe.is_compared:
         pace = measure_pace(task, experiment, folder, data, recipe.device)
-        planned = with_origin(merge(suited, task.planned(data, experiment, pace, bool(recipe.preset))), origin)
+        planned = with_origin(merge(suited, task.planned(data, experiment, pace, bool(recipe.preset))), origin, True)
         experiment = resolve(task, recipe, planned)
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with written_whole(folder / EXPERIMENT, is_internal=True) as stream:

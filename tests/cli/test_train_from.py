@@ -72,6 +72,16 @@ def test_it_learns_and_says_what_was_won_and_forgotten(pairs: Path, origin: Path
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
+def test_it_is_validated_four_times_as_often_as_a_new_model(pairs: Path, origin: Path):
+    limits = ("--set", "training.max_steps=1", "--set", "training.export=false")
+    steps: list[int] = []
+    for name, more in (("new", ()), ("on", ("--from", origin))):
+        done = heedful("train", pairs, "--out", pairs.parent / name, *limits, *more)
+        assert done.code == 0, done.err
+        steps.append(read_toml(pairs.parent / name / "config.toml")["training"]["validate_every"])
+    assert steps == [100, 25]
+
+
 def test_the_same_command_goes_on_and_notices_another_model(pairs: Path, origin: Path):
     assert go_on(pairs, origin).code == 0
     again = go_on(pairs, origin, "--set", "training.max_steps=6")
