@@ -30,7 +30,7 @@ from heedful.models.store import save_model
 from heedful.pages.training import PAGE, write_training_page
 from heedful.resolution import files_of, folder_of, other_files, resolve, task_of, user_settings
 from heedful.runtime.company import following
-from heedful.runtime.folder import claim
+from heedful.runtime.folder import MANIFEST, claim, open_folder
 from heedful.tasks.advice import named_sections
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.origin import Origin, with_origin
@@ -245,6 +245,9 @@ def _lead(
         advice = run.advice if history.step or not run.origin else (*run.advice, *_before(run, model, validator))
         started(Started(folder, experiment, num_parameters, data, history.step, advice, run.origin))
         outcomes.append(trainer.run())
+    if (folder / MANIFEST).is_file():
+        # If nothing improved, the model is an earlier one, whose files may have been damaged since.
+        open_folder(folder, will_run=False)
     return outcomes[0]
 
 

@@ -112,3 +112,29 @@ def test_values_of_another_kind_in_records_of_earlier_versions(
         (model / file).write_text("\n".join([*before, text]) + "\n", encoding="utf-8")
         assert complaints(trained, model) == [], (place, other)
         shutil.rmtree(model)
+
+
+def test_a_training_that_improves_nothing_does_not_pass_a_damaged_model_off_as_its_own(tmp_path: Path):
+    texts = [
+        f"{'good' if number % 2 else 'bad'} film {number}\t{'pos' if number % 2 else 'neg'}" for number in range(40)
+    ]
+    (tmp_path / "films.tsv").write_text("\n".join([*texts, ""]), encoding="utf-8")
+    data = (
+        "train",
+        tmp_path / "films.tsv",
+        "--dev",
+        tmp_path / "films.tsv",
+        "--task",
+        "classification",
+        "--threads",
+        "1",
+    )
+    limits = ("training.optimizer.learning_rate=1e-30", "training.average=0", "training.export=false")
+    settings = [word for limit in (*limits, "training.validate_every=2") for word in ("--set", limit)]
+    out = tmp_path / "films.model"
+    assert heedful(*data, "--out", out, *settings, "--set", "training.max_steps=4").code == 0
+    manifest = out / "heedful.json"
+    manifest.write_bytes(DAMAGES["cut"](manifest.read_bytes()))
+    done = heedful(*data, "--out", out, *settings, "--set", "training.max_steps=8")
+    assert done.code == 3
+    assert str(manifest) in done.errors[0]
