@@ -245,7 +245,7 @@ def _lead(
         advice = run.advice if history.step or not run.origin else (*run.advice, *_before(run, model, validator))
         started(Started(folder, experiment, num_parameters, data, history.step, advice, run.origin))
         outcomes.append(trainer.run())
-    if (folder / MANIFEST).is_file():
+    if (folder / MANIFEST).exists():
         # If nothing improved, the model is an earlier one, whose files may have been damaged since.
         open_folder(folder, will_run=False)
     return outcomes[0]
