@@ -67,7 +67,7 @@ def test_an_answer_without_facts_or_question_has_a_warning(model: Path):
     rows = b'{"facts": ["Ada ran."], "question": "Who?"}\n{"facts": [], "question": "Who?"}\n'
     done = heedful("answer", model, stdin=rows + b'{"facts": ["Ada ran."], "question": " "}\n')
     assert done.code == 0
-    assert all(line.split("\t")[0] for line in done.out.splitlines())
+    assert [bool(line.split("\t")[0]) for line in done.out.split("\n")[:-1]] == [True, True, True]
     assert done.err.splitlines() == [
         "heedful: warning: standard input:2: no facts, so the answer is a guess",
         "heedful: warning: standard input:3: no question, so the answer is a guess",
