@@ -117,6 +117,7 @@ def test_a_killed_run_goes_on_to_the_same_pairs(folder: Path, settings: Path, mo
     [
         (("--task", "classification"), "--monolingual: for translation, not for classification"),
         (("--from", "elsewhere.model"), "--monolingual: trains from fresh weights; leave out --from"),
+        (("--mix", "older.tsv"), "--monolingual: takes no older pairs by --mix; put them into the data, or go on"),
     ],
 )
 def test_other_uses_are_refused(folder: Path, settings: Path, options: tuple[str, ...], message: str):

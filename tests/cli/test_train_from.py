@@ -325,11 +325,16 @@ def test_older_pairs_are_mixed_in(pairs: Path, origin: Path, trained: Trained):
     assert "older pairs can be mixed into translation only" in labels.errors[0]
 
 
+def own_sources(model: Path) -> set[str]:
+    """Sources that a model was validated and tested on."""
+    facts = json.loads((model / "run/data/prepared.json").read_text(encoding="utf-8"))
+    return {*facts["dev"]["sources"], *facts["test"]["sources"]}
+
+
 def test_older_pairs_of_held_out_sources_are_left_out(origin: Path, trained: Trained, tmp_path: Path):
     lines = dict.fromkeys(trained.data.read_text(encoding="utf-8").split("\n")[:-1])
     old = [tuple(line.split("\t")) for line in lines]
-    task = Translation()
-    own = {*task.own_validation(origin).sources}
+    own = own_sources(origin)
     dev, test = [pair for pair in old if pair[0] not in own][:6], [pair for pair in old if pair[0] not in own][6:12]
     new = write_pairs(tmp_path / "new.tsv", 60, seed=5)
     for name, part in (("dev", dev), ("test", test)):
@@ -341,13 +346,25 @@ def test_older_pairs_of_held_out_sources_are_left_out(origin: Path, trained: Tra
     for most in (4, 6):
         done = go_on(new, origin, *options, "--set", f"training.max_steps={most}")
         assert done.code == 0, done.err
-        assert f"{number} older pairs of held-out sources left out of training" in done.err
+        assert f"{number} older pairs of held-out or corrected sources left out of training" in done.err
     mixed = encoded_pairs(tmp_path / "new.model", MIX)
     assert own
     assert sorted(mixed) == sorted(pair for pair in old if pair[0] not in held_out)
     (tmp_path / "own.tsv").write_text("".join(f"{source}\tX\n" for source in own), encoding="utf-8")
     none = go_on(new, origin, "--mix", tmp_path / "own.tsv", "--out", tmp_path / "none.model")
     assert "own.tsv: no pair can be mixed in; " in none.errors[0]
+
+
+def test_an_older_pair_that_is_corrected_is_left_out(pairs: Path, origin: Path, trained: Trained):
+    own = own_sources(origin)
+    lines = trained.data.read_text(encoding="utf-8").split("\n")
+    corrected = next(source for source in (line.split("\t")[0] for line in lines) if source not in own)
+    assert heedful("correct", origin, corrected, "b").code == 0
+    done = go_on(pairs, origin, "--mix", trained.data)
+    assert done.code == 0, done.err
+    model = pairs.parent / "new.model"
+    assert corrected not in dict(encoded_pairs(model, MIX))
+    assert (corrected, "b") in encoded_pairs(model)
 
 
 def test_pairs_in_one_file_are_not_of_another_language(origin: Path, pairs: Path):

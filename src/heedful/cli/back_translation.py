@@ -85,12 +85,16 @@ def _check(recipe: "Recipe") -> None:
     """Refuse what back-translation cannot be combined with.
 
     Raises:
-        UsageError: another task, a model to go on from, or several processes.
+        UsageError: another task, a model to go on from, older pairs, or several processes.
     """
     if recipe.task not in ("", "translation"):
         raise UsageError(f"--monolingual: for translation, not for {recipe.task}; leave one of the two out")
     if recipe.origin:
         raise UsageError("--monolingual: trains from fresh weights; leave out --from")
+    from heedful.resolution import user_settings
+
+    if user_settings(recipe).get("training", {}).get("mix"):
+        raise UsageError("--monolingual: takes no older pairs by --mix; put them into the data, or go on with --from")
     if place().size > 1:
         raise UsageError("--monolingual: needs a single process; start it without torchrun")
 

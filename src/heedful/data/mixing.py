@@ -25,7 +25,7 @@ MIX: Final = "run/data/mix"
 """Folder of the encoded older pairs, in the model folder."""
 MOST_MIXED: Final = 200_000
 """Largest number of older pairs; of more, a fixed random sample."""
-_HELD_OUT: Final = "held_out.json"
+_LEFT_OUT: Final = "left_out.json"
 """File of the number of pairs that were left out, beside the encoded ones."""
 
 
@@ -34,8 +34,8 @@ class Mix(NamedTuple):
 
     num_pairs: int
     """Encoded pairs."""
-    num_held_out: int
-    """Pairs that were left out because their sources are held out."""
+    num_left_out: int
+    """Pairs that were left out because their sources are held out or corrected."""
 
     def lines(self, file: PairFile, share: float) -> list[str]:
         """Describe the pairs.
@@ -48,8 +48,8 @@ class Mix(NamedTuple):
             A line, and another if pairs were left out.
         """
         mixed = f"{file.describe()}: {self.num_pairs:,} older pairs, mixed in as {100 * share:.0f} % of an epoch"
-        left_out = f"{counted(self.num_held_out, 'older pair')} of held-out sources left out of training"
-        return [mixed, left_out] if self.num_held_out else [mixed]
+        left_out = f"{counted(self.num_left_out, 'older pair')} of held-out or corrected sources left out of training"
+        return [mixed, left_out] if self.num_left_out else [mixed]
 
 
 def store_mix(
@@ -57,7 +57,7 @@ def store_mix(
     tokenizers: tuple[Tokenizer, Tokenizer],
     config: TextConfig,
     folder: Path,
-    held_out: Iterable[str] = (),
+    left_out: Iterable[str] = (),
 ) -> Mix:
     """Encode older pairs, unless that is done already.
 
@@ -66,7 +66,7 @@ def store_mix(
         tokenizers: of source and target.
         config: text settings.
         folder: the model folder.
-        held_out: sources that a model is scored on, whose pairs are left out.
+        left_out: sources that a model is scored on or that are corrected, whose pairs are left out.
 
     Returns:
         Numbers of the pairs.
@@ -75,7 +75,7 @@ def store_mix(
         DataError: no pair can be used.
         NewerFormat: a newer heedful encoded them.
     """
-    counts = folder / MIX / _HELD_OUT
+    counts = folder / MIX / _LEFT_OUT
     try:
         if (folder / MIX / ENCODED).is_file():
             # A training begun by an older heedful has no count.
@@ -85,7 +85,7 @@ def store_mix(
         raise
     except FileRefused:
         pass  # encoded again
-    keys = {_key(source, tokenizers[0]) for source in held_out}
+    keys = {_key(source, tokenizers[0]) for source in left_out}
     every = [*CorpusFilter(config.max_characters).apply(file)]
     usable = [pair for pair in every if _key(pair.source, tokenizers[0]) not in keys]
 
@@ -97,14 +97,15 @@ def store_mix(
                 yield source, target
 
     (folder / MIX).mkdir(parents=True, exist_ok=True)
-    num_held_out = len(every) - len(usable)
-    write_facts(counts, PREPARED_FORMAT, {"num_pairs": num_held_out})
+    num_left_out = len(every) - len(usable)
+    write_facts(counts, PREPARED_FORMAT, {"num_pairs": num_left_out})
     write_encoded(folder / MIX, encoded(), max(map(len, tokenizers)))
     number = len(EncodedCorpus.read(folder / MIX))
     if not number:
-        reason = f"{num_held_out:,} of {len(every):,} have sources that are held out; " if num_held_out else ""
+        number_of = f"{num_left_out:,} of {len(every):,}"
+        reason = f"{number_of} have sources that are held out or corrected; " if num_left_out else ""
         raise DataError(f"{file.paths[0]}: no pair can be mixed in; {reason}give older pairs by --mix, or leave it out")
-    return Mix(number, num_held_out)
+    return Mix(number, num_left_out)
 
 
 def _key(source: str, tokenizer: Tokenizer) -> str:

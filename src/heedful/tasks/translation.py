@@ -159,11 +159,14 @@ class Translation(Task[PairFile, TranslationData]):
 
     def _mixed(self, pairs: PreparedPairs, experiment: Experiment, folder: Path, recipe: Recipe) -> PreparedPairs:
         """Prepared pairs whose report names the older pairs, which are encoded for the sampler."""
-        held_out = [*pairs.dev.sources, *pairs.test.sources]
-        with suppress(HeedfulError, OSError, ValueError, KeyError, TypeError):  # of a model without a validation set
-            held_out += self.own_validation(recipe.origin).sources if recipe.origin else []
+        left_out = [*pairs.dev.sources, *pairs.test.sources]
+        # What a correction replaces is not learned again.
+        left_out += [one.source for one in CorrectionJournal(folder / LEARNED, str).read().corrections]
+        with suppress(HeedfulError, OSError, ValueError, KeyError, TypeError):  # of a model without these sets
+            own = read_prepared(recipe.origin / "run/data" / PREPARED) if recipe.origin else {}
+            left_out += [source for name in ("dev", "test") for source in EvaluationSet.read(own[name]).sources]
         older = find_pairs([Path(path) for path in experiment.training.mix], recipe.columns)
-        mix = store_mix(older, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder, held_out)
+        mix = store_mix(older, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder, left_out)
         return replace(pairs, report=(*pairs.report, *mix.lines(older, experiment.training.mix_share)))
 
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
