@@ -8,8 +8,9 @@ from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.mixing import MixedSampler
 from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
-from heedful.data.term_offers import MOST_TERMS, TermOffers
+from heedful.data.term_offers import HIDDEN, MOST_TERMS, TermOffers
 from heedful.text.inline_terms import MARK
+from heedful.text.vocabulary import UNK
 
 NUM_PAIRS = 60
 SOURCES = [[10 + i % 7] * (6 + i % 5) + [3] for i in range(NUM_PAIRS)]
@@ -18,6 +19,8 @@ FIELDS = [0, 1, 1, 1, 3, 2, 2, 4, 1, 4, 5, 1, 5, 6, 1]
 TARGETS = [20, 30, 31, 40, 50, 60]
 CORPUS = EncodedCorpus(EncodedSide.of(SOURCES), EncodedSide.of(SOURCES))
 TERMS = EncodedCorpus(EncodedSide.of([FIELDS] * NUM_PAIRS), EncodedSide.of([TARGETS] * NUM_PAIRS))
+STARTS = {1: 0, 3: 1, 4: 2, 5: 4, 6: 5}
+"""First token of each term, by the place behind it."""
 INLINE = {1: [20], 3: [30, 31], 4: [40], 5: [50], 6: [60]}
 
 
@@ -45,7 +48,7 @@ def offered(share: float, longest: int = 100, num_rounds: int = 20) -> list[dict
         rows = offers(indices, [CORPUS.source[i] for i in range(NUM_PAIRS)], np.random.default_rng(seed))
         for row, source in zip(rows, SOURCES, strict=True):
             text, terms = plain(row.tolist())
-            assert text == source
+            assert all(token in (one, UNK) for token, one in zip(text, source, strict=True))
             drawn.append(terms)
     return drawn
 
@@ -62,6 +65,19 @@ def test_terms_are_those_of_the_pair_and_do_not_overlap():
     assert not any({3, 4} <= terms.keys() for terms in drawn)
     assert {len(terms) for terms in drawn} == set(range(1, MOST_TERMS + 1))
     assert {place for terms in drawn for place in terms} == INLINE.keys()
+
+
+def test_source_words_of_half_of_the_terms_are_hidden():
+    offers, indices = TermOffers(TERMS, 1.0, 100), np.arange(NUM_PAIRS)
+    flags = list[bool]()
+    for row in offers(indices, [CORPUS.source[i] for i in range(NUM_PAIRS)], np.random.default_rng(1)):
+        text, terms = plain(row.tolist())
+        spans = [range(STARTS[place], place) for place in terms]
+        hidden = [any(text[index] == UNK for index in span) for span in spans]
+        wanted = {index for span, is_hidden in zip(spans, hidden, strict=True) if is_hidden for index in span}
+        assert {index for index, token in enumerate(text) if token == UNK} == wanted
+        flags += hidden
+    assert np.mean(flags) == pytest.approx(HIDDEN, abs=0.1)
 
 
 def test_no_source_grows_beyond_the_longest():

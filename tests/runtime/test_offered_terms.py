@@ -42,6 +42,18 @@ def test_terms_stand_behind_their_words():
     assert written("nichts") == "nichts"
 
 
+def test_the_words_of_hidden_terms_are_unknown():
+    text = "das rote Haus am Meer"
+    ids = np.array([*PIECES.encode(text), EOS])
+    plain, hidden = (
+        with_terms(ids, text, TERMS, PIECES, 100, names)
+        for names in ((), [one for one in TERMS.terms if one.source != "rot"])
+    )
+    is_hidden = hidden == UNK
+    np.testing.assert_array_equal(hidden[~is_hidden], plain[~is_hidden])
+    assert PIECES.decode(plain[is_hidden].tolist()).split() == ["Haus", "am", "Meer"]
+
+
 def test_marks_in_a_text_are_text():
     hostile = "das <bos> Haus <bos> mark <bos> <s> \x02"
     assert (
@@ -101,12 +113,16 @@ def test_only_terms_that_are_missing_are_bound():
     offered, found = search(texts, ids, general, fake)
     outputs = [PIECES.decode(hypotheses[0].token_ids) for hypotheses in found]
     assert outputs == ["building red building by the sea", "building red", "red", "red"]
-    (first, free), (second, bound) = fake.calls
+    (first, free), (hidden, still_free), (second, bound) = fake.calls
     assert [one.required for one in free] == [demand.general.required] * 4
     kept = [tuple(PIECES.encode(phrase)) for phrase in ("building", "by the sea")]  # what the output has already too
     assert [one.required for one in bound] == [[*demand.general.required, *kept]]
     assert len(first) == 4
-    np.testing.assert_array_equal(second[0], offered[0])
+    (source,) = hidden
+    assert still_free == [demand.general]
+    words = np.flatnonzero(source == UNK)
+    assert PIECES.decode(offered[0][words].tolist()).split() == ["am", "Meer"]  # only what is missing
+    np.testing.assert_array_equal(second[0], source)
     np.testing.assert_array_equal(offered[3], ids[3])
 
 
@@ -126,7 +142,7 @@ class Inflector(Fake):
         return [[Hypothesis(tuple(one), -1.0, -1.0, (), "eos")] for one in tokens]
 
 
-@pytest.mark.parametrize(("ending", "output", "num_calls"), [("dings", "", 2), ("tin", "building", 3)])
+@pytest.mark.parametrize(("ending", "output", "num_calls"), [("dings", "", 3), ("tin", "building", 4)])
 def test_the_stem_is_bound_before_the_whole_form(ending: str, output: str, num_calls: int):
     stem = PIECES.decode(stem_tokens(PIECES, "building", PIECES.encode("building")))
     ending = "building"[len(stem) :] + "s" if ending == "dings" else ending
@@ -136,6 +152,23 @@ def test_the_stem_is_bound_before_the_whole_form(ending: str, output: str, num_c
     _, found = TermSearch(demand, PIECES, PIECES, 100)(["das Haus"], ids, [demand.general], fake)
     assert PIECES.decode(found[0][0].token_ids) == (output or stem + ending)
     assert len(fake.calls) == num_calls
+
+
+def test_nothing_is_bound_where_the_term_is_read_in_place_of_its_word():
+    demand = TextConstraints(terms=Terms((Term("Haus", "building"),))).of_sources(PIECES)
+    calls: list[Sequence[Constraints]] = []
+
+    def reading(sources: Sequence[IntArray], /, *, constraints: Sequence[Constraints]) -> list[list[Hypothesis]]:
+        calls.append(constraints)
+        texts = ["buildings" if UNK in source else "house" for source in sources]
+        return [[Hypothesis(tuple(PIECES.encode(text)), -1.0, -1.0, (), "eos")] for text in texts]
+
+    text = "das Haus"
+    ids = [np.array([*PIECES.encode(text), EOS])]
+    offered, found = TermSearch(demand, PIECES, PIECES, 100)([text], ids, [demand.general], reading)
+    assert PIECES.decode(found[0][0].token_ids) == "buildings"
+    assert calls == [[demand.general]] * 2
+    assert UNK not in offered[0]
 
 
 def test_a_stem_has_half_of_the_letters_and_all_but_four():

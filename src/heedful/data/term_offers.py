@@ -12,6 +12,8 @@ from heedful.text.inline_terms import InlineTerm, insert_terms
 
 MOST_TERMS: Final = 4
 """Largest number of terms that a source is given at once."""
+HIDDEN: Final = 0.5
+"""Share of the terms whose source words are hidden, so that the model learns to read the term in their place."""
 
 
 @final
@@ -31,7 +33,7 @@ class TermOffers:
         self._longest: Final = longest
 
     def __call__(self, indices: Ids, sources: Sequence[Ids], generator: np.random.Generator) -> list[Ids]:
-        """Write random terms into sources.
+        """Write random terms into sources, and hide the source words of some.
 
         Args:
             indices: index of the pair of each source; pairs beyond the last one with terms stay as they are.
@@ -59,5 +61,6 @@ class TermOffers:
             start, stop, _ = fields[row].tolist()
             if len(drawn) < number and occupied.isdisjoint(range(start, stop)):
                 occupied.update(range(start, stop))
-                drawn.append(InlineTerm(stop, tuple(tokens[slice(*parts[row])])))
+                num_hidden = stop - start if generator.random() < HIDDEN else 0
+                drawn.append(InlineTerm(stop, tuple(tokens[slice(*parts[row])]), num_hidden))
         return drawn

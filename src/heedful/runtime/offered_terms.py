@@ -1,12 +1,14 @@
 """Offered terms: terms of sources, written into them for a model that was trained to use and inflect such terms.
 
-Where the best output has no form of a term, the source is searched again with the stem of the target form as a
-constraint, so that the model can choose the ending; where that fails, with the whole form.
+Where the best output has no form of a term, the source is searched again with the source words of the term hidden;
+where that fails, with the stem of the target form as a constraint, so that the model can choose the ending, and at last
+with the whole form.
 """
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol, final
 
 import numpy as np
@@ -33,7 +35,9 @@ class Search(Protocol):
     ) -> list[list[Hypothesis]]: ...
 
 
-def with_terms(ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max_tokens: int) -> IntArray:
+def with_terms(
+    ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max_tokens: int, hidden: Collection[Term] = ()
+) -> IntArray:
     """Write the terms of a source into it.
 
     Args:
@@ -42,10 +46,12 @@ def with_terms(ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max
         terms: the term list.
         tokenizer: tokenizer of the source side, which can locate tokens.
         max_tokens: largest number of tokens of a source.
+        hidden: terms whose source words are hidden.
 
     Returns:
-        [position] tokens of the source with its terms, in the order of their places as far as they fit. A term with
-        unknown tokens is left out, and so are all where the source was cut or is not in NFC.
+        [position] tokens of the source with its terms, in the order of their places as far as they fit; as many for
+        any hidden terms. A term with unknown tokens is left out, and so are all where the source was cut or is not in
+        NFC.
     """
     known = tokenizer.normalize(text.replace("\0", "\ufffd"))
     matches = terms.find(known) if unicodedata.is_normalized("NFC", known) else []
@@ -55,7 +61,9 @@ def with_terms(ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max
     inline: dict[int, InlineTerm] = {}
     for match in matches:
         token_ids = tuple(tokenizer.encode(match.term.target))
-        one = InlineTerm(token_place(ranges, match.stop), token_ids)
+        place = token_place(ranges, match.stop)
+        first = token_place(ranges, match.start + 1) - 1
+        one = InlineTerm(place, token_ids, place - first if match.term in hidden else 0)
         longer = insert_terms(ids.tolist(), [*inline.values(), one])
         if UNK not in token_ids and one.place not in inline and len(longer) <= max_tokens:
             inline[one.place] = one
@@ -64,7 +72,7 @@ def with_terms(ids: IntArray, text: str, terms: Terms, tokenizer: Tokenizer, max
 
 @final
 class TermSearch:
-    """Search with offered terms, then with their stems or forms as constraints where the best outputs lack them."""
+    """Search with offered terms; where the best outputs lack them, with hidden source words, then with constraints."""
 
     def __init__(self, demand: SourceConstraints, source: Tokenizer, target: Tokenizer, max_tokens: int) -> None:
         """Set the terms and the tokenizers.
@@ -96,23 +104,36 @@ class TermSearch:
             Tokens of the sources with their terms, and the hypotheses of each.
         """
         terms = self._demand.terms or Terms(())
-        offered = [
-            with_terms(one, text, terms, self._source, self._max_tokens) for one, text in zip(ids, texts, strict=True)
-        ]
+        write = partial(with_terms, terms=terms, tokenizer=self._source, max_tokens=self._max_tokens)
+        offered = [write(one, text) for one, text in zip(ids, texts, strict=True)]
         results = search(offered, constraints=constraints)
         places = [dict.fromkeys(terms.match(text)) for text in texts]
+        # Hidden words show in no result: alignments are those of the source as it was given.
+        sources = {
+            index: write(ids[index], texts[index], hidden=lacking)
+            for index, hypotheses in enumerate(results)
+            if (lacking := self._lacking(places[index], hypotheses[0]))
+        }
+        searched = search([*sources.values()], constraints=[constraints[index] for index in sources]) if sources else []
+        for index, hypotheses in zip(sources, searched, strict=True):
+            results[index] = hypotheses
         for phrases in (self._stems, self._demand.phrases):
             again = {
                 index: self._demand.requiring(required, constraints[index])
-                for index, hypotheses in enumerate(results)
-                if (required := self._missing(places[index], hypotheses[0], phrases))
+                for index in sources
+                if (required := self._required(places[index], results[index][0], phrases))
             }
-            searched = search([offered[index] for index in again], constraints=[*again.values()]) if again else []
+            searched = search([sources[index] for index in again], constraints=[*again.values()]) if again else []
             for index, hypotheses in zip(again, searched, strict=True):
                 results[index] = hypotheses
         return offered, results
 
-    def _missing(
+    def _lacking(self, terms: Iterable[Term], hypothesis: Hypothesis) -> list[Term]:
+        """Terms that an output has in no form."""
+        output = self._target.decode(hypothesis.token_ids)
+        return [term for term in terms if not term.form_in(output)]
+
+    def _required(
         self, terms: Iterable[Term], hypothesis: Hypothesis, phrases: Mapping[str, tuple[int, ...]]
     ) -> list[tuple[int, ...]]:
         """Phrases of the terms that an output lacks, and the forms that it has of others; none if it has all."""

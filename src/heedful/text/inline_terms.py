@@ -4,6 +4,9 @@ The tokens of the target words stand between two marks, so that a model trained 
 source itself. The mark is BOS, which no text has: nothing that a user writes is taken for a term, and every tokenizer
 and engine knows it. Dinu et al. 2019, arXiv:1906.01105, write the form that the reference has; Bergmanis and Pinnis
 2021, arXiv:2101.10035, its lemma, so that the model learns to inflect it.
+
+The source words of a term can be hidden: unknown tokens stand for them. Then only the term says what to write, and a
+model cannot pass over it.
 """
 
 from bisect import bisect_left
@@ -11,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, final
 
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.vocabulary import BOS
+from heedful.text.vocabulary import BOS, UNK
 
 MARK: Final = BOS
 """Token before and after the target words of a term."""
@@ -25,6 +28,8 @@ class InlineTerm(NamedTuple):
     """Number of source tokens before it."""
     token_ids: tuple[int, ...]
     """Target words, in tokens of the source side."""
+    num_hidden: int = 0
+    """Number of source tokens before its place that are hidden."""
 
 
 def insert_terms(ids: Sequence[int], terms: Iterable[InlineTerm]) -> list[int]:
@@ -40,12 +45,14 @@ def insert_terms(ids: Sequence[int], terms: Iterable[InlineTerm]) -> list[int]:
     Example:
         >>> insert_terms([7, 8, 3], [InlineTerm(1, (9,))])
         [7, 2, 9, 2, 8, 3]
+        >>> insert_terms([7, 8, 3], [InlineTerm(1, (9,), num_hidden=1)])
+        [1, 2, 9, 2, 8, 3]
     """
     written: list[int] = []
     start = 0
-    for position, token_ids in sorted(terms):
-        written += [*ids[start:position], MARK, *token_ids, MARK]
-        start = position
+    for place, token_ids, num_hidden in sorted(terms):
+        written += [*ids[start : place - num_hidden], *[UNK] * num_hidden, MARK, *token_ids, MARK]
+        start = place
     return [*written, *ids[start:]]
 
 
