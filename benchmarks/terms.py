@@ -9,10 +9,10 @@ terms/terms.tsv. A term is a source word of at least four letters and the lemma 
 least five. IBM model 2 of all pairs in both directions links the words, and every reference whose source has the word
 has the lemma in some form; of several lemmas the one with the most links counts.
 
-`score` prints how the outputs use the terms: without terms; with bound ones; with offered ones; with hidden source words
-where an output lacks them; and with those bound by stem or form that are still missing, which is the default. "In the
-reference's form" means that the output has the very word of the reference; p is that of a sign test over the terms of
-which only one of two outputs has it.
+`score` prints how the outputs use the terms: without terms; with bound ones; with offered ones; with their source words
+hidden where an output lacks them; and with those bound by stem or form that are still missing, which is the default.
+"In the reference's form" means that the output has the very word of the reference; p is that of a sign test over the
+terms of which only one of two outputs has it.
 """
 
 import argparse
