@@ -61,9 +61,8 @@ def with_terms(
     inline: dict[int, InlineTerm] = {}
     for match in matches:
         token_ids = tuple(tokenizer.encode(match.term.target))
-        place = token_place(ranges, match.stop)
-        first = token_place(ranges, match.start + 1) - 1
-        one = InlineTerm(place, token_ids, place - first if match.term in hidden else 0)
+        start, stop = token_place(ranges, match.start + 1) - 1, token_place(ranges, match.stop)
+        one = InlineTerm(stop, token_ids, stop - start if match.term in hidden else 0)
         longer = insert_terms(ids.tolist(), [*inline.values(), one])
         if UNK not in token_ids and one.place not in inline and len(longer) <= max_tokens:
             inline[one.place] = one

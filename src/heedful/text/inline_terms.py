@@ -50,9 +50,9 @@ def insert_terms(ids: Sequence[int], terms: Iterable[InlineTerm]) -> list[int]:
     """
     written: list[int] = []
     start = 0
-    for place, token_ids, num_hidden in sorted(terms):
-        written += [*ids[start : place - num_hidden], *[UNK] * num_hidden, MARK, *token_ids, MARK]
-        start = place
+    for stop, token_ids, num_hidden in sorted(terms):
+        written += [*ids[start : stop - num_hidden], *[UNK] * num_hidden, MARK, *token_ids, MARK]
+        start = stop
     return [*written, *ids[start:]]
 
 
