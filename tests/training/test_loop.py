@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from torch import Tensor
 from heedful.data.batching import PairBatch, PairSampler, make_batch, pairs_by_length
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.errors import NonFiniteError, ResourceError, Stopped
+from heedful.layers.normalizing import NormalizerLayer, is_soft_step
 from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
@@ -217,6 +218,33 @@ def test_a_run_with_a_soft_start_goes_on_to_the_same_bits(name: str, tmp_path: P
     soft = make_run(tmp_path / "soft", SOFT[name][0], **(settings | {"soft_start": NUM_STEPS}))
     soft.trainer().run()
     assert not equal(end_of(soft), end_of(whole))
+
+
+def test_some_later_steps_are_soft_and_the_same_after_a_stop(tmp_path: Path):
+    hard = next(iter(SOFT.values()))[0]
+    settings = {"max_steps": NUM_STEPS, "soft_start": 1, "soft_share": 0.5}
+    flags = [is_soft_step(step, 1, 0.5, seed=1) for step in range(1, NUM_STEPS + 1)]
+    assert True in flags[1:]
+    assert False in flags
+    whole, plain = (
+        make_run(tmp_path / "whole", hard, **settings),
+        make_run(tmp_path / "plain", hard, max_steps=NUM_STEPS),
+    )
+    seen: list[bool] = []
+    layer = next(part for part in whole.model.modules() if isinstance(part, NormalizerLayer))
+    layer.register_forward_pre_hook(lambda module, _: seen.append(module.is_soft) if module.training else None)
+    for run in (whole, plain):
+        run.trainer().run()
+    assert [flag for flag, _ in groupby(seen)] == [flag for flag, _ in groupby(flags)]
+    assert not equal(end_of(plain), end_of(whole))
+    for step in (3, 4):
+        run = make_run(tmp_path / str(step), hard, **settings)
+        stop_at(run, step)
+        with pytest.raises(Stopped):
+            run.trainer().run()
+        again = make_run(tmp_path / str(step), hard, **settings)
+        again.trainer().run()
+        assert equal(end_of(again), end_of(whole)), f"stopped at {step}"
 
 
 @pytest.mark.parametrize(("kind", "accumulate"), [("transformer-pre", 2), ("rnnsearch", 1)])

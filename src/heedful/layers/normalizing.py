@@ -1,5 +1,6 @@
 """Normalizer layer: a normalizer with its learned parameters, and with noise in training only."""
 
+import random
 from abc import ABC
 from dataclasses import is_dataclass, replace
 from typing import Final, final
@@ -12,14 +13,14 @@ from heedful.attention.softmax import SOFTMAX
 
 
 class SoftStart(nn.Module, ABC):
-    """Module that works otherwise in a soft start: the first training steps, in which all attention is softmax."""
+    """Module that works otherwise in soft training steps, in which all attention is softmax."""
 
     is_soft: bool = False
-    """Whether training is in its soft start."""
+    """Whether the training step is soft."""
 
 
 def set_soft(module: nn.Module, is_soft: bool) -> None:
-    """Begin or end the soft start of a model.
+    """Begin or end soft steps of a model.
 
     Args:
         module: the model.
@@ -30,12 +31,31 @@ def set_soft(module: nn.Module, is_soft: bool) -> None:
             part.is_soft = is_soft
 
 
+def is_soft_step(step: int, soft_start: int, soft_share: float, seed: int) -> bool:
+    """Tell whether attention is softmax in a training step.
+
+    Args:
+        step: number of the step, from 1.
+        soft_start: number of first steps in which it is.
+        soft_share: share of the later steps in which it is; Xu et al. 2015, arXiv:1502.03044, section 4.1.
+        seed: seed of the training.
+
+    Returns:
+        The same for the same arguments, so that a resumed training goes on with the same steps.
+
+    Example:
+        >>> sum(is_soft_step(step, 100, 0.5, seed=1) for step in range(1, 1101))
+        590
+    """
+    return step <= soft_start or random.Random(f"{seed} {step}").random() < soft_share
+
+
 @final
 class NormalizerLayer(SoftStart):
     """Module with the learned parameters of a normalizer, initialised with zeros.
 
     Kim et al. 2017, arXiv:1702.00887, learn the transitions of a linear chain; most normalizers learn nothing. In a
-    soft start (`set_soft`) training has softmax in its place, and inference does not.
+    soft training step (`set_soft`) softmax is in its place, at inference never.
 
     Example:
         >>> from heedful.attention.stochastic import Sampled

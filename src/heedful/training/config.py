@@ -52,6 +52,9 @@ class TrainingConfig(Config):
     soft_start: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Number of first steps in which all attention is softmax, against poor local optima of hard, drawn and structured
     attention; validation has the attention of the model throughout."""
+    soft_share: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the later steps, drawn at random, in which all attention is softmax, too: 0.5 in Xu et al. 2015,
+    arXiv:1502.03044, section 4.1, who put the expectation in the place of a draw (in their code for a whole batch)."""
     start_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the weights of the model of --from in the weights that are validated and kept, so that the model forgets
     less; 0 = none."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from heedful.compiled.threads import follow_company
 from heedful.data.batch import Batch, Position, Sampler
 from heedful.errors import FileRefused, NonFiniteError, Stopped
-from heedful.layers.normalizing import set_soft
+from heedful.layers.normalizing import is_soft_step, set_soft
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.checkpoint_formats import read_state
 from heedful.training.config import TrainingConfig
@@ -209,8 +209,8 @@ class Trainer:
         course.step += 1
         # Dropout is a function of (seed, step, rank), so no generator state has to be saved.
         torch.manual_seed(self._ranks.seed(config.seed, course.step))
-        if config.soft_start:
-            set_soft(self._learner.model, course.step <= config.soft_start)
+        if config.soft_start or config.soft_share:
+            set_soft(self._learner.model, is_soft_step(course.step, config.soft_start, config.soft_share, config.seed))
         num_tokens = sum(batch.num_units for batch in batches)
         is_by_token = config.optimizer.mean_over == "tokens"
         divisor = num_tokens if is_by_token else sum(len(batch) for batch in batches)
