@@ -24,7 +24,7 @@ test: $(VENV)/.installed-dev ## install everything the tests need and run them
 
 # The two halves of the tests, side by side, about as long as each other. Threads that spin while they wait would take the
 # other half's core.
-MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture tests/models tests/tasks
+MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture tests/models tests/tasks tests/export
 
 .PHONY: test-mechanisms
 test-mechanisms: $(VENV)/.installed-dev
@@ -59,6 +59,10 @@ prove-mechanisms: $(VENV)/.installed-dev ## train every attention mechanism in e
 .PHONY: prove-checkpoints
 prove-checkpoints: $(VENV)/.installed-dev ## test saves under kills, full disks, power cuts and damage (minutes)
 	$(BIN)/python -m tests.prove.prove_checkpoints
+
+.PHONY: prove-exports
+prove-exports: $(VENV)/.installed-dev ## export every small model and compare its engine with PyTorch (minutes)
+	HEEDFUL_EXPORT_ALL=1 $(PYTEST) tests/export tests/tasks/test_captioning.py
 
 .PHONY: prove-decoding
 prove-decoding: $(VENV)/.installed-dev ## test that batch and engine do not change outputs; MODEL= SOURCE= REFERENCE= (minutes)

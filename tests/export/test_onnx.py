@@ -1,4 +1,3 @@
-import os
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -18,17 +17,18 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
-from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
+from tests.export.engines import EXPORTS_ALL, SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
 
-# One for each way a graph is made: layers of attention, GRU and LSTM operators; HEEDFUL_EXPORT_ALL=1 takes all models.
+# One for each way a graph is made: layers of attention, GRU and LSTM operators.
 QUICK = ("transformer-pre", "rnnsearch-after", "luong")
 # No graph has a chain or a tree.
 EVERY = tuple(name for name in CONFIGS if name not in ("transformer-local", "luong-trees"))
-NAMES = EVERY if os.environ.get("HEEDFUL_EXPORT_ALL") else QUICK
+NAMES = EVERY if EXPORTS_ALL else QUICK
+ONE_LAYER = {"num_encoder_layers": 1, "num_decoder_layers": 1}
 
 Make = Callable[[str], tuple[Seq2Seq, Graphs]]
 
@@ -57,16 +57,20 @@ def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str)
 
 
 @pytest.mark.compiled
-def test_other_scores_and_normalizers_are_the_models(exported: Make):
-    for name in ("transformer-additive", "transformer-relative"):
-        model, graphs = exported(name)
-        one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
-        assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
+@pytest.mark.parametrize("name", ["transformer-additive", "transformer-relative"])
+def test_other_scores_and_normalizers_are_the_models(name: str, tmp_path: Path):
+    model = make_model(changed(CONFIGS[name], **ONE_LAYER)).float()
+    export_graphs(model, tmp_path, MOST)
+    graphs = Graphs(tmp_path, threads=1)
+    one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
+    assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["rnnsearch-coverage", "luong-coverage", "transformer-pre"])
-def test_copies_and_coverage_are_the_models(name: str, tmp_path: Path):
-    model = make_model(changed(CONFIGS[name], has_copy=True), is_shared=True).float()
+@pytest.mark.parametrize(
+    ("name", "changes"), [("rnnsearch-coverage", {}), ("luong-coverage", {}), ("transformer-pre", ONE_LAYER)]
+)
+def test_copies_and_coverage_are_the_models(name: str, changes: dict[str, int], tmp_path: Path):
+    model = make_model(changed(CONFIGS[name], has_copy=True, **changes), is_shared=True).float()
     export_graphs(model, tmp_path, MOST)
     graphs = Graphs(tmp_path, threads=1)
     one, other = TorchEngine(model, with_weights=True), OnnxEngine(graphs, with_weights=True)
