@@ -6,8 +6,8 @@
 
 `list` takes the first pairs of --of and writes them to terms/source.txt and terms/reference.txt, and the terms to
 terms/terms.tsv. A term is a source word of at least four letters and the lemma (simplemma) of a target word of at
-least five. IBM model 2 of all pairs in both directions links the words, and every reference whose source has the word
-has the lemma in some form; of several lemmas the one with the most links counts.
+least five. IBM model 2 of all pairs in both directions links the words; of several lemmas the one with the most links
+counts. Every reference whose source has the word, in any form that `--terms` finds, has the lemma in some form.
 
 `score` prints how the outputs use the terms: without terms; with bound ones; with offered ones; with their source words
 hidden where an output lacks them; and with those bound by stem or form that are still missing, which is the default.
@@ -18,7 +18,7 @@ terms of which only one of two outputs has it.
 import argparse
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from math import comb
 from pathlib import Path
@@ -33,7 +33,7 @@ from heedful.predictors.translator import Translator
 from heedful.runtime.offered_terms import TermSearch
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.text.term_files import read_terms
-from heedful.text.terms import Term, split_units
+from heedful.text.terms import Term, Terms, split_units
 from heedful.text.word_alignment import align_pairs
 
 LEAST_SOURCE, LEAST_TARGET = 4, 5
@@ -58,16 +58,15 @@ def linked_words(pairs: Sequence[tuple[Words, Words]], number: int, lemma: Lemma
     return dict(lemmas)
 
 
-def chosen_terms(pairs: Sequence[tuple[Words, Words]], number: int, lemma: Lemma) -> list[tuple[str, str]]:
-    """Source words with the lemma that every reference of their sentences has in some form."""
-    shown = [
-        ({word.casefold() for word in source}, {lemma(word) for word in target}) for source, target in pairs[:number]
-    ]
-    terms: list[tuple[str, str]] = []
-    for word, lemmas in sorted(linked_words(pairs, number, lemma).items()):
-        likeliest = lemmas.most_common(1)[0][0]
-        if all(likeliest in references for words, references in shown if word in words):
-            terms.append((word, likeliest))
+def chosen_terms(pairs: Sequence[tuple[str, str]], links: Mapping[str, Counter[str]], lemma: Lemma) -> list[Term]:
+    """Source words with their lemma, if all references of sentences with the word in any form have it."""
+    lemmas = [{lemma(word) for word in split_units(reference)} for _, reference in pairs]
+    terms: list[Term] = []
+    for word, found in sorted(links.items()):
+        term = Term(word, found.most_common(1)[0][0])
+        matching = Terms((term,))
+        if all(term.target in lemmas[index] for index, (source, _) in enumerate(pairs) if matching.match(source)):
+            terms.append(term)
     return terms
 
 
@@ -83,19 +82,18 @@ def write_list(options: argparse.Namespace) -> None:
 
     wanted = [*find_pairs(options.of)]
     pairs = [(split_units(one.source), split_units(one.target)) for one in (*wanted, *find_pairs(options.files))]
-    number = min(options.number, len(wanted))
-    terms = chosen_terms(pairs, number, lemma)
+    rows = [(one.source, one.target) for one in wanted[: options.number]]
+    terms = chosen_terms(rows, linked_words(pairs, len(rows), lemma), lemma)
     if 0 < options.sample < len(terms):
-        terms = sorted(random.Random(1).sample(terms, options.sample))
+        terms = sorted(random.Random(1).sample(terms, options.sample), key=lambda term: term.source)
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = [(one.source, one.target) for one in wanted[:number]]
     for name, lines in (
         (SOURCE, [source for source, _ in rows]),
         (REFERENCE, [target for _, target in rows]),
-        (TERMS, ["\t".join(term) for term in terms]),
+        (TERMS, [f"{term.source}\t{term.target}" for term in terms]),
     ):
         (options.out / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-    print(f"{options.out / TERMS}: {len(terms):,} terms of {number:,} sentences")
+    print(f"{options.out / TERMS}: {len(terms):,} terms of {len(rows):,} sentences")
 
 
 class Place(NamedTuple):

@@ -27,6 +27,23 @@ CASES = [
     ("C++!", ["Cpp"]),
     ("", []),
 ]
+RELATED = [
+    ("weißes", "weißen"),
+    ("company", "companies"),
+    ("cheval", "chevaux"),
+    ("house", "houses"),
+    ("Jacke", "Jacken"),
+]
+UNRELATED = [("bride", "bridge"), ("group", "ground"), ("house", "horses"), ("hand", "handicap"), ("C1", "C2")]
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_forms_of_a_source_share_a_stem_that_suits_their_endings(is_turned: bool):
+    for pairs, is_related in ((RELATED, True), (UNRELATED, False)):
+        for pair in pairs:
+            word, other = reversed(pair) if is_turned else pair
+            assert bool(listed((word, "X")).match(f"a {other}!")) == is_related, pair
+    assert Term("x", "sitzen").used("er sitzt") == "stem"  # an output is read more generously
 
 
 @pytest.mark.parametrize(("source", "targets"), CASES)

@@ -2,9 +2,10 @@
 
 Lists are read by `heedful.text.term_files`. Words match regardless of case and
 of their inflection, which is told by the stem: the first letters that two words share, four at least, are followed by
-at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In
-an output, a word of three letters also has forms with one or two letters more (rot, roten). In scripts without spaces
-each character is a unit, and so is each sign.
+at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In a
+source, where a false match costs more than a missed one, two endings must suit a longer stem (weißes and weißen,
+company and companies are forms of one word, bride and bridge are not). In an output, a word of three letters also has
+forms with one or two letters more (rot, roten). In scripts without spaces each character is a unit; so is each sign.
 """
 
 import re
@@ -116,7 +117,7 @@ class Terms:
             (start, start + len(words), term)
             for start, unit in enumerate(units)
             for words, term in self._by_stem.get(without_marks(unit)[:_STEM], ())
-            if _matches(words, units[start:])
+            if _matches(words, units[start:], _is_form)
         ]
         spans.sort(
             key=lambda span: (
@@ -233,27 +234,34 @@ def _size(units: Sequence[str]) -> int:
     return sum(map(len, units))
 
 
-def _matches(words: Sequence[str], units: Sequence[str], are_forms: Callable[[str, str], bool] | None = None) -> bool:
+def _matches(words: Sequence[str], units: Sequence[str], are_forms: Callable[[str, str], bool]) -> bool:
     """Tell whether the first units of a text are forms of the words of a term."""
-    return len(words) <= len(units) and all(map(are_forms or _is_form, words, units))
+    return len(words) <= len(units) and all(map(are_forms, words, units))
 
 
 def _is_use(word: str, other: str) -> bool:
     """Tell whether a unit of an output is a form of a word of a term."""
     short = without_marks(word)
     is_longer = len(word) == _SHORT and other.isalpha() and len(other) <= len(word) + 2
-    return _is_form(word, other) or (is_longer and word.isalpha() and without_marks(other).startswith(short))
+    if is_longer and word.isalpha() and without_marks(other).startswith(short):
+        return True
+    stem, shorter, longer = _stem_and_endings(word, other)
+    return word == other or (stem >= _STEM and shorter <= 1 and longer <= min(_ENDING, stem // 2))
 
 
 def _is_form(word: str, other: str) -> bool:
-    if word == other:
-        return True
+    """Tell whether a unit of a source is a form of a word of a term."""
+    stem, shorter, longer = _stem_and_endings(word, other)
+    most = min(_ENDING, stem - _STEM + 1) if shorter else min(_ENDING, stem // 2)
+    return word == other or (stem >= _STEM and shorter <= 1 and longer <= most)
+
+
+def _stem_and_endings(word: str, other: str) -> tuple[int, int, int]:
+    """Number of letters that two words share, 0 for signs, and of those that follow in either, the fewer first."""
     left, right = without_marks(word), without_marks(other)
     shorter, longer = sorted((len(left), len(right)))
     stem = next((index for index in range(shorter) if left[index] != right[index]), shorter)
-    return (
-        stem >= _STEM and shorter - stem <= 1 and longer - stem <= min(_ENDING, stem // 2) and (left + right).isalpha()
-    )
+    return stem if (left + right).isalpha() else 0, shorter - stem, longer - stem
 
 
 def without_marks(word: str) -> str:
