@@ -110,6 +110,8 @@ def main() -> None:
     rows = {
         pair.source: pair.target for pair in find_pairs([options.pairs]) if pair.source.strip() and pair.target.strip()
     }
+    if 2 * max(options.numbers) + NUM_WAITS > len(rows):
+        parser.error(f"{options.pairs}: {len(rows):,} sources are too few for {max(options.numbers):,} corrections")
     for number in options.numbers:
         print(measure([*rows.items()], number), flush=True)
         if options.model:

@@ -154,7 +154,9 @@ def score(options: argparse.Namespace) -> None:
     for name, wording in ways.items():
         method = cut_short.get(name)
         with mock.patch.object(TermSearch, method, return_value=[]) if method else nullcontext():
-            outputs = [one.text for one in translator.translate(sources, beam=options.beam, wording=wording)]
+            outputs = [
+                one.text for one in translator.translate(sources, beam=options.beam, wording=wording, corrected=False)
+            ]
         row = rows[name] = Row.of(places, outputs)
         report = evaluate(outputs, [[one] for one in references], sources, ("bleu",), translator.target_language)
         right = [flag for flag, is_inflected in zip(row.reference, inflected, strict=True) if is_inflected]

@@ -112,6 +112,20 @@ def test_a_killed_run_goes_on_to_the_same_pairs(folder: Path, settings: Path, mo
     assert [row[0] for row in resumed[120:]] == [f"{TAG} {one.text}" for one in reverse.translate(texts)]
 
 
+def test_more_minutes_train_on_from_the_same_sources(folder: Path, settings: Path):
+    options = ("--dev", folder / "dev.tsv", "--monolingual", folder / "more.txt", "--set", "training.term_share=0.5")
+    work = folder / "m.back-translated"
+    assert train(folder, *options, "--set", "training.max_minutes=8", settings=settings).code == 0
+    mixed, config = (work / "train.tsv").read_bytes(), (work / "reverse.model" / "config.toml").read_bytes()
+    assert read_toml(work / "reverse.model" / "config.toml")["training"]["max_minutes"] == 2
+    assert read_toml(work / "reverse.model" / "config.toml")["training"]["term_share"] == 0
+    assert read_toml(folder / "m" / "config.toml")["training"]["max_minutes"] == 6
+    done = train(folder, *options, "--minutes", "16", settings=settings)
+    assert done.code == 0, done.err
+    assert "for 2 of 16 minutes" in done.err
+    assert ((work / "train.tsv").read_bytes(), (work / "reverse.model" / "config.toml").read_bytes()) == (mixed, config)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

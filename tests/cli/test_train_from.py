@@ -376,6 +376,13 @@ def test_pairs_in_one_file_are_not_of_another_language(origin: Path, pairs: Path
     assert "files are named" not in done.err
 
 
+def test_a_model_that_reads_terms_goes_on_to_read_them(pairs: Path, origin: Path):
+    options = ("--set", "training.term_share=0.5")
+    assert go_on(pairs, origin, *options, "--out", pairs.parent / "terms.model").code == 0
+    assert go_on(pairs, pairs.parent / "terms.model").code == 0
+    assert read_toml(pairs.parent / "new.model" / "config.toml")["training"]["term_share"] == 0.5
+
+
 def test_from_python(pairs: Path, origin: Path, tmp_path: Path):
     settings = {"training.max_steps": 2, "training.validate_every": 2, "training.export": False}
     model = package.train(pairs, origin=origin, out=tmp_path / "python.model", settings=settings, quiet=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from heedful.runtime.offered_terms import TermSearch, stem_tokens, with_terms
+from heedful.runtime.offered_terms import TermSearch, stem_tokens, tokens_of, with_terms
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.search.constraints import Constraints
 from heedful.search.interface import Hypothesis, IntArray
@@ -52,6 +52,27 @@ def test_the_words_of_hidden_terms_are_unknown():
     is_hidden = hidden == UNK
     np.testing.assert_array_equal(hidden[~is_hidden], plain[~is_hidden])
     assert PIECES.decode(plain[is_hidden].tolist()).split() == ["Haus", "am", "Meer"]
+
+
+def test_a_token_that_two_hidden_terms_share_is_hidden_once():
+    terms = Terms((Term("大学", "university"), Term("生活", "life")))
+    lines = ["大 学生 活", "学生 学生", "学生 去", "学生学生 大", "university life", "life of a student"]
+    tokenizer = PieceTokenizer.train(lines * 30, 300, "NFC")
+    text = "大学生活"
+    ids = np.array([*tokenizer.encode(text), EOS])
+    assert "学生" in tokenizer.pieces(ids[:-1].tolist())
+    plain, hidden = (with_terms(ids, text, terms, tokenizer, 100, names) for names in ((), terms.terms))
+    assert len(plain) == len(hidden)
+    np.testing.assert_array_equal(plain[hidden != UNK], hidden[hidden != UNK])
+
+
+def test_tokens_are_those_of_the_output():
+    output = PIECES.encode("by „the red“ house")
+    for words in ("by", "the", "red", "the red", "house"):
+        tokens = tokens_of(PIECES, words, output)
+        assert PIECES.decode(tokens).strip() == words
+        assert any(tuple(output[i : i + len(tokens)]) == tokens for i in range(len(output)))
+    assert tokens_of(PIECES, "sea", output) == ()
 
 
 def test_marks_in_a_text_are_text():

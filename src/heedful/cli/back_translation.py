@@ -44,7 +44,7 @@ def with_back_translation(
     from heedful.data.corpus import find_pairs
     from heedful.predictors.back_translation import REVERSE, REVERSE_SHARE, mix_pairs, select_texts, store_pairs
     from heedful.predictors.translator import Translator
-    from heedful.resolution import files_of, folder_of, task_of
+    from heedful.resolution import files_of, folder_of, task_of, user_settings
     from heedful.results import export_engines
 
     out = folder_of(recipe, files_of(task_of(recipe), recipe))
@@ -61,7 +61,10 @@ def with_back_translation(
         languages=(source, target),
         out=out,
     )
-    share = [f"training.max_minutes={minutes * part}" for part in (REVERSE_SHARE, 1 - REVERSE_SHARE) if minutes]
+    minutes = minutes or user_settings(recipe).get("training", {}).get("max_minutes", 0)
+    reverse_minutes = _begun_minutes(folder) or minutes * REVERSE_SHARE
+    shares = (reverse_minutes, minutes * (1 - REVERSE_SHARE))
+    limits = [f"training.max_minutes={share}" for share in shares if minutes]
     reverse = replace(
         forward,
         data=(real.train,),
@@ -70,15 +73,25 @@ def with_back_translation(
         languages=(target, source),
         out=folder / REVERSE,
         config=None,
-        settings=(*share[:1], *_reversed_settings(recipe)),
+        settings=(*_reversed_settings(recipe), *limits[:1]),
     )
-    limit = f" for {minutes * REVERSE_SHARE:g} of {minutes:g} minutes" if minutes else ""
+    limit = f" for {reverse_minutes:g} of {minutes:g} minutes" if minutes else ""
     messages.say(f"first a model from {target} to {source}{limit}: {folder / REVERSE}")
     started, _ = train(reverse)
     export_engines(started, messages.say)
     teacher = load_to_run(folder / REVERSE, "auto", recipe.device, kind=Translator)
     mixed = mix_pairs(teacher, selected, real, folder, messages.say)
-    return replace(forward, data=(mixed,), settings=(*share[1:], *recipe.settings))
+    return replace(forward, data=(mixed,), settings=(*recipe.settings, *limits[1:]))
+
+
+def _begun_minutes(folder: Path) -> float:
+    """Minutes of the model of the other direction if it has begun to translate: then it is not trained further."""
+    from heedful.config import read_toml
+    from heedful.predictors.back_translation import OUTPUTS, REVERSE
+
+    config = folder / REVERSE / "config.toml"
+    has_begun = (folder / OUTPUTS).is_dir() and config.is_file()
+    return read_toml(config)["training"]["max_minutes"] if has_begun else 0
 
 
 def _check(recipe: "Recipe") -> None:
@@ -102,7 +115,7 @@ def _check(recipe: "Recipe") -> None:
 def _reversed_settings(recipe: "Recipe") -> list[str]:
     """Settings of the file and the command line for the other direction, as --set takes them.
 
-    Those of source and target change places. Corrected word links are of the data's direction, and left out.
+    Those of source and target change places. Corrected word links and terms are of the data's direction, and left out.
     """
     from heedful.resolution import user_settings
 
@@ -114,7 +127,8 @@ def _reversed_settings(recipe: "Recipe") -> list[str]:
         sections["text"] = {
             f"{names.get(side, side)}{mark}{rest}": text[key] for key, (side, mark, rest) in sides.items()
         }
-    sections.get("training", {}).pop("links", None)
+    for name in ("links", "term_share"):
+        sections.get("training", {}).pop(name, None)
     return _flattened({**tree, **sections})
 
 

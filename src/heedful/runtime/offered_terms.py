@@ -61,8 +61,10 @@ def with_terms(
     inline: dict[int, InlineTerm] = {}
     for match in matches:
         token_ids = tuple(tokenizer.encode(match.term.target))
-        start, stop = token_place(ranges, match.start + 1) - 1, token_place(ranges, match.stop)
-        one = InlineTerm(stop, token_ids, stop - start if match.term in hidden else 0)
+        stop = token_place(ranges, match.stop)
+        # A token that two terms share is hidden once.
+        start = max(token_place(ranges, match.start + 1) - 1, *inline, 0)
+        one = InlineTerm(stop, token_ids, max(stop - start, 0) if match.term in hidden else 0)
         longer = insert_terms(ids.tolist(), [*inline.values(), one])
         if UNK not in token_ids and one.place not in inline and len(longer) <= max_tokens:
             inline[one.place] = one
@@ -135,13 +137,38 @@ class TermSearch:
     def _required(
         self, terms: Iterable[Term], hypothesis: Hypothesis, phrases: Mapping[str, tuple[int, ...]]
     ) -> list[tuple[int, ...]]:
-        """Phrases of the terms that an output lacks, and the forms that it has of others; none if it has all."""
+        """Phrases of the terms that an output lacks, and the tokens that it has for others; none if it has all."""
         output = self._target.decode(hypothesis.token_ids)
         forms = {term: term.form_in(output) for term in terms}
         if all(forms.values()):
             return []
-        required = (tuple(self._target.encode(form)) if form else phrases[term.target] for term, form in forms.items())
-        return [*dict.fromkeys(required)]
+        required = (
+            tokens_of(self._target, form, hypothesis.token_ids) if form else phrases[term.target]
+            for term, form in forms.items()
+        )
+        return [*dict.fromkeys(filter(None, required))]
+
+
+def tokens_of(tokenizer: Tokenizer, words: str, token_ids: Sequence[int]) -> tuple[int, ...]:
+    """Find the tokens of an output that are some of its words.
+
+    Args:
+        tokenizer: tokenizer of the target side.
+        words: words as the output has them.
+        token_ids: tokens of the output.
+
+    Returns:
+        The first tokens that are these words and nothing else, as they stand in the output, where a word behind a quote
+        or in a script without spaces may have other tokens than by itself; empty if a token goes on behind them.
+    """
+    for start in range(len(token_ids)):
+        for stop in range(start + 1, len(token_ids) + 1):
+            text = tokenizer.decode(token_ids[start:stop]).strip(" ")
+            if text == words:
+                return tuple(token_ids[start:stop])
+            if not words.startswith(text):
+                break
+    return ()
 
 
 def search_sources(

@@ -90,7 +90,9 @@ class Origin:
         """
         tree = self.experiment.model_dump(mode="json")
         optimizer = {"kind": "adam", "learning_rate": LEARNING_RATE, "schedule": {"warmup_steps": WARMUP_STEPS}}
-        training = {"optimizer": optimizer, "label_smoothing": tree["training"]["label_smoothing"]}
+        # A model that reads terms goes on to read them.
+        kept = {key: tree["training"][key] for key in ("label_smoothing", "term_share")}
+        training = {"optimizer": optimizer, **kept}
         sections = {section: tree[section] for section in (*_SECTIONS, "search")}
         return {**sections, "training": training}
 

@@ -1,11 +1,12 @@
 """Terms: pairs of a source term and the form that translations shall have for it, and their matches in texts.
 
-Lists are read by `heedful.text.term_files`. Words match regardless of case and
-of their inflection, which is told by the stem: the first letters that two words share, four at least, are followed by
-at most one letter in one word, and in the other by at most half as many and at most three. Accents do not matter. In a
-source, where a false match costs more than a missed one, two endings must suit a longer stem (weißes and weißen,
-company and companies are forms of one word, bride and bridge are not). In an output, a word of three letters also has
-forms with one or two letters more (rot, roten). In scripts without spaces each character is a unit; so is each sign.
+Lists are read by `heedful.text.term_files`. Words match regardless of case and of their inflection, which is told by
+the stem: the first letters that two words share, four at least, accents aside. In a source, where a false match costs
+more than a missed one, one word is the stem, or a letter more, and the other has as many letters more as the stem has
+above four (weißes, weißen; not bride and bridge), or up to three behind the whole of the other word (Haus, Hauses). A
+few regular pairs of endings need three letters before them (story, stories; leaf, leaves; cheval, chevaux). In an
+output, the endings may be longer, and words of three letters take the commonest ones (rot, roten). In scripts without
+spaces each character is a unit; so is each sign.
 """
 
 import re
@@ -13,7 +14,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final, Literal, final
 
 from heedful.text.scripts import UNSPACED, script_of
@@ -21,10 +22,13 @@ from heedful.text.scripts import UNSPACED, script_of
 Use = Literal["exact", "stem", ""]
 """Form of a term in an output: the target form itself, another form of its words, or none."""
 
-_UNITS: Final = re.compile(r"\w+|[^\w\s]")
 _STEM: Final = 4
 _ENDING: Final = 3
 _SHORT: Final = 3
+_SHORT_ENDINGS: Final = frozenset({"", "e", "n", "s", "em", "en", "er", "es"})
+"""Endings of words of three letters in outputs."""
+_REGULAR: Final = frozenset({("y", "ies"), ("f", "ves"), ("fe", "ves"), ("l", "ux")})
+"""Pairs of endings that replace letters, in English and French."""
 
 
 @final
@@ -207,7 +211,7 @@ def unit_ranges(text: str) -> list[tuple[int, int]]:
         Index of the first character of each unit of `split_units`, and the index after its last one.
     """
     ranges: list[tuple[int, int]] = []
-    for run in _UNITS.finditer(text):
+    for run in _units(frozenset(filter(_is_mark, text))).finditer(text):
         begin = run.start()
         for index in range(run.start(), run.end()):
             if script_of(text[index]) in UNSPACED:
@@ -216,6 +220,17 @@ def unit_ranges(text: str) -> list[tuple[int, int]]:
         if begin < run.end():
             ranges.append((begin, run.end()))
     return ranges
+
+
+def _is_mark(letter: str) -> bool:
+    return not letter.isascii() and unicodedata.category(letter).startswith("M")
+
+
+@cache
+def _units(marks: frozenset[str]) -> re.Pattern[str]:
+    r"""Pattern of words and signs; marks such as vowel signs, which are no part of \\w, belong to words."""
+    letters = rf"\w{re.escape(''.join(sorted(marks)))}"
+    return re.compile(rf"[{letters}]+|[^{letters}\s]")
 
 
 def folded_units(text: str) -> list[str]:
@@ -241,27 +256,35 @@ def _matches(words: Sequence[str], units: Sequence[str], are_forms: Callable[[st
 
 def _is_use(word: str, other: str) -> bool:
     """Tell whether a unit of an output is a form of a word of a term."""
-    short = without_marks(word)
-    is_longer = len(word) == _SHORT and other.isalpha() and len(other) <= len(word) + 2
-    if is_longer and word.isalpha() and without_marks(other).startswith(short):
+    if word == other:
         return True
-    stem, shorter, longer = _stem_and_endings(word, other)
-    return word == other or (stem >= _STEM and shorter <= 1 and longer <= min(_ENDING, stem // 2))
+    stem, *endings = _stem_and_endings(word, other)
+    shorter, longer = sorted(map(len, endings))
+    if len(word) == _SHORT == stem:
+        return endings[1] in _SHORT_ENDINGS
+    return _is_regular(stem, endings) or (stem >= _STEM and shorter <= 1 and longer <= min(_ENDING, stem // 2))
 
 
 def _is_form(word: str, other: str) -> bool:
     """Tell whether a unit of a source is a form of a word of a term."""
-    stem, shorter, longer = _stem_and_endings(word, other)
-    most = min(_ENDING, stem - _STEM + 1) if shorter else min(_ENDING, stem // 2)
-    return word == other or (stem >= _STEM and shorter <= 1 and longer <= most)
+    if word == other:
+        return True
+    stem, *endings = _stem_and_endings(word, other)
+    shorter, longer = sorted(map(len, endings))
+    most = min(_ENDING, stem - _STEM if shorter else stem // 2)
+    return _is_regular(stem, endings) or (stem >= _STEM and shorter <= 1 and longer <= most)
 
 
-def _stem_and_endings(word: str, other: str) -> tuple[int, int, int]:
-    """Number of letters that two words share, 0 for signs, and of those that follow in either, the fewer first."""
+def _is_regular(stem: int, endings: Sequence[str]) -> bool:
+    return stem >= _SHORT and not _REGULAR.isdisjoint({tuple(endings), tuple(reversed(endings))})
+
+
+def _stem_and_endings(word: str, other: str) -> tuple[int, str, str]:
+    """Number of letters that two words share, accents aside, 0 for signs; and the letters of each that follow."""
     left, right = without_marks(word), without_marks(other)
-    shorter, longer = sorted((len(left), len(right)))
-    stem = next((index for index in range(shorter) if left[index] != right[index]), shorter)
-    return stem if (left + right).isalpha() else 0, shorter - stem, longer - stem
+    size = min(len(left), len(right))
+    stem = next((index for index in range(size) if left[index] != right[index]), size)
+    return stem if (left + right).isalpha() else 0, left[stem:], right[stem:]
 
 
 def without_marks(word: str) -> str:
