@@ -2,7 +2,8 @@ import torch
 
 from heedful.attention.dispatch import attend
 from heedful.attention.scores import Dot
-from heedful.attention.softmax import SOFTMAX
+from heedful.attention.simplex import Sparsemax
+from heedful.attention.softmax import SOFTMAX, Softmax
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
 from heedful.attention.structured import LinearChain
 from heedful.layers.normalizing import NormalizerLayer, set_soft
@@ -29,6 +30,17 @@ def test_in_a_soft_start_training_has_softmax_and_inference_does_not():
     assert isinstance(layer.eval()(), Hard)
     set_soft(layer.train(), False)
     assert isinstance(layer(), StraightThrough)
+
+
+def test_a_soft_step_has_the_temperature_of_what_is_drawn():
+    for normalizer, temperature in (
+        *((kind(temperature=0.1), 0.1) for kind in (Sampled, StraightThrough, Softmax, Sparsemax)),
+        (GumbelSoftmax(temperature=0.1), 1.0),
+    ):
+        layer = NormalizerLayer(normalizer)
+        set_soft(layer, True)
+        assert layer() == SOFTMAX if temperature == 1.0 else layer().inverse_temperature == 1 / temperature
+        assert isinstance(layer(), Softmax)
 
 
 def test_each_head_learns_transitions_of_its_own():

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -7,6 +8,7 @@ from torch import Tensor
 from heedful.attention.interface import Attended
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.stochastic import Sampled
+from heedful.layers.normalizing import set_soft
 from heedful.models.interface import Seq2Seq
 from heedful.models.reinforcement import Reinforcement
 from heedful.training.config import TrainingConfig
@@ -44,6 +46,34 @@ def test_or_with_the_sentence():
     wanted = -(rewards * one.log_prob)[REAL].sum()
     assert loss([one], LOG_PROBS, REAL)["reinforce"].item() == pytest.approx(wanted.item())
     assert float(loss.baseline) == pytest.approx(-0.75)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reward", ["token", "sentence"])
+def test_three_batches_are_those_of_loops(reward: str):
+    """Xu et al. 2015, section 4.1, written out in float64: soft steps move the baseline, too."""
+    generator = np.random.default_rng(2)
+    loss = Reinforcement(Sampled(), reward, 0.3, 0.07, 0.8).double()  # type: ignore[arg-type]
+    baseline = 0.0
+    for is_soft in (False, True, False):
+        set_soft(loss, is_soft)
+        log_prob, entropy = -generator.random((2, 4, 3)), generator.random((2, 4, 3))
+        rewards, real = -3.0 * generator.random((2, 3)), np.array([[True, True, True], [True, True, False]])
+        wanted, received = 0.0, []
+        for item in range(2):
+            whole = sum(rewards[item][step] for step in range(3) if real[item][step])
+            for step in range(3):
+                if real[item][step]:
+                    got = rewards[item][step] if reward == "token" else whole
+                    received += [got] if reward == "token" or step == 0 else []
+                    for head in range(4):
+                        wanted -= 0.3 * (got - baseline) * log_prob[item][head][step]
+                        wanted -= 0.07 * entropy[item][head][step]
+        baseline = 0.8 * baseline + 0.2 * sum(received) / len(received)
+        statistics = {"log_prob": torch.tensor(log_prob), "entropy": torch.tensor(entropy)}
+        one = Attended(torch.zeros(2, 4, 3, 1), "plain", **statistics)
+        found = loss([one], torch.tensor(rewards), torch.tensor(real))
+        assert ([] if is_soft else [pytest.approx(wanted, rel=1e-10)]) == [*map(float, found.values())]
+        assert float(loss.baseline) == pytest.approx(baseline, rel=1e-10)  # type: ignore[arg-type]
 
 
 def test_heads_and_layers_add_up():

@@ -215,9 +215,14 @@ def test_who_is_lost_is_told_by_the_first_alone(tmp_path: Path):
         ("transformer-post", {}),
         ("transformer-post", {"accumulate": 3, "clip_norm": 0.01}),
         ("rnnsearch", {"optimizer": {"kind": "sgd", "learning_rate": 0.05, "mean_over": "pairs"}}),
+        # Transitions of a chain have no gradient in soft steps.
+        (
+            "transformer-local",
+            {"optimizer": {"kind": "adam", "learning_rate": 0.001}, "soft_start": 2, "soft_share": 0.5},
+        ),
         *((kind, {}) for kind in TASKS),
     ],
-    ids=["batches", "accumulated", "pairs", *TASKS],
+    ids=["batches", "accumulated", "pairs", "soft steps", *TASKS],
 )
 def test_two_processes_compute_what_one_does(kind: str, settings: dict[str, object], tmp_path: Path):
     toy = Toy(kind, has_chance=False, num_steps=6, settings=settings)

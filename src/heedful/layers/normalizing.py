@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from heedful.attention.interface import Normalizer
-from heedful.attention.softmax import SOFTMAX
+from heedful.attention.softmax import SOFTMAX, Softmax
+from heedful.attention.stochastic import GumbelSoftmax
 
 
 class SoftStart(nn.Module, ABC):
@@ -55,7 +56,7 @@ class NormalizerLayer(SoftStart):
     """Module with the learned parameters of a normalizer, initialised with zeros.
 
     Kim et al. 2017, arXiv:1702.00887, learn the transitions of a linear chain; most normalizers learn nothing. In a
-    soft training step (`set_soft`) softmax is in its place, at inference never.
+    soft training step (`set_soft`) softmax of its temperature is in its place, at inference never.
 
     Example:
         >>> from heedful.attention.stochastic import Sampled
@@ -84,9 +85,15 @@ class NormalizerLayer(SoftStart):
             The normalizer in training, its deterministic form at inference.
         """
         if self.is_soft and self.training:
-            return SOFTMAX
+            return _softened(self.normalizer)
         chosen = self.normalizer if self.training else self.normalizer.without_noise()
         learned = dict(self.named_parameters())
         if not learned or not is_dataclass(chosen):
             return chosen
         return replace(chosen, **learned)
+
+
+def _softened(normalizer: Normalizer) -> Normalizer:
+    """Softmax of the same temperature, but for that of Gumbel noise, on which what is drawn does not depend."""
+    temperature = 1.0 if isinstance(normalizer, GumbelSoftmax) else getattr(normalizer, "temperature", 1.0)
+    return SOFTMAX if isinstance(temperature, float) and temperature == 1.0 else Softmax(temperature)

@@ -64,16 +64,21 @@ class Reinforcement(SoftStart):
             real: [batch, target] True where not padding.
 
         Returns:
-            "reinforce", summed over the batch; empty if no key was drawn.
+            "reinforce", summed over the batch; empty if no key was drawn. In a soft training step the baseline moves,
+            but nothing is drawn.
         """
         baseline = self.baseline
-        if baseline is None or not self.training or self.is_soft:
+        if baseline is None or not self.training:
             return {}
-        reward = token_log_probs.detach().float().masked_fill(~real, 0.0)
+        rewards = token_log_probs.detach().to(torch.promote_types(token_log_probs.dtype, torch.float32))
+        reward = rewards.masked_fill(~real, 0.0)
         mean = reward.sum() / real.sum()
         if self._reward == "sentence":
             reward = reward.sum(dim=-1)
             mean = reward.mean()
+        if self.is_soft:
+            baseline.copy_(update_baseline(baseline, mean, self._decay))
+            return {}
         total = torch.zeros((), device=reward.device)
         for each in attended:
             if each.log_prob is None or each.entropy is None:
