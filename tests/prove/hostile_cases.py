@@ -21,6 +21,7 @@ from heedful.cli.main import COMMANDS, _app
 from heedful.config import Config, _config_classes
 from heedful.experiment import Experiment
 from heedful.models.table import MODELS
+from heedful.tasks.table import TASKS
 from tests.prove.hostile_files import DAMAGES, VALUES, Damage, places, read_tree, rehash, replace_value
 from tests.prove.hostile_process import PLAIN, Surroundings
 
@@ -515,7 +516,7 @@ def write_cases(full: Path, null: Path) -> Iterator[Case]:
         null: a device that takes everything.
     """
     for name in WRITERS:
-        command = BY_NAME[name]
+        command = BY_NAME[training]
         for size in GROUPS:
             yield Case(f"write/{name}/full-{size}", command, about=Surroundings(file_bytes=size), then=True)
         for number, seconds in ((signal.SIGKILL, 8), (signal.SIGINT, 5), (signal.SIGTERM, 5)):
@@ -688,23 +689,33 @@ SET_VALUES: Final = {
 }
 
 
+DATA_OF: Final = {
+    "translation": ("train", "words.tsv"),
+    "classification": ("train-labels-on", "labels.tsv"),
+    "answering": ("train-answers-on", "stories.jsonl"),
+    "captioning": ("train-captions-on", "scenes.tsv"),
+}
+"""Command whose files a training of each task finds, and the data."""
+
+
 def setting_cases() -> Iterator[Case]:
     """Every key of the configuration with every odd value, for every kind of model."""
-    command = BY_NAME["train"]
     keys = [key for key in _keys(Experiment, "") if not key.startswith("model.")]
     small = {"embedding_size": 8, "hidden_size": 8, "maxout_size": 4, "model_size": 16, "feedforward_size": 16}
     for kind, config in MODELS.items():
-        if kind == "text_classifier":
-            continue
+        task = next(name for name, one in TASKS.items() if kind in one.kinds)
+        training, data = ("train-spans-on", "passages.jsonl") if kind == "bidaf" else DATA_OF[task]
+        command = BY_NAME[training]
         sizes = [f"--set=model.{key}={size}" for key, size in small.items() if key in config.model_fields]
         sizes += [f"--set=model.{key}=1" for key in config.model_fields if key.endswith("layers")]
         if "num_heads" in config.model_fields:
             sizes.append("--set=model.num_heads=2")
-        base = ("train", "words.tsv", "--out", "new.model", f"--set=model.kind={kind}", *sizes)
+        base = ("train", data, "--task", task, "--out", "new.model", f"--set=model.kind={kind}", *sizes)
         base += tuple(
             f"--set=training.{key}" for key in ("max_steps=2", "validate_every=1", "batch_tokens=256", "export=false")
         )
-        base += ("--set=search.beam=1", "--set=search.max_length_ratio=1", "--set=search.max_length_offset=2")
+        if task in ("translation", "captioning"):
+            base += ("--set=search.beam=1", "--set=search.max_length_ratio=1", "--set=search.max_length_offset=2")
         of_model = [f"model.{key}" for key in _keys(config, "")]
         for key, (name, value) in itertools.product([*of_model, *keys], SET_VALUES.items()):
             yield Case(f"set/{kind}/{key}/{name}", command, arguments=(*base, f"--set={key}={value}"))

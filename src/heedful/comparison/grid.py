@@ -31,13 +31,14 @@ class Settings(Config):
     preset: str = ""
     model: dict[str, Any] = Field(default_factory=dict)
     text: dict[str, Any] = Field(default_factory=dict)
+    images: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     search: dict[str, Any] = Field(default_factory=dict)
 
     def tree(self) -> Tree:
         """Return the sections that are not empty."""
-        sections = {"model": self.model, "text": self.text, "training": self.training, "search": self.search}
-        return {name: section for name, section in sections.items() if section}
+        names = ("model", "text", "images", "training", "search")
+        return {name: section for name in names if (section := getattr(self, name))}
 
 
 class NamedSettings(Settings):

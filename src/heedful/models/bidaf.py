@@ -12,7 +12,7 @@ words. Score and normalizer of a_t are those of `attention`; uniform weights are
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, Self, final
+from typing import ClassVar, Final, Literal, Self, final
 
 import torch
 from jaxtyping import Float, Int
@@ -38,6 +38,8 @@ class BidafConfig(Config):
     """Configuration of bidirectional attention flow."""
 
     kind: Literal["bidaf"] = "bidaf"
+    gives_spans: ClassVar[bool] = True
+    """Whether answers are spans of the facts."""
     attention: AttentionConfig = AttentionConfig(score="trilinear")
     """Attention of the passage to the question; the trilinear score with softmax in the paper."""
     embedding_size: int = Field(default=64, ge=1, le=MOST_SIZE)

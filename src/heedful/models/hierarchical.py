@@ -10,7 +10,7 @@ A document is a sequence of tokens in which every sentence ends in EOS.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import ClassVar, Final, Literal, final
 
 import torch
 from jaxtyping import Float, Int
@@ -36,6 +36,8 @@ class HierarchicalConfig(Config):
     """Configuration of a hierarchical attention network."""
 
     kind: Literal["hierarchical"] = "hierarchical"
+    reads_sentences: ClassVar[bool] = True
+    """Whether texts are split into sentences for the model."""
     pooling: Pooling = "attention"
     """Pooling of words and of sentences: one learned query vector each, their mean, or their largest features."""
     embedding_size: int = Field(default=128, ge=1, le=MOST_SIZE)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,6 @@ from heedful.text.counts import counted
 from heedful.text.stories import Story, story_of
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
-SPANS: Final = frozenset({"bidaf"})
-"""Kinds of models whose answers are spans of the facts."""
-
 
 @final
 class Answering(LabelTask[StoryFile]):
@@ -58,7 +55,7 @@ class Answering(LabelTask[StoryFile]):
     name = "answering"
     default_preset = "memory_network"
     command = "answer"
-    kinds = frozenset({"memory_network"}) | SPANS
+    kinds = frozenset({"memory_network", "bidaf"})
     higher_is_better: ClassVar = {**LabelTask.higher_is_better, "f1": True}
 
     def arrays(self, experiment: Experiment) -> SourceKind:
@@ -172,7 +169,7 @@ def _suit_spans(stories: Iterable[Story]) -> bool:
 
 
 def _has_spans(experiment: Experiment) -> bool:
-    return experiment.model.kind in SPANS
+    return getattr(experiment.model, "gives_spans", False)
 
 
 def _labels(file: StoryFile, stories: list[Story]) -> list[str]:

@@ -41,9 +41,9 @@ class Classification(LabelTask[PairFile]):
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         # Long texts are truncated, while long pairs are left out; and documents are longer than sentences.
-        is_hierarchical = resolve({}).model.kind == "hierarchical"
-        most = 2_000 if is_hierarchical else 400
-        return {"text": {"max_characters": 100_000, "max_tokens": most, "split_sentences": is_hierarchical}}
+        reads_sentences = getattr(resolve({}).model, "reads_sentences", False)
+        most = 2_000 if reads_sentences else 400
+        return {"text": {"max_characters": 100_000, "max_tokens": most, "split_sentences": reads_sentences}}
 
     def write_prepared(self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path) -> None:
         file, config = files["train"], experiment.text
