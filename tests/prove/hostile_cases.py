@@ -516,7 +516,7 @@ def write_cases(full: Path, null: Path) -> Iterator[Case]:
         null: a device that takes everything.
     """
     for name in WRITERS:
-        command = BY_NAME[training]
+        command = BY_NAME[name]
         for size in GROUPS:
             yield Case(f"write/{name}/full-{size}", command, about=Surroundings(file_bytes=size), then=True)
         for number, seconds in ((signal.SIGKILL, 8), (signal.SIGINT, 5), (signal.SIGTERM, 5)):
