@@ -11,9 +11,10 @@ from heedful.data.batching import LengthSampler, PairBatch, make_batch
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, Ids, write_encoded
+from heedful.data.prepare import PREPARED, EvaluationSet
 from heedful.data.prepared_files import read_prepared
 from heedful.data.random_changes import NO_CHANGES, RandomChanges
-from heedful.errors import DataError, FileRefused, NewerFormat
+from heedful.errors import DataError, FileRefused, HeedfulError, NewerFormat
 from heedful.formats import PREPARED_FORMAT
 from heedful.records import write_facts
 from heedful.text.counts import counted
@@ -106,6 +107,22 @@ def store_mix(
         reason = f"{number_of} have sources that are held out or corrected; " if num_left_out else ""
         raise DataError(f"{file.paths[0]}: no pair can be mixed in; {reason}give older pairs by --mix, or leave it out")
     return Mix(number, num_left_out)
+
+
+def held_out_sources(folder: Path) -> list[str]:
+    """List the sources that a model was validated and tested on.
+
+    Args:
+        folder: the model folder.
+
+    Returns:
+        The sources; empty if the folder has none, as that of a packed or imported model.
+    """
+    try:
+        facts = read_prepared(folder / "run/data" / PREPARED)
+        return [source for name in ("dev", "test") for source in EvaluationSet.read(facts[name]).sources]
+    except (HeedfulError, OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _key(source: str, tokenizer: Tokenizer) -> str:

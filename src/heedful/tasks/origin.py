@@ -91,8 +91,7 @@ class Origin:
         tree = self.experiment.model_dump(mode="json")
         optimizer = {"kind": "adam", "learning_rate": LEARNING_RATE, "schedule": {"warmup_steps": WARMUP_STEPS}}
         # A model that reads terms goes on to read them.
-        kept = {key: tree["training"][key] for key in ("label_smoothing", "term_share")}
-        training = {"optimizer": optimizer, **kept}
+        training = {"optimizer": optimizer} | {key: tree["training"][key] for key in ("label_smoothing", "term_share")}
         sections = {section: tree[section] for section in (*_SECTIONS, "search")}
         return {**sections, "training": training}
 

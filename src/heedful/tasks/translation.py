@@ -1,7 +1,6 @@
 """Translation and similar tasks: pairs of texts, learned by a sequence-to-sequence model."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from heedful.data.corrections import NAME as CORRECTIONS
 from heedful.data.corrections import CorrectionJournal
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.learned_corrections import LEARNED
-from heedful.data.mixing import MIX, MixedSampler, store_mix
+from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
 from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, prepare
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepared_files import read_prepared
@@ -31,7 +30,7 @@ from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
-from heedful.errors import HeedfulError, UsageError
+from heedful.errors import UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.experiment import Experiment, has_attention
@@ -159,12 +158,10 @@ class Translation(Task[PairFile, TranslationData]):
 
     def _mixed(self, pairs: PreparedPairs, experiment: Experiment, folder: Path, recipe: Recipe) -> PreparedPairs:
         """Prepared pairs whose report names the older pairs, which are encoded for the sampler."""
-        left_out = [*pairs.dev.sources, *pairs.test.sources]
         # What a correction replaces is not learned again.
-        left_out += [one.source for one in CorrectionJournal(folder / LEARNED, str).read().corrections]
-        with suppress(HeedfulError, OSError, ValueError, KeyError, TypeError):  # of a model without these sets
-            own = read_prepared(recipe.origin / "run/data" / PREPARED) if recipe.origin else {}
-            left_out += [source for name in ("dev", "test") for source in EvaluationSet.read(own[name]).sources]
+        corrected = [one.source for one in CorrectionJournal(folder / LEARNED, str).read().corrections]
+        own = held_out_sources(recipe.origin) if recipe.origin else []
+        left_out = [*pairs.dev.sources, *pairs.test.sources, *corrected, *own]
         older = find_pairs([Path(path) for path in experiment.training.mix], recipe.columns)
         mix = store_mix(older, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder, left_out)
         return replace(pairs, report=(*pairs.report, *mix.lines(older, experiment.training.mix_share)))
