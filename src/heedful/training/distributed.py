@@ -163,8 +163,7 @@ class Alone(Ranks):
 
     def broadcast(self, model: nn.Module) -> None: ...
 
-    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        _trained(parameters)
+    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None: ...
 
     def gather(self, *numbers: float) -> list[tuple[float, ...]]:
         return [numbers]
@@ -194,8 +193,12 @@ class Together(Ranks):
                 distributed.broadcast(parameter.detach(), 0)
 
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        for parameter in trained:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
         with self._connected():
-            sums = [(bucket, _flat(bucket)) for bucket in _buckets(_trained(parameters))]
+            sums = [(bucket, _flat(bucket)) for bucket in _buckets(trained)]
             works = [distributed.all_reduce(flat, async_op=True) for _, flat in sums]
             for (bucket, flat), work in zip(sums, works, strict=True):
                 if work is not None:
@@ -310,15 +313,6 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Generator[list[nn.Parameter]
         num_bytes += parameter.numel() * parameter.element_size()
     if bucket:
         yield bucket
-
-
-def _trained(parameters: Sequence[nn.Parameter]) -> list[nn.Parameter]:
-    """Parameters that are trained, each with a gradient, so that an optimizer skips none of them in any process."""
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
-    for parameter in trained:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-    return trained
 
 
 def _flat(bucket: Sequence[nn.Parameter]) -> Tensor:

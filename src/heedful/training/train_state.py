@@ -111,6 +111,10 @@ class TrainState:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        for parameter in self.module.parameters():
+            # Several processes sum a missing gradient as zero, so one process does not skip its parameter either.
+            if parameter.requires_grad and parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._average.update(step)
