@@ -190,7 +190,7 @@ def test_a_benchmark_that_needs_files_says_so_before_it_begins(path: Path, monke
 
 
 def test_terms_are_words_whose_lemma_every_reference_has():
-    """Of one word the lemma is missing in a reference, of another in that of a longer form; two are too short."""
+    """Words without a lemma in a reference, in that of a longer form too, are left out, and so are short ones."""
     terms = runpy.run_path(str(ROOT / "benchmarks" / "terms.py"))
     nouns = [("house", "Haus"), ("cat", "Katze"), ("street", "Strasse"), ("garden", "Garten"), ("office", "Dienst")]
     pairs = [(f"{one} {other}", f"{left} {right}") for one, left in nouns for other, right in nouns if one != other]
