@@ -33,7 +33,7 @@ if importlib.util.find_spec("triton") and not Path("/dev/nvidiactl").exists():
 
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from looking through all modules and tests again and again: an eighth of the time."""
+    """Exclude modules and tests from garbage collection, which otherwise takes an eighth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

@@ -14,7 +14,7 @@ from heedful.attention.stochastic import GumbelSoftmax
 
 
 class SoftStart(nn.Module, ABC):
-    """Module that works otherwise in soft training steps, in which all attention is softmax."""
+    """Module that behaves differently in soft training steps, in which all attention is softmax."""
 
     is_soft: bool = False
     """Whether the training step is soft."""

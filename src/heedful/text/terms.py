@@ -14,7 +14,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal, final
 
 from heedful.text.scripts import UNSPACED, script_of
@@ -226,7 +226,7 @@ def _is_mark(letter: str) -> bool:
     return not letter.isascii() and unicodedata.category(letter).startswith("M")
 
 
-@cache
+@lru_cache(maxsize=64)  # texts of users choose the marks
 def _units(marks: frozenset[str]) -> re.Pattern[str]:
     r"""Pattern of words and signs; marks such as vowel signs, which are no part of \\w, belong to words."""
     letters = rf"\w{re.escape(''.join(sorted(marks)))}"
