@@ -98,7 +98,18 @@ def write(folder: Path, sequences: Path, fonts: Path) -> None:
                     lines.append(f"{path}\t{sequence}\n")
         draw.shuffle(lines)
         (folder / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
+        if split == "train":
+            (folder / "boxes.tsv").write_text("".join(map(boxed, lines)), encoding="utf-8")
         print(f"{split}: {len(lines):,} pictures")
+
+
+def boxed(line: str) -> str:
+    """Line of a file for --links: the place of each component, and of the whole for each description character."""
+    image, sequence = line.rstrip("\n").split("\t")
+    boxes = (
+        f"{index}:" + ",".join(f"{SIDE * edge:.2f}" for edge in box) for index, (_, box) in enumerate(places(sequence))
+    )
+    return f"{image}\t{' '.join(sequence)}\t{' '.join(boxes)}\n"
 
 
 def read(path: Path) -> list[tuple[str, str]]:

@@ -27,10 +27,15 @@ def write(folder: Path) -> None:
     for split, number in NUMBERS.items():
         (folder / split).mkdir(parents=True, exist_ok=True)
         rows: list[str] = []
+        boxes: list[str] = []
         for index, scene in enumerate(generate_scenes(number, SEED, split=split)):
             Image.fromarray(scene.pixels).save(folder / split / f"{index:05d}.png", compress_level=1)
             rows.append(f"{split}/{index:05d}.png\t{scene.text}\n")
+            places = (f"{word}:{box.left},{box.top},{box.right},{box.bottom}" for word, box in scene.boxes.items())
+            boxes.append(f"{split}/{index:05d}.png\t{scene.text}\t{' '.join(places)}\n")
         (folder / f"{split}.tsv").write_text("".join(rows), encoding="utf-8")
+        if split == "train":
+            (folder / "boxes.tsv").write_text("".join(boxes), encoding="utf-8")
 
 
 def is_on(box: Box, region: int, grid: tuple[int, int]) -> tuple[bool, bool]:

@@ -83,12 +83,22 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         ("luong", ["training.alignment_weight=0.5"], "the window local-p hides"),
         ("luong", ["training.alignment_weight=0.5", "model.window=local-m"], "the window local-m hides"),
         ("", ["training.alignment_weight=-1"], "training.alignment_weight"),
+        ("tiny", ["training.soft_start=9"], "no attention but softmax"),
+        ("show_attend_tell", ["training.soft_share=0.5"], "no attention but softmax"),
+        ("rnn_encoder_decoder", ["training.soft_share=0.5"], "no attention but softmax"),
+        ("hierarchical", ["training.soft_share=0.5"], "no attention but softmax"),
     ],
 )
 def test_what_does_not_fit_is_said_in_one_line(preset: str, settings: list[str], complaint: str):
     with pytest.raises(ConfigError, match=complaint) as caught:
         load_experiment(preset, settings=settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["attention", "encoder_attention", "decoder_attention"])
+def test_one_attention_that_is_not_softmax_may_start_softly(name: str):
+    settings = ["training.soft_start=9", f"model.{name}.normalizer=sparsemax"]
+    assert load_experiment("tiny", settings=settings).training.soft_start == 9
 
 
 @pytest.mark.parametrize("preset", ["tiny", "rnnsearch", "luong"])

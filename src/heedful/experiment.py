@@ -1,11 +1,11 @@
 """Experiment: the complete configuration of a run (model, text, training, search), assembled and resolved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 import torch
-from pydantic import model_validator
+from pydantic import BaseModel, model_validator
 from torch import nn
 
 from heedful.config import Tree, merge, parse_overrides, read_toml, validate
@@ -25,6 +25,7 @@ from heedful.models.transformer import TransformerConfig
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.training.config import TrainingConfig
+from heedful.training.guided import Guidance
 
 _WITHOUT_ALIGNMENT: Final = (
     RNNEncoderDecoderConfig,
@@ -92,10 +93,15 @@ class Experiment(StoredSettings):
                 "model.has_copy: copied tokens need one vocabulary of source and target; set text.shared=true and the "
                 "same units on both sides"
             )
-        if self.training.alignment_weight and (reason := _why_not_guided(model)):
+        if self.training.alignment_weight and (reason := _why_not_guided(model, self.guidance.is_for_soft_steps)):
             raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
         if self.training.links and not self.training.alignment_weight:
             raise ValueError("training.links: no links are taught; set training.alignment_weight, such as to 1")
+        if (self.training.soft_start or self.training.soft_share) and not is_custom(model.kind):
+            if all(attention.normalizer == "softmax" for attention in _attentions(model)):
+                raise ValueError(
+                    "training.soft_start, training.soft_share: this model has no attention but softmax; leave them out"
+                )
         if self.training.mix and self.training.alignment_weight:
             raise ValueError("training.mix: older pairs have no alignment links; set training.alignment_weight to 0")
         if self.training.split_pieces and self.training.alignment_weight:
@@ -106,8 +112,26 @@ class Experiment(StoredSettings):
             raise ValueError("training.term_share: sources with terms are single texts; set text.split_sentences=false")
         return self
 
+    @property
+    def guidance(self) -> Guidance:
+        """Guided alignment of the training: in soft steps only, where other weights may be 0."""
+        training, attention = self.training, getattr(self.model, "attention", None)
+        has_soft = bool(training.soft_start or training.soft_share)
+        in_soft = has_soft and isinstance(attention, AttentionConfig) and _may_be_zero(attention)
+        return Guidance(training.alignment_weight, int(training.alignment_step == "read"), in_soft)
 
-def _why_not_guided(model: AnyModelConfig) -> str:
+
+def _attentions(config: BaseModel) -> Iterator[AttentionConfig]:
+    """Attention of a model, from its configuration and those within it."""
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        if isinstance(value, AttentionConfig):
+            yield value
+        elif isinstance(value, BaseModel):
+            yield from _attentions(value)
+
+
+def _why_not_guided(model: AnyModelConfig, in_soft_steps: bool) -> str:
     if isinstance(model, _WITHOUT_ALIGNMENT):
         return f"a {model.kind} has no attention that could be taught"
     attention = getattr(model, "attention", None)
@@ -115,10 +139,18 @@ def _why_not_guided(model: AnyModelConfig) -> str:
         return ""
     if attention.window != "global":
         return f"the window {attention.window} hides most words, so links cannot be taught"
-    normalizer = build_normalizer(attention)
-    if normalizer.weights_lie_in != "simplex" or "log_normalizer" not in normalizer.provides:
-        return f"weights of {attention.normalizer} may be 0, and links are taught by their logarithms"
+    if not in_soft_steps and _may_be_zero(attention):
+        return (
+            f"weights of {attention.normalizer} may be 0, and links are taught by their logarithms; teach them in soft "
+            "steps (training.soft_start or training.soft_share), or"
+        )
     return ""
+
+
+def _may_be_zero(attention: AttentionConfig) -> bool:
+    """Whether a key that may be attended to can have the weight 0."""
+    normalizer = build_normalizer(attention)
+    return normalizer.weights_lie_in != "simplex" or "log_normalizer" not in normalizer.provides
 
 
 def load_experiment(

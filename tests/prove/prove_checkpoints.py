@@ -388,9 +388,16 @@ def stops(num_steps: int, num_single: int, num_more: int, chance: random.Random)
 
 
 @without_waiting()
-def sweep_killed_training(root: Path, num_steps: int, num_kills: int, chance: random.Random, record: Record) -> None:
+def sweep_killed_training(
+    root: Path,
+    num_steps: int,
+    num_kills: int,
+    chance: random.Random,
+    record: Record,
+    kind: str = "transformer-post",
+) -> None:
     """SIGKILL a training at random times until it comes to its end; at its end all is as if it never had been."""
-    toy = Toy(num_steps)
+    toy = Toy(num_steps, kind)
     (root / "whole").mkdir(parents=True)
     began = time.monotonic()
     toy.train(root / "whole")
@@ -412,7 +419,7 @@ def sweep_killed_training(root: Path, num_steps: int, num_kills: int, chance: ra
                 time.sleep(chance.uniform(0.0, 1.0) * seconds)
                 os.kill(pid, signal.SIGKILL)
             is_done = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        record.ask(is_done and toy.result(folder) == wanted, f"training {number}, killed up to 3 times")
+        record.ask(is_done and toy.result(folder) == wanted, f"{kind}: training {number}, killed up to 3 times")
         shutil.rmtree(folder)
 
 
@@ -436,6 +443,8 @@ class Sizes:
     num_more_of_task: int = 6
     num_killed: int = 40
     """Trainings killed at random times."""
+    num_killed_of_task: int = 20
+    """The same of each task other than translation."""
 
 
 def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: None) -> dict[str, Record]:
@@ -469,7 +478,11 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
             own = dict.fromkeys(names_of_stops, records[kind])
             sweep_resume(root / kind, few, sizes.num_steps_of_task, own, kind)
         say("resume")
-        sweep_killed_training(root / "g", sizes.num_steps, sizes.num_killed, chance, records["killed trainings"])
+        killed = records["killed trainings"]
+        sweep_killed_training(root / "g", sizes.num_steps, sizes.num_killed, chance, killed)
+        for kind in TASKS:
+            own_root = root / f"killed-{kind}"
+            sweep_killed_training(own_root, sizes.num_steps, sizes.num_killed_of_task, chance, killed, kind)
     return records
 
 

@@ -24,6 +24,7 @@ from heedful.search.passages import PassageArrays
 from heedful.text.vocabulary import EOS
 from heedful.training.caption_step import CaptionStep
 from heedful.training.config import TrainingConfig
+from heedful.training.guided import Guidance
 from heedful.training.label_step import LabelStep
 from heedful.training.loss import TrainingStep
 from heedful.training.pair_step import PairStep
@@ -106,9 +107,14 @@ def _captions(training: TrainingConfig, num_examples: int, has_chance: bool) -> 
     generator = np.random.default_rng(5)
     images = _images(generator, num_examples)
     sources = EncodedSide.of([[number] for number in range(num_examples)])
-    corpus = EncodedCorpus(sources, EncodedSide.of(_texts(generator, num_examples)))
+    texts = _texts(generator, num_examples)
+    # The first word of every second caption has a place, its last region.
+    linked = [[len(rows) - 1][: number % 2] for number, rows in enumerate(images.take(range(num_examples)))]
+    links = EncodedCorpus(EncodedSide.of(linked), EncodedSide.of([[0] * len(each) for each in linked]))
+    corpus = EncodedCorpus(sources, EncodedSide.of(texts), links)
     config = ShowAttendTellConfig(annotation_size=8, dropout=0.1 * has_chance, **_SMALL)
-    step = partial(CaptionStep, kind=FeatureInputs, label_smoothing=training.label_smoothing)
+    label_smoothing = training.label_smoothing
+    step = partial(CaptionStep, kind=FeatureInputs, label_smoothing=label_smoothing, guidance=Guidance(0.5))
     sampler = CaptionSampler(images, corpus, training.batch_tokens, training.seed)
     return Parts(config.build(*images.config.sizes, _NUM_TOKENS), step, sampler)
 

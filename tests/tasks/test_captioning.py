@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.errors import DataError, Stopped
+from heedful.errors import DataError, Stopped, UsageError
 from heedful.experiment import load_experiment
 from heedful.models.table import PRESETS
 from heedful.predictors.captioner import Captioner
@@ -23,7 +23,7 @@ from heedful.tasks.interface import Recipe
 from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress
 from tests.export.engines import EXPORTS_ALL
-from tests.tasks.scenes import SETTINGS, write_scenes
+from tests.tasks.scenes import PLACES, SETTINGS, write_scenes
 from tests.tasks.two_processes import assert_two_processes_agree
 
 SMALL = {
@@ -167,6 +167,74 @@ def test_images_that_change_after_the_start_do_not_change_a_resumed_training(tmp
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
     settings = (*SETTINGS, "training.max_steps=10", "training.optimizer.learning_rate=0.1")
     assert_two_processes_agree("captioning", write_scenes(tmp_path / "scenes.tsv", 60), tmp_path, settings)
+
+
+def write_boxes(data: Path, path: Path) -> Path:
+    """Boxes of the quarter that the words of colour and shape are about."""
+    lines: list[str] = []
+    for line in data.read_text("utf-8").splitlines():
+        image, text = line.split("\t")
+        row, column = divmod(PLACES.index(text.partition(" at the ")[2]), 2)
+        box = f"{8 * column},{8 * row},{8 * column + 8},{8 * row + 8}"
+        lines.append(f"{image}\t{text}\t1:{box} 2:{box}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("preset", ["show_attend_tell", "image_transformer", "show_attend_tell-hard"])
+def test_boxes_teach_attention_the_places_of_words(preset: str, tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 60)
+    boxes = write_boxes(data, tmp_path / "boxes.tsv")
+    settings = ["training.max_steps=90", f"training.links={boxes}", "training.alignment_weight=1"]
+    if preset == "show_attend_tell-hard":
+        settings.append("training.soft_start=60")
+    Run(data, tmp_path / "m", *settings, preset=preset, dev=(data,)).train()
+    assert share_of_places(tmp_path / "m", data) >= 0.9
+    if preset == "show_attend_tell":
+        Run(data, tmp_path / "plain", settings[0], preset=preset, dev=(data,)).train()
+        assert share_of_places(tmp_path / "plain", data) < 0.6
+
+
+def share_of_places(model: Path, data: Path) -> float:
+    """Share of the pictures whose colour is looked for, above all, in the quarter of the square."""
+    scenes = [line.split("\t") for line in data.read_text("utf-8").splitlines()]
+    captioner = load(model, kind=Captioner, engine="torch")
+    captions = captioner.caption([data.parent / image for image, _ in scenes], beam=1, attention=True)
+    places = [
+        None if caption.attention is None or len(caption.attention) < 2 else int(caption.attention[1].argmax())
+        for caption in captions
+    ]
+    wanted = [PLACES.index(text.partition(" at the ")[2]) for _, text in scenes]
+    return sum(one == other for one, other in zip(places, wanted, strict=True)) / len(scenes)
+
+
+def test_boxes_resume_and_two_processes_share_them(tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 60)
+    links = f"training.links={write_boxes(data, tmp_path / 'boxes.tsv')}"
+    settings = (links, "training.alignment_weight=1", "training.validate_every=6")
+    whole = Run(data, tmp_path / "whole", *settings, "training.max_steps=12")
+    whole.train()
+    with pytest.raises(Stopped):
+        Run(data, tmp_path / "parts", *settings, "training.max_steps=12").train(stop=6)
+    parts = Run(data, tmp_path / "parts", *settings, "training.max_steps=12")
+    parts.train()
+    assert parts.weights == whole.weights
+    settings = (*SETTINGS, *settings, "training.max_steps=10", "training.optimizer.learning_rate=0.1")
+    assert_two_processes_agree("captioning", data, tmp_path, settings)
+
+
+def test_boxes_need_pictures_and_places_need_boxes(tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 20)
+    with pytest.raises(UsageError, match="give their boxes with --links FILE"):
+        Run(data, tmp_path / "m", "training.alignment_weight=1").train()
+    boxes = write_boxes(data, tmp_path / "boxes.tsv")
+    features = write_scenes(tmp_path / "features.tsv", 20, kind="npy")
+    settings = (f"training.links={boxes}", "training.alignment_weight=1")
+    with pytest.raises(UsageError, match="features have no places"):
+        Run(features, tmp_path / "f", *settings).train()
+    boxes.write_text("scenes/0.png\tother words\t0:0,0,8,8\n")
+    with pytest.raises(DataError, match="none of its 1 rows is an image and caption"):
+        Run(data, tmp_path / "o", *settings, "training.max_steps=2").train()
 
 
 BAD_ROWS = {

@@ -6,9 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.errors import ConfigError
+from heedful.experiment import load_experiment
+from heedful.layers.normalizing import set_soft
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded
-from heedful.training.guided import alignment_loss
+from heedful.training.guided import Guidance, alignment_loss
 from heedful.training.pair_step import PairStep
 from tests.models.tiny import make_model, make_targets
 from tests.training.test_loss import batch
@@ -91,7 +94,7 @@ def test_the_step_adds_it_with_its_weight_and_its_gradient(name: str):
     source, lengths, target_in, target_out = batch()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     plain = PairStep(model, 0.1)(source, lengths, target_in, target_out)
-    guided = PairStep(model, 0.1, 0.7)(source, lengths, target_in, target_out, LINKS)
+    guided = PairStep(model, 0.1, Guidance(0.7))(source, lengths, target_in, target_out, LINKS)
     decoded = model(TokenInputs(source, lengths), target_in, need=("weights",))
     weights = decoded.attended[model.alignment].weights
     assert weights is not None
@@ -125,9 +128,9 @@ def test_links_are_taught_to_the_step_that_reads_the_token():
     model(TokenInputs(tensors[0], tensors[1]), tensors[2], need=("weights",))
     early = LINKS[LINKS[:, 1] < tensors[2].shape[1] - 1]
     shifted = early + torch.tensor([0, 1, 0])
-    later = PairStep(model, 0.1, 0.7, steps_later=1)(*tensors, early)
-    assert torch.equal(later.total, PairStep(model, 0.1, 0.7)(*tensors, shifted).total)
-    assert not torch.equal(later.total, PairStep(model, 0.1, 0.7)(*tensors, early).total)
+    later = PairStep(model, 0.1, Guidance(0.7, steps_later=1))(*tensors, early)
+    assert torch.equal(later.total, PairStep(model, 0.1, Guidance(0.7))(*tensors, shifted).total)
+    assert not torch.equal(later.total, PairStep(model, 0.1, Guidance(0.7))(*tensors, early).total)
 
 
 def test_without_links_or_weight_the_model_is_not_asked_for_weights(monkeypatch: pytest.MonkeyPatch):
@@ -141,9 +144,23 @@ def test_without_links_or_weight_the_model_is_not_asked_for_weights(monkeypatch:
 
     monkeypatch.setattr(type(model), "forward", watched)
     plain = PairStep(model, 0.1)(*batch())
-    for step in (PairStep(model, 0.1, 0.0)(*batch(), LINKS), PairStep(model, 0.1, 0.5)(*batch())):
+    for step in (PairStep(model, 0.1, Guidance(0.0))(*batch(), LINKS), PairStep(model, 0.1, Guidance(0.5))(*batch())):
         assert torch.equal(step.total, plain.total)
     assert asked == [(), (), ()]
+
+
+@pytest.mark.parametrize("normalizer", ["straight_through", "sampled", "gumbel_softmax"])
+def test_weights_that_may_be_zero_are_taught_in_soft_steps_only(normalizer: str):
+    settings = ("training.alignment_weight=0.7", f"model.attention.normalizer={normalizer}")
+    with pytest.raises(ConfigError, match="teach them in soft steps"):
+        load_experiment("rnnsearch", None, settings)
+    experiment = load_experiment("rnnsearch", None, (*settings, "training.soft_share=0.5"))
+    assert experiment.guidance == Guidance(0.7, is_for_soft_steps=True)
+    model = make_model("rnnsearch").train()
+    assert experiment.guidance.taught(model, LINKS) is None
+    set_soft(model, True)
+    assert experiment.guidance.taught(model, LINKS) is LINKS
+    assert Guidance(0.0, is_for_soft_steps=True).taught(model, LINKS) is None
 
 
 @pytest.mark.parametrize("name", ["transformer-pre", "rnnsearch"])
@@ -151,7 +168,7 @@ def test_attention_learns_where_to_rest(name: str):
     model = make_model(name)
     source, lengths, _, _ = batch()
     target_in = make_targets(4)
-    step = PairStep(model, 0.0, 1.0)
+    step = PairStep(model, 0.0, Guidance(1.0))
     # Little else to learn: all target tokens are the same.
     target_out = torch.full_like(target_in, 5)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.03)

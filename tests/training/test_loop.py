@@ -24,6 +24,7 @@ from heedful.layers.normalizing import NormalizerLayer, is_soft_step
 from heedful.models.interface import Seq2Seq
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
+from heedful.training.guided import Guidance
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Trainer
 from heedful.training.pair_step import PairStep
@@ -92,7 +93,7 @@ class Run:
         config = self.config
         corpus = LINKED if config.alignment_weight else CORPUS
         return Trainer(
-            PairStep(self.model, config.label_smoothing, config.alignment_weight),
+            PairStep(self.model, config.label_smoothing, Guidance(config.alignment_weight)),
             config,
             PairSampler(corpus, config.batch_tokens, config.seed),
             self.folder,
@@ -658,7 +659,7 @@ def test_the_gradient_is_of_the_mean_over_tokens(alignment_weight: float, kind: 
     batch = make_batch(LINKED, np.arange(5))
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
     arrays = (batch.source, batch.source_lengths, batch.target_in, batch.target_out, batch.links)
-    sums = PairStep(run.model, 0.1, alignment_weight)(*(torch.from_numpy(array) for array in arrays))
+    sums = PairStep(run.model, 0.1, Guidance(alignment_weight))(*(torch.from_numpy(array) for array in arrays))
     gradients = torch.autograd.grad(sums.total / sums.num_units, list(run.model.parameters()))
     run.trainer()._update([batch])
     for old, gradient, new in zip(before, gradients, run.model.parameters(), strict=True):

@@ -106,7 +106,7 @@ CorrectedLinksFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Word links corrected on the page, for guided alignment; sets training.links.",
+        help="Word links corrected on the page, or boxes of words in pictures, for guided alignment: training.links.",
         rich_help_panel=FILES,
     ),
 ]

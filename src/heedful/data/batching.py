@@ -63,19 +63,13 @@ class PairBatch:
         """
         source_lengths, target_lengths = self.source_lengths[selection], self.target_lengths[selection]
         source, target = slice(int(source_lengths.max())), slice(int(target_lengths.max()))
-        new_rows = np.full(len(self.source), -1)
-        new_rows[selection] = np.arange(len(source_lengths))
-        links = self.links
-        if links is not None:
-            links = links[new_rows[links[:, 0]] >= 0]
-            links = np.column_stack((new_rows[links[:, 0]], links[:, 1:]))
         return PairBatch(
             self.source[selection, source],
             source_lengths,
             self.target_in[selection, target],
             self.target_out[selection, target],
             target_lengths,
-            links,
+            select_links(self.links, selection, len(self.source)),
         )
 
 
@@ -117,7 +111,7 @@ def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Chang
     targets = teacher_forced(sides[1])
     if corpus.links is None:
         return PairBatch(source, source_lengths, *targets)
-    return PairBatch(source, source_lengths, *targets, _links(corpus.links, indices))
+    return PairBatch(source, source_lengths, *targets, collect_links(corpus.links, indices))
 
 
 def teacher_forced(targets: Sequence[Ids]) -> tuple[IntArray, IntArray, IntArray]:
@@ -142,11 +136,38 @@ def teacher_forced(targets: Sequence[Ids]) -> tuple[IntArray, IntArray, IntArray
     return np.where(real, target_in, PAD), target_out, target_lengths
 
 
-def _links(links: EncodedCorpus, indices: Ids) -> IntArray:
-    """[link, 3] row, target position, source position."""
+def collect_links(links: EncodedCorpus, indices: Ids) -> IntArray:
+    """Collect the alignment links of a batch.
+
+    Args:
+        links: those of a corpus.
+        indices: [batch] indices of the pairs.
+
+    Returns:
+        [link, 3] row, target position and source position.
+    """
     rows = np.repeat(np.arange(len(indices)), links.source.lengths[indices])
     sides = (np.concatenate([side[i] for i in indices]).astype(np.int64) for side in (links.target, links.source))
     return np.stack([rows, *sides], axis=1)
+
+
+def select_links(links: IntArray | None, selection: slice, num_rows: int) -> IntArray | None:
+    """Select the links of some rows of a batch.
+
+    Args:
+        links: [link, 3] row, target position and source position; None = the batch has none.
+        selection: slice of rows.
+        num_rows: rows of the batch.
+
+    Returns:
+        [link, 3] the links of those rows, which are numbered anew.
+    """
+    if links is None:
+        return None
+    new_rows = np.full(num_rows, -1)
+    new_rows[selection] = np.arange(len(range(*selection.indices(num_rows))))
+    links = links[new_rows[links[:, 0]] >= 0]
+    return np.column_stack((new_rows[links[:, 0]], links[:, 1:]))
 
 
 class LengthSampler(ABC, Generic[BatchT]):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.batching import IntArray, LengthSampler, teacher_forced
+from heedful.data.batching import IntArray, LengthSampler, collect_links, select_links, teacher_forced
 from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.images import ImageConfig, inside, read_image, stack_features
@@ -177,6 +177,8 @@ class CaptionBatch:
     """[batch, target] decoder output: the gold caption and EOS."""
     target_lengths: IntArray
     """[batch] number of ids in each row, without padding."""
+    links: IntArray | None = None
+    """[link, 3] row, target position and region of the tokens whose places are taught; None = none are."""
 
     def __len__(self) -> int:
         return len(self.target_lengths)
@@ -190,9 +192,10 @@ class CaptionBatch:
         """List the arrays that `heedful.training.caption_step.CaptionStep` takes.
 
         Returns:
-            Target in, target out, and the arrays of the images.
+            Target in, target out, the arrays of the images, and links if there are any.
         """
-        return self.target_in, self.target_out, *self.images
+        arrays = (self.target_in, self.target_out, *self.images)
+        return arrays if self.links is None else (*arrays, self.links)
 
     def rows(self, selection: slice) -> "CaptionBatch":
         """Select some of the examples, trimming the padding.
@@ -209,7 +212,11 @@ class CaptionBatch:
         for regions in lengths_of_regions:
             first = first[:, : int(regions.max())]
         return CaptionBatch(
-            (first, *lengths_of_regions), self.target_in[selection, width], self.target_out[selection, width], lengths
+            (first, *lengths_of_regions),
+            self.target_in[selection, width],
+            self.target_out[selection, width],
+            lengths,
+            select_links(self.links, selection, len(self)),
         )
 
 
@@ -227,7 +234,7 @@ def make_caption_batch(images: StoredImages, corpus: EncodedCorpus, indices: Ids
     targets = teacher_forced([corpus.target[index] for index in indices])
     rows = images.take(int(corpus.source[index][0]) for index in indices)
     arrays = (np.concatenate(rows),) if images.config.kind == "pixels" else stack_features(rows)
-    return CaptionBatch(arrays, *targets)
+    return CaptionBatch(arrays, *targets, None if corpus.links is None else collect_links(corpus.links, indices))
 
 
 @final

@@ -56,7 +56,7 @@ def link_corpus(
     """
     try:
         if (folder / ENCODED).is_file():
-            return _with_links(corpus, folder)
+            return with_links(corpus, folder)
     except NewerFormat:
         raise
     except FileRefused:
@@ -64,29 +64,37 @@ def link_corpus(
     longest = int(max(corpus.source.lengths.max(initial=0), corpus.target.lengths.max(initial=0)))
     learned, corrected = _token_links(corpus, tokenizers, model), corrected or {}
     write_encoded(folder, (corrected.get(index, links) for index, links in enumerate(learned)), longest)
-    return _with_links(corpus, folder)
+    return with_links(corpus, folder)
 
 
-def _with_links(corpus: EncodedCorpus, folder: Path) -> EncodedCorpus:
-    """Corpus with the links of a folder, all of which are positions of its pairs.
+def with_links(corpus: EncodedCorpus, folder: Path, num_regions: int = 0) -> EncodedCorpus:
+    """Add the links of a folder to a corpus, all of which must be positions of its pairs.
+
+    Args:
+        corpus: encoded pairs.
+        folder: folder of the link files.
+        num_regions: number of positions of each source, for sources that are pictures; 0 = their tokens.
+
+    Returns:
+        The corpus with `links`.
 
     Raises:
         FileRefused: the files are damaged.
     """
     links = EncodedCorpus.read(folder)
     are_pairs = len(links) == len(corpus) and bool((links.source.lengths == links.target.lengths).all())
-    if not (
-        are_pairs and links.source.lie_below(corpus.source.lengths) and links.target.lie_below(corpus.target.lengths)
-    ):
+    limits = np.full(len(corpus), num_regions) if num_regions else corpus.source.lengths
+    if not (are_pairs and links.source.lie_below(limits) and links.target.lie_below(corpus.target.lengths)):
         raise FileRefused(f"{folder}: damaged: the alignment links are not of these pairs; delete the folder")
     return EncodedCorpus(corpus.source, corpus.target, links)
 
 
-def read_linked(data: Path) -> EncodedCorpus:
+def read_linked(data: Path, num_regions: int = 0) -> EncodedCorpus:
     """Read the encoded pairs of a training, with their links if there are any.
 
     Args:
         data: folder of pairs and links.
+        num_regions: as for `with_links`.
 
     Returns:
         The corpus.
@@ -95,7 +103,7 @@ def read_linked(data: Path) -> EncodedCorpus:
         FileRefused: the files are damaged.
     """
     corpus, links = EncodedCorpus.read(data), data / "links"
-    return _with_links(corpus, links) if (links / ENCODED).is_file() else corpus
+    return with_links(corpus, links, num_regions) if (links / ENCODED).is_file() else corpus
 
 
 def _token_links(

@@ -4,25 +4,22 @@ Each line has source words, target words and the links between them in Pharaoh f
 `heedful serve --links` write such files.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.tables import fingerprint_table, table_identity
+from heedful.data.word_spans import Span, spell, spell_words, tokens_of
 from heedful.errors import DataError
 from heedful.text.lines import read_lines
 from heedful.text.links import Links, parse_pharaoh
 from heedful.text.text_files import check_file
-from heedful.text.tokenizer import SPACE_MARK, Tokenizer
+from heedful.text.tokenizer import Tokenizer
 
 TokenLinks = tuple[list[int], list[int]]
 """Source position and target position of each link between tokens."""
 Tokenizers = tuple[Tokenizer, Tokenizer]
-
-_Span = tuple[int, int]
-"""First character, and the character after the last, among those that are no spaces."""
 
 
 @final
@@ -89,14 +86,14 @@ class CorrectedLinks:
                 linked = {
                     (s, t)
                     for left, right in links
-                    for s in _tokens_of(source_words[left], source_tokens)
-                    for t in _tokens_of(target_words[right], target_tokens)
+                    for s in tokens_of(source_words[left], source_tokens)
+                    for t in tokens_of(target_words[right], target_tokens)
                 }
                 token_links[index] = [s for s, _ in sorted(linked)], [t for _, t in sorted(linked)]
         return token_links
 
-    def _read(self, tokenizers: Tokenizers) -> Mapping[tuple[str, str], tuple[list[_Span], list[_Span], Links]]:
-        corrected: dict[tuple[str, str], tuple[list[_Span], list[_Span], Links]] = {}
+    def _read(self, tokenizers: Tokenizers) -> Mapping[tuple[str, str], tuple[list[Span], list[Span], Links]]:
+        corrected: dict[tuple[str, str], tuple[list[Span], list[Span], Links]] = {}
         for number, line in enumerate(read_lines(self.path, nul="refuse"), 1):
             where = f"{self.path}:{number}"
             if not line.strip():
@@ -106,7 +103,7 @@ class CorrectedLinks:
                 problem = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
                 raise DataError(f"{where}: {problem}; expected source words, target words and links such as 0-0 1-2")
             (source, source_words), (target, target_words) = (
-                _word_spans(cell, tokenizer) for cell, tokenizer in zip(cells, tokenizers, strict=False)
+                spell_words(cell, tokenizer) for cell, tokenizer in zip(cells, tokenizers, strict=False)
             )
             links = parse_pharaoh(cells[2], where=where)
             for left, right in links:
@@ -123,29 +120,8 @@ class _Texts:
 
     def __init__(self, side: EncodedSide, tokenizer: Tokenizer) -> None:
         self._side: Final = side
-        self._pieces: Final = [_without_spaces(piece) for piece in tokenizer.pieces(range(len(tokenizer)))]
+        self._pieces: Final = tokenizer.pieces(range(len(tokenizer)))
 
-    def spans(self, index: int) -> tuple[str, list[_Span]]:
+    def spans(self, index: int) -> tuple[str, list[Span]]:
         """Text of a sequence, and the span of each token but EOS."""
-        pieces = [self._pieces[token] for token in self._side[index].tolist()[:-1]]
-        return "".join(pieces), _spans(pieces)
-
-
-def _word_spans(words: str, tokenizer: Tokenizer) -> tuple[str, list[_Span]]:
-    """Text of words separated by spaces, as the pieces of the tokenizer spell it, and the span of each word."""
-    texts = [_without_spaces("".join(tokenizer.pieces(tokenizer.encode(word)))) for word in words.split()]
-    return "".join(texts), _spans(texts)
-
-
-def _spans(texts: Sequence[str]) -> list[_Span]:
-    return [*pairwise(accumulate(map(len, texts), initial=0))]
-
-
-def _tokens_of(word: _Span, tokens: Sequence[_Span]) -> list[int]:
-    """Positions of the tokens of a word; a token without characters is the space before the word."""
-    begin, end = word
-    return [position for position, (first, last) in enumerate(tokens) if first < end and begin < max(last, first + 1)]
-
-
-def _without_spaces(text: str) -> str:
-    return "".join(text.replace(SPACE_MARK, " ").split())
+        return spell([self._pieces[token] for token in self._side[index].tolist()[:-1]])

@@ -21,6 +21,10 @@ MOST_REGIONS: Final = 10_000
 FEATURES_SUFFIX: Final = ".npy"
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 _OPAQUE: Final = 65535 / 255
+_ORIENTATION: Final = 0x0112
+"""Tag of EXIF that says how to turn a picture."""
+_SIDEWAYS: Final = (5, 6, 7, 8)
+"""Its values for pictures that are turned by a quarter."""
 
 
 class ImageConfig(Config):
@@ -154,6 +158,44 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     return stream.getvalue()
 
 
+def fit(size: tuple[int, int], width: int, height: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Scale a picture to fit, without distortion, and centre it.
+
+    Args:
+        size: its width and height.
+        width: width of the frame.
+        height: height of the frame.
+
+    Returns:
+        Width and height of the scaled picture, and the column and row of its upper left corner.
+
+    Example:
+        >>> fit((100, 50), 48, 48)
+        ((48, 24), (0, 12))
+    """
+    scale = min(width / size[0], height / size[1])
+    scaled = max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+    return scaled, ((width - scaled[0]) // 2, (height - scaled[1]) // 2)
+
+
+def upright_size(path: Path, where: str) -> tuple[int, int]:
+    """Read the width and height of a picture, turned as its camera says.
+
+    Args:
+        path: file of a picture.
+        where: file and line that name the image, for messages.
+
+    Returns:
+        Columns and rows of pixels.
+
+    Raises:
+        DataError: as for `read_image`.
+    """
+    prefix = f"{where}: {path}"
+    _check_regular(path, prefix)
+    return _opened(path, prefix, _turned)
+
+
 def look_at(path: Path, where: str) -> dict[str, Any]:
     """Inspect an image for the settings that suit it.
 
@@ -225,6 +267,11 @@ def _about(picture: Any) -> dict[str, Any]:
     return {"kind": "pixels", "height": picture.height, "width": picture.width, "channels": 1 if is_grey else 3}
 
 
+def _turned(picture: Any) -> tuple[int, int]:
+    is_sideways = picture.getexif().get(_ORIENTATION, 1) in _SIDEWAYS
+    return (picture.height, picture.width) if is_sideways else (picture.width, picture.height)
+
+
 def _read_pixels(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
     """First frame, upright, opaque, in the colours of the configuration, scaled to fit and centred."""
     from PIL import Image, ImageOps
@@ -254,14 +301,14 @@ def _fitted(picture: Any, width: int, height: int) -> Any:
 
     if picture.size == (width, height):
         return picture
-    scale = min(width / picture.width, height / picture.height)
-    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    size, corner = fit(picture.size, width, height)
     values = np.asarray(picture)
     border = np.concatenate([values[0], values[-1], values[:, 0], values[:, -1]])
     colour = np.median(border.reshape(len(border), -1), axis=0).round().astype(int).tolist()
     canvas = Image.new(picture.mode, (width, height), tuple(colour) if len(colour) > 1 else colour[0])
-    scaled = picture.resize(size, Image.Resampling.BOX if scale < 1.0 else Image.Resampling.BILINEAR)
-    canvas.paste(scaled, ((width - size[0]) // 2, (height - size[1]) // 2))
+    is_smaller = width < picture.width or height < picture.height
+    scaled = picture.resize(size, Image.Resampling.BOX if is_smaller else Image.Resampling.BILINEAR)
+    canvas.paste(scaled, corner)
     return canvas
 
 

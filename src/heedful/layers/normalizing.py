@@ -32,6 +32,18 @@ def set_soft(module: nn.Module, is_soft: bool) -> None:
             part.is_soft = is_soft
 
 
+def is_soft(module: nn.Module) -> bool:
+    """Tell whether a model is in a soft step.
+
+    Args:
+        module: the model.
+
+    Returns:
+        Whether its attention is softmax in training.
+    """
+    return any(part.is_soft for part in module.modules() if isinstance(part, SoftStart))
+
+
 def is_soft_step(step: int, soft_start: int, soft_share: float, seed: int) -> bool:
     """Tell whether attention is softmax in a training step.
 

@@ -13,9 +13,11 @@ from torch import nn
 
 from heedful.config import Tree, merge
 from heedful.data.batch import Sampler
+from heedful.data.boxes import store_boxes
 from heedful.data.captioned import IMAGES, CaptionFile, CaptionSampler, StoredImages, captions_by_length, write_images
 from heedful.data.corpus import Pair
 from heedful.data.corpus_filter import CorpusFilter
+from heedful.data.corpus_links import read_linked, with_links
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
 from heedful.data.images import ImageConfig, look_at
 from heedful.data.prepare import EvaluationSet
@@ -105,12 +107,20 @@ class Captioning(Task[CaptionFile, CaptioningData]):
     def prepare(
         self, files: Mapping[str, CaptionFile], experiment: Experiment, folder: Path, recipe: Recipe
     ) -> CaptioningData:
-        text, images = experiment.text, experiment.images
-        data = folder / "run/data"
+        text, images, training = experiment.text, experiment.images, experiment.training
+        data, boxes = folder / "run/data", Path(training.links) if training.links else None
+        if training.alignment_weight and boxes is None:
+            raise UsageError(
+                "training.alignment_weight: the places of words in images are not found by themselves; give their "
+                "boxes with --links FILE, or leave it at 0"
+            )
+        if boxes and images.kind == "features":
+            raise UsageError("--links: features have no places in a picture; leave it out")
+        parts = (folder / PREPARED, data / IMAGES, data / ENCODED, *([data / "links" / ENCODED] if boxes else []))
 
         def read_or_make() -> CaptioningData:
-            if not ((folder / PREPARED).is_file() and (data / ENCODED).is_file() and (data / IMAGES).is_file()):
-                _prepare(files, text, images, folder)
+            if not all(part.is_file() for part in parts):
+                _prepare(files, text, images, folder, boxes)
             return _read(files, text, images, folder)
 
         prepared, damage = repaired(read_or_make, folder)
@@ -159,12 +169,14 @@ class Captioning(Task[CaptionFile, CaptioningData]):
 
     def sampler(self, experiment: Experiment, folder: Path, data: CaptioningData | None) -> Sampler:
         stored = folder / "run/data"
-        corpus = EncodedCorpus.read(stored) if data is None else data.train
+        corpus = read_linked(stored, _num_regions(experiment.images)) if data is None else data.train
         images = StoredImages(stored, experiment.images, is_verified=True) if data is None else data.images
         return CaptionSampler(images, corpus, experiment.training.batch_tokens, experiment.training.seed)
 
     def step(self, experiment: Experiment, model: nn.Module) -> CaptionStep:
-        return CaptionStep(_seq2seq(model), _inputs(experiment), experiment.training.label_smoothing)
+        return CaptionStep(
+            _seq2seq(model), _inputs(experiment), experiment.training.label_smoothing, experiment.guidance
+        )
 
     def validator(self, data: CaptioningData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         number = experiment.training.validation_items or VALIDATION_IMAGES
@@ -248,6 +260,8 @@ def _read(files: Mapping[str, CaptionFile], config: TextConfig, images: ImageCon
     if first_dev + len(dev) > len(stored):
         raise FileRefused(f"{folder / PREPARED}: damaged: it lists more images than there are")
     train = EncodedCorpus.read(folder / "run/data", (len(stored), len(tokenizer)))
+    if (links := folder / "run/data/links").is_dir():
+        train = with_links(train, links, _num_regions(images))
     roots = {part: files.get(part, files["train"]).path.parent for part in ("dev", "test")}
     return CaptioningData(
         sizes=(*images.sizes, len(tokenizer)),
@@ -264,6 +278,11 @@ def _read(files: Mapping[str, CaptionFile], config: TextConfig, images: ImageCon
     )
 
 
+def _num_regions(images: ImageConfig) -> int:
+    rows, columns = images.grid
+    return rows * columns
+
+
 def _describe(images: ImageConfig) -> str:
     if images.kind == "features":
         return f"{images.num_features:,} features per region"
@@ -276,11 +295,13 @@ def _rooted(items: EvaluationSet, root: Path) -> EvaluationSet:
     return EvaluationSet([str(root / source) for source in items.sources], items.references)
 
 
-def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: ImageConfig, folder: Path) -> None:
-    """Split the examples, train a tokenizer, and store images and encoded captions in the folder.
+def _prepare(
+    files: Mapping[str, CaptionFile], config: TextConfig, images: ImageConfig, folder: Path, boxes: Path | None
+) -> None:
+    """Split the examples, train a tokenizer, and store images, encoded captions and links in the folder.
 
     Raises:
-        DataError: the file has too few captions, or an image is unusable.
+        DataError: the file has too few captions, an image is unusable, or the boxes are not of these captions.
         UsageError: all captions are too long.
     """
     file = files["train"]
@@ -308,11 +329,12 @@ def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: Image
     train_images, dev_images = (_images(files.get(part, file), parts[part]) for part in ("train", "dev"))
     num_images = write_images(data, [*train_images.values(), *dev_images.values()], images)
     numbers = {source: number for number, source in enumerate(train_images)}
-    captions = [(numbers[pair.source], [*tokenizer.encode(pair.target), EOS]) for pair in parts["train"]]
-    fitting = [([number], ids) for number, ids in captions if len(ids) <= config.longest]
+    captions = [(pair, [*tokenizer.encode(pair.target), EOS]) for pair in parts["train"]]
+    fitting = [(pair, ids) for pair, ids in captions if len(ids) <= config.longest]
     if not fitting:
         raise UsageError(f"text.max_tokens: all captions are longer than {config.longest} tokens; raise it")
-    write_encoded(data, iter(fitting), max(len(tokenizer), num_images))
+    write_encoded(data, (([numbers[pair.source]], ids) for pair, ids in fitting), max(len(tokenizer), num_images))
+    boxed = [store_boxes(boxes, file, fitting, tokenizer, images, data / "links")] if boxes else []
     num_long = len(captions) - len(fitting)
     sets = {name: EvaluationSet.of(parts[name]) for name in ("dev", "test")}
     lines = [
@@ -320,6 +342,7 @@ def _prepare(files: Mapping[str, CaptionFile], config: TextConfig, images: Image
         *report.notes,
         report.summary(),
         *([f"{counted(num_long, 'caption')} longer than {config.longest} tokens left out"] if num_long else []),
+        *boxed,
         f"{counted(len(train_images), 'image')} for training, {len(sets['dev']):,} for validation, "
         f"{len(sets['test']):,} for testing",
     ]

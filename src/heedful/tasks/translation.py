@@ -229,8 +229,7 @@ class Translation(Task[PairFile, TranslationData]):
 
     def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
         training = experiment.training
-        steps_later = int(training.alignment_step == "read")
-        return PairStep(_seq2seq(model), training.label_smoothing, training.alignment_weight, steps_later)
+        return PairStep(_seq2seq(model), training.label_smoothing, experiment.guidance)
 
     def validator(self, data: TranslationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         return Validator(data.pairs, experiment, data.languages[1])

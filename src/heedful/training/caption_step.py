@@ -1,11 +1,13 @@
 """Maximum likelihood of captions with teacher forcing, label-smoothed, over real tokens only."""
 
+from dataclasses import fields
 from typing import final
 
 from torch import Tensor
 
 from heedful.models.inputs import Inputs
 from heedful.models.interface import Seq2Seq
+from heedful.training.guided import NO_GUIDANCE, Guidance
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.sequence_loss import sequence_loss
 
@@ -14,25 +16,29 @@ from heedful.training.sequence_loss import sequence_loss
 class CaptionStep(TrainingStep):
     """A model that reads images, and the loss of their captions."""
 
-    def __init__(self, model: Seq2Seq, kind: type[Inputs], label_smoothing: float) -> None:
+    def __init__(
+        self, model: Seq2Seq, kind: type[Inputs], label_smoothing: float, guidance: Guidance = NO_GUIDANCE
+    ) -> None:
         """Combine model and loss.
 
         Args:
             model: a sequence-to-sequence model.
             kind: kind of images that it reads.
             label_smoothing: as for `heedful.training.sequence_loss.sequence_loss`.
+            guidance: guided alignment of words and regions; none by default.
         """
         super().__init__()
         self.model = model
         self.kind = kind
         self.label_smoothing = label_smoothing
+        self.guidance = guidance
 
     def forward(self, *tensors: Tensor) -> LossSum:
         """Compute the summed loss of a batch.
 
         Args:
-            tensors: [batch, target] BOS and gold tokens; [batch, target] gold tokens and EOS, padded with 0; and the
-                fields of the images.
+            tensors: [batch, target] BOS and gold tokens; [batch, target] gold tokens and EOS, padded with 0; the
+                fields of the images; and optionally [link, 3] row, target position and region of linked tokens.
 
         Returns:
             Sums over the batch.
@@ -44,4 +50,7 @@ class CaptionStep(TrainingStep):
         if not isinstance(model, Seq2Seq):
             raise TypeError(f"captions need a sequence-to-sequence model, got {type(model).__name__}")
         target_in, target_out, *images = tensors
-        return sequence_loss(model, self.kind(*images), target_in, target_out, self.label_smoothing)
+        number = len(fields(self.kind))
+        taught = self.guidance.taught(model, images[number] if len(images) > number else None)
+        inputs = self.kind(*images[:number])
+        return sequence_loss(model, inputs, target_in, target_out, self.label_smoothing, taught, self.guidance.weight)

@@ -29,11 +29,13 @@ class TrainingConfig(Config):
     that the model learns to inflect the terms that `translate --terms` gives it; 0 = none. See
     `heedful.data.term_pairs`."""
     alignment_weight: float = Field(default=0.0, ge=0.0, le=1e6)
-    """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs; 0 = none."""
+    """Weight of guided alignment, a loss that teaches attention the alignment links of the pairs, or the places of
+    words in pictures; 0 = none."""
     alignment_model: Literal["ibm1", "ibm2"] = "ibm1"
     """IBM model 1 or 2, which finds the alignment links of the pairs."""
     links: str = ""
-    """File of word links corrected by hand, which guided alignment teaches in place of those that the model finds."""
+    """File of word links corrected by hand, which guided alignment teaches in place of those that the model finds; for
+    captions, file of boxes of words."""
     alignment_step: AlignmentStep = "predicted"
     """Decoder step whose attention aligns a target word: the one that predicts the word, or the one that reads it."""
     train: list[str] = Field(default=[], max_length=1000)

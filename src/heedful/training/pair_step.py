@@ -6,6 +6,7 @@ from torch import Tensor
 
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
+from heedful.training.guided import NO_GUIDANCE, Guidance
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.sequence_loss import sequence_loss
 
@@ -14,24 +15,19 @@ from heedful.training.sequence_loss import sequence_loss
 class PairStep(TrainingStep):
     """A sequence-to-sequence model and the loss of its targets."""
 
-    def __init__(
-        self, model: Seq2Seq, label_smoothing: float, alignment_weight: float = 0.0, steps_later: int = 0
-    ) -> None:
+    def __init__(self, model: Seq2Seq, label_smoothing: float, guidance: Guidance = NO_GUIDANCE) -> None:
         """Combine model and loss.
 
         Args:
             model: a sequence-to-sequence model.
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
-            alignment_weight: weight of the guided alignment loss; see `alignment_loss`.
-            steps_later: number of steps between the one that predicts a token and the one whose attention is taught its
-                links; 1 = the step that reads the token, Chen et al. 2020, arXiv:2004.14837, section 3.
+            guidance: guided alignment; none by default.
         """
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
-        self.alignment_weight = alignment_weight
-        self.steps_later = steps_later
+        self.guidance = guidance
 
     def forward(self, *tensors: Tensor) -> LossSum:
         """Compute the summed loss of a batch.
@@ -51,10 +47,6 @@ class PairStep(TrainingStep):
         if not isinstance(model, Seq2Seq):
             raise TypeError(f"pairs need a sequence-to-sequence model, got {type(model).__name__}")
         source, source_lengths, target_in, target_out, *more = tensors
-        links = more[0] if more else None
-        taught = links if self.alignment_weight else None
-        if taught is not None and self.steps_later:
-            # EOS has no links, so every taught step is one of the target.
-            taught = taught + taught.new_tensor([0, self.steps_later, 0])
+        taught = self.guidance.taught(model, more[0] if more else None)
         inputs = TokenInputs(source, source_lengths)
-        return sequence_loss(model, inputs, target_in, target_out, self.label_smoothing, taught, self.alignment_weight)
+        return sequence_loss(model, inputs, target_in, target_out, self.label_smoothing, taught, self.guidance.weight)

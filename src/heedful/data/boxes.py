@@ -1,0 +1,204 @@
+"""Boxes of the words of captions: a file of them, and the links to regions that they give to a caption's tokens.
+
+Liu et al. 2017, arXiv:1605.09553, teach attention the places of words, as guided alignment teaches it word links. Each
+line has an image, the words of its caption separated by spaces, and boxes such as 0:10,20,64,48, separated by tabs: the
+first word stands for what is between columns 10 and 64 and rows 20 and 48 of the picture, in pixels.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from heedful.data.captioned import CaptionFile
+from heedful.data.corpus import Pair
+from heedful.data.corrected_links import TokenLinks
+from heedful.data.encoded import ENCODED, write_encoded
+from heedful.data.images import ImageConfig, fit, upright_size
+from heedful.data.word_spans import Span, spell, spell_words, tokens_of
+from heedful.errors import DataError
+from heedful.text.counts import counted
+from heedful.text.lines import read_lines
+from heedful.text.text_files import check_file
+from heedful.text.tokenizer import Tokenizer
+
+_FORM: Final = "WORD:LEFT,TOP,RIGHT,BOTTOM, words counted from 0, the rest in pixels"
+
+
+class Box(NamedTuple):
+    """Part of a picture, in pixels from its upper left corner."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@final
+class BoxedCaptions:
+    """Boxes of the words of captions, from a file."""
+
+    def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
+        """Read the file.
+
+        Args:
+            path: the file, gzip or not.
+            tokenizer: of the captions.
+
+        Raises:
+            DataError: it does not exist, or a line has another form; the message names file:line.
+        """
+        check_file(path)
+        self.path: Final = path
+        self._tokenizer: Final = tokenizer
+        self._captions: Final[dict[tuple[str, str], tuple[list[Span], list[tuple[int, Box]], str]]] = {}
+        for number, line in enumerate(read_lines(path, nul="refuse"), 1):
+            where = f"{path}:{number}"
+            if not line.strip():
+                continue
+            cells = line.split("\t")
+            if len(cells) != 3:
+                raise DataError(
+                    f"{where}: {len(cells)} columns; expected an image, the words of its caption, and boxes"
+                )
+            text, words = spell_words(cells[1], tokenizer)
+            boxes = [_parse(each, len(words), where) for each in cells[2].split()]
+            self._captions[cells[0].strip(), text] = words, boxes, where
+
+    def __len__(self) -> int:
+        return len(self._captions)
+
+    def links(self, image: str, token_ids: Sequence[int], size: tuple[int, int], config: ImageConfig) -> TokenLinks:
+        """Link the tokens of a caption to the regions of their boxes.
+
+        Args:
+            image: the image, as the data name it.
+            token_ids: its caption, without EOS.
+            size: width and height of the picture.
+            config: sizes of the pictures that the model reads.
+
+        Returns:
+            The region and the token's position of each link; of several lines about one caption the last counts, and
+            one that the file lacks has no links.
+
+        Raises:
+            DataError: a box leads out of the picture.
+        """
+        text, tokens = spell(self._tokenizer.pieces(token_ids))
+        words, boxes, where = self._captions.get((image.strip(), text), ([], [], ""))
+        linked: set[tuple[int, int]] = set()
+        for word, box in boxes:
+            if box.right > size[0] or box.bottom > size[1]:
+                shown = ",".join(f"{number:g}" for number in box)
+                raise DataError(f"{where}: box {shown} leads out of the picture of {size[0]} x {size[1]} pixels")
+            positions = tokens_of(words[word], tokens)
+            linked |= {(token, region) for region in regions_of(box, size, config) for token in positions}
+        ordered = sorted(linked)
+        return [region for _, region in ordered], [token for token, _ in ordered]
+
+    def has(self, image: str, token_ids: Sequence[int]) -> bool:
+        """Tell whether the file has boxes of a caption.
+
+        Args:
+            image: as for `links`.
+            token_ids: as for `links`.
+
+        Returns:
+            Whether it has.
+        """
+        return (image.strip(), spell(self._tokenizer.pieces(token_ids))[0]) in self._captions
+
+
+def store_boxes(
+    path: Path,
+    file: CaptionFile,
+    captions: Sequence[tuple[Pair, Sequence[int]]],
+    tokenizer: Tokenizer,
+    config: ImageConfig,
+    folder: Path,
+) -> str:
+    """Store the links of captions to the regions of their boxes, as those of a corpus.
+
+    Args:
+        path: file of boxes.
+        file: the data file, which says where images are.
+        captions: rows of the data, and the tokens of their captions, EOS included.
+        tokenizer: of the captions.
+        config: sizes of the pictures that the model reads.
+        folder: output folder.
+
+    Returns:
+        A line that says how many captions have boxes.
+
+    Raises:
+        DataError: the file is malformed, a box leads out of its picture, or no row is about one of the captions.
+
+    Cost: the beginning of each picture with boxes is read.
+    """
+    boxed = BoxedCaptions(path, tokenizer)
+    num_boxed = 0
+
+    def links() -> Iterator[TokenLinks]:
+        nonlocal num_boxed
+        for pair, ids in captions:
+            if not boxed.has(pair.source, ids[:-1]):
+                yield [], []
+                continue
+            num_boxed += 1
+            size = upright_size(file.image(pair), file.where(pair))
+            yield boxed.links(pair.source, ids[:-1], size, config)
+
+    rows, columns = config.grid
+    longest = max(len(ids) for _, ids in captions)
+    write_encoded(folder, links(), max(longest, rows * columns))
+    if not num_boxed:
+        (folder / ENCODED).unlink()
+        raise DataError(f"{path}: none of its {len(boxed):,} rows is an image and caption of {file.path}; correct it")
+    return f"{path}: boxes of {counted(num_boxed, 'training caption')}"
+
+
+def regions_of(box: Box, size: tuple[int, int], config: ImageConfig) -> list[int]:
+    """Find the regions of a box: those whose centre lies in it, or else the one with its centre.
+
+    Args:
+        box: a part of the picture.
+        size: width and height of the picture.
+        config: sizes of the pictures that the model reads.
+
+    Returns:
+        Numbers of the regions, row by row.
+
+    Example:
+        >>> regions_of(Box(0, 0, 50, 100), (100, 100), ImageConfig(height=32, width=32, region_size=8))
+        [0, 1, 4, 5, 8, 9, 12, 13]
+        >>> regions_of(Box(90, 90, 92, 91), (100, 100), ImageConfig(height=32, width=32, region_size=8))
+        [15]
+    """
+    scaled, corner = fit(size, config.width, config.height)
+    rows, columns = config.grid
+    spans: list[list[int]] = []
+    for axis, (begin, end, number) in enumerate(((box.left, box.right, columns), (box.top, box.bottom, rows))):
+        factor = scaled[axis] / size[axis] / config.region_size
+        first, last = (corner[axis] / config.region_size + factor * edge for edge in (begin, end))
+        inside = range(math.ceil(first - 0.5), math.floor(last - 0.5) + 1)
+        middle = min(number - 1, int((first + last) / 2))
+        spans.append([each for each in inside if 0 <= each < number] or [middle])
+    return [row * columns + column for row in spans[1] for column in spans[0]]
+
+
+def _parse(text: str, num_words: int, where: str) -> tuple[int, Box]:
+    """Word and box.
+
+    Raises:
+        DataError: it is neither.
+    """
+    word, _, numbers = text.partition(":")
+    try:
+        position, box = int(word), Box(*map(float, numbers.split(",")))
+    except (ValueError, TypeError):
+        raise DataError(f"{where}: {text!r} is no box; expected {_FORM}") from None
+    if not 0 <= position < num_words:
+        raise DataError(f"{where}: {text!r} is of no word of its {num_words}; words are counted from 0")
+    if not (0 <= box.left < box.right < math.inf and 0 <= box.top < box.bottom < math.inf):
+        raise DataError(f"{where}: {text!r} is an empty box; expected {_FORM}")
+    return position, box
