@@ -1,5 +1,6 @@
 """Demonstration of captioning: generated scenes of shapes, and sentences about them."""
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,14 +25,18 @@ SETTINGS: Final = (
     "model.doubly_stochastic=0",
     "training.label_smoothing=0",
     "training.batch_tokens=448",
-    "training.max_steps=700",
-    "training.validate_every=100",
+    "training.max_steps=350",
+    "training.validate_every=50",
     "training.patience=100",
     "training.select_by=exact_match",
     "training.precision=float32",
-    "training.optimizer.learning_rate=0.005",
+    "training.average=0",
+    "training.alignment_weight=3",
+    "training.optimizer.kind=muon",
+    "training.optimizer.learning_rate=0.01",
+    "training.optimizer.schedule.kind=linear",
 )
-"""Settings that learn this task well within a minute on two cores."""
+"""Settings that learn this task in a minute on two cores: taught the places of words, it needs half of the steps."""
 
 
 def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messages: Messages) -> None:
@@ -60,11 +65,12 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         f"scenes-{name}.tsv": "".join(f"{name}/{index}.png\t{scene.text}\n" for index, scene in enumerate(scenes))
         for name, scenes in parts.items()
     }
-    data, dev, _ = write_examples(out, texts, "scenes")
+    texts["scenes-boxes.tsv"] = "".join(_boxed(index, scene) for index, scene in enumerate(parts["train"]))
+    data, dev, _, boxes = write_examples(out, texts, "scenes")
     for name, scenes in parts.items():
         _write_pictures(data.parent / name, scenes)
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
-    settings = (*SETTINGS, *limits)
+    settings = (*SETTINGS, f"training.links={json.dumps(str(boxes), ensure_ascii=False)}", *limits)
     recipe = Recipe(data=(data,), out=out, dev=(dev,), task="captioning", settings=settings, device=device)
     started, outcome = train_and_watch(recipe, messages)
     print(ending(started, outcome))
@@ -79,6 +85,12 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     print(_drawn(captioner, pictures[0], out, messages))
     export_engines(started, messages.say)
     print(f"\nmodel: {out}\nnext:  heedful caption {shlex.quote(str(out))} {shlex.quote(str(pictures[1]))}")
+
+
+def _boxed(index: int, scene: "Scene") -> str:
+    """Line of a file of boxes."""
+    boxes = (f"{word}:{box.left},{box.top},{box.right},{box.bottom}" for word, box in scene.boxes.items())
+    return f"train/{index}.png\t{scene.text}\t{' '.join(boxes)}\n"
 
 
 def _write_pictures(folder: Path, scenes: "list[Scene]") -> None:
