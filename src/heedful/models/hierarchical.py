@@ -144,7 +144,7 @@ class Level(nn.Module):
             vector, weight = self.pool(items[indices], own)
             vectors.append(vector)
             if weight is not None:
-                weights[indices[real]] = weight[real]
+                weights[indices[real]] = weight[real].to(weights.dtype)  # of lower precision under autocast
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
         return torch.cat(vectors)[inverse], None if self.attention is None else weights
