@@ -83,6 +83,18 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         ("luong", ["training.alignment_weight=0.5"], "the window local-p hides"),
         ("luong", ["training.alignment_weight=0.5", "model.window=local-m"], "the window local-m hides"),
         ("", ["training.alignment_weight=-1"], "training.alignment_weight"),
+        ("rnnsearch", ["training.alignment_weight=1", "model.attention.score=uniform"], "uniform weights cannot be"),
+        *(
+            ("image_transformer", ["training.alignment_weight=1", f"model.layers.attention.{setting}"], complaint)
+            for setting, complaint in (
+                ("normalizer=straight_through", "weights of straight_through may be 0"),
+                ("normalizer=sparsemax", "weights of sparsemax may be 0"),
+                ("window=local-m", "the window local-m hides"),
+                ("score=uniform", "uniform weights cannot be"),
+            )
+        ),
+        ("luong", ["training.soft_start=9"], "no attention but softmax"),
+        ("tiny", ["training.mix_share=0.3"], "training.mix_share: no older pairs are mixed in"),
         ("tiny", ["training.soft_start=9"], "no attention but softmax"),
         ("show_attend_tell", ["training.soft_share=0.5"], "no attention but softmax"),
         ("rnn_encoder_decoder", ["training.soft_share=0.5"], "no attention but softmax"),
@@ -99,6 +111,13 @@ def test_what_does_not_fit_is_said_in_one_line(preset: str, settings: list[str],
 def test_one_attention_that_is_not_softmax_may_start_softly(name: str):
     settings = ["training.soft_start=9", f"model.{name}.normalizer=sparsemax"]
     assert load_experiment("tiny", settings=settings).training.soft_start == 9
+
+
+def test_guidance_sees_the_attention_of_an_images_transformer():
+    settings = ["training.alignment_weight=1", "training.soft_start=9", "model.layers.attention.normalizer=sparsemax"]
+    assert load_experiment("image_transformer", settings=settings).guidance.is_for_soft_steps
+    assert not load_experiment("image_transformer", settings=settings[:1]).guidance.is_for_soft_steps
+    assert load_experiment("syntactic", settings=["training.soft_start=9"]).training.soft_start == 9
 
 
 @pytest.mark.parametrize("preset", ["tiny", "rnnsearch", "luong"])

@@ -94,7 +94,7 @@ class Experiment(StoredSettings):
                 "same units on both sides"
             )
         if self.training.alignment_weight and (reason := _why_not_guided(model, self.guidance.is_for_soft_steps)):
-            raise ValueError(f"training.alignment_weight: {reason}; leave it at 0")
+            raise ValueError(f"training.alignment_weight: {reason} leave it at 0")
         if self.training.links and not self.training.alignment_weight:
             raise ValueError("training.links: no links are taught; set training.alignment_weight, such as to 1")
         if (self.training.soft_start or self.training.soft_share) and not is_custom(model.kind):
@@ -102,6 +102,8 @@ class Experiment(StoredSettings):
                 raise ValueError(
                     "training.soft_start, training.soft_share: this model has no attention but softmax; leave them out"
                 )
+        if not self.training.mix and self.training.mix_share != TrainingConfig().mix_share:
+            raise ValueError("training.mix_share: no older pairs are mixed in; name their file with --mix")
         if self.training.mix and self.training.alignment_weight:
             raise ValueError("training.mix: older pairs have no alignment links; set training.alignment_weight to 0")
         if self.training.split_pieces and self.training.alignment_weight:
@@ -115,9 +117,9 @@ class Experiment(StoredSettings):
     @property
     def guidance(self) -> Guidance:
         """Guided alignment of the training: in soft steps only, where other weights may be 0."""
-        training, attention = self.training, getattr(self.model, "attention", None)
+        training, attention = self.training, _source_attention(self.model)
         has_soft = bool(training.soft_start or training.soft_share)
-        in_soft = has_soft and isinstance(attention, AttentionConfig) and _may_be_zero(attention)
+        in_soft = has_soft and attention is not None and _may_be_zero(attention)
         return Guidance(training.alignment_weight, int(training.alignment_step == "read"), in_soft)
 
 
@@ -125,24 +127,34 @@ def _attentions(config: BaseModel) -> Iterator[AttentionConfig]:
     """Attention of a model, from its configuration and those within it."""
     for name in type(config).model_fields:
         value = getattr(config, name)
+        if name in getattr(config, "without_effect", ()):
+            continue
         if isinstance(value, AttentionConfig):
             yield value
         elif isinstance(value, BaseModel):
             yield from _attentions(value)
 
 
+def _source_attention(model: BaseModel) -> AttentionConfig | None:
+    """Attention of the decoder over the source; a Transformer for images has it in the configuration of its layers."""
+    attention = getattr(getattr(model, "layers", model), "attention", None)
+    return attention if isinstance(attention, AttentionConfig) else None
+
+
 def _why_not_guided(model: AnyModelConfig, in_soft_steps: bool) -> str:
     if isinstance(model, _WITHOUT_ALIGNMENT):
-        return f"a {model.kind} has no attention that could be taught"
-    attention = getattr(model, "attention", None)
-    if not isinstance(attention, AttentionConfig):
+        return f"a {model.kind} has no attention that could be taught;"
+    attention = _source_attention(model)
+    if attention is None:
         return ""
+    if attention.score == "uniform":
+        return "uniform weights cannot be taught;"
     if attention.window != "global":
-        return f"the window {attention.window} hides most words, so links cannot be taught"
+        return f"the window {attention.window} hides most words, so links cannot be taught;"
     if not in_soft_steps and _may_be_zero(attention):
         return (
-            f"weights of {attention.normalizer} may be 0, and links are taught by their logarithms; teach them in soft "
-            "steps (training.soft_start or training.soft_share), or"
+            f"weights of {attention.normalizer} may be 0, and links are taught by their logarithms; set "
+            "training.soft_start or training.soft_share, so that soft steps teach them, or"
         )
     return ""
 

@@ -124,6 +124,10 @@ def test_more_minutes_train_on_from_the_same_sources(folder: Path, settings: Pat
     assert done.code == 0, done.err
     assert "for 2 of 16 minutes" in done.err
     assert ((work / "train.tsv").read_bytes(), (work / "reverse.model" / "config.toml").read_bytes()) == (mixed, config)
+    # Nor does the model of the other direction train on where the limit is left out.
+    done = train(folder, *options, settings=settings)
+    assert done.code == 0, done.err
+    assert ((work / "train.tsv").read_bytes(), (work / "reverse.model" / "config.toml").read_bytes()) == (mixed, config)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Runs of a grid: one recipe for each row and seed, and the commands that stand for them."""
 
+import json
 import math
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -90,3 +92,15 @@ def test_the_entropy_of_weights_is_that_of_alignments_over_references():
     assert asked == [[("a", "x"), ("b", "y")], True]
     without = SimpleNamespace(model=lambda: SimpleNamespace(alignment=""))
     assert attention_entropy(without, items, []) is None  # type: ignore[arg-type]
+
+
+def test_a_run_is_another_one_where_a_file_of_its_settings_has_changed(tmp_path: Path):
+    (tmp_path / "links.tsv").write_text("a\tb\t0-0\n", encoding="utf-8")
+    setting = f"training.links={json.dumps(str(tmp_path / 'links.tsv'))}"
+    row = replace(ROW, settings=(*ROW.settings, "training.alignment_weight=1", setting))
+    plan = Plan(Grid(), (ROW, row), RECIPE, "")
+    first, other = plan.key(row, 1, {}), plan.key(ROW, 1, {})
+    assert plan.key(row, 1, {}) == first
+    (tmp_path / "links.tsv").write_text("a\tb\t\n", encoding="utf-8")
+    assert plan.key(row, 1, {}) != first
+    assert plan.key(ROW, 1, {}) == other

@@ -3,14 +3,16 @@
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from heedful.data.boxes import Box, BoxedCaptions, regions_of, store_boxes
 from heedful.data.captioned import CaptionFile
+from heedful.data.corpus import Pair
 from heedful.data.corpus_links import with_links
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
-from heedful.data.images import ImageConfig, upright_size
+from heedful.data.images import ImageConfig, look_at, read_image, upright_size
 from heedful.errors import DataError
 from heedful.text.tokenizer import TextConfig, Tokenizer, train_tokenizer
 from heedful.text.vocabulary import EOS
@@ -73,7 +75,7 @@ def test_words_are_linked_however_the_caption_is_cut(words: Tokenizer, tmp_path:
     ):
         ids = tokenizer.encode("a red dog")
         pieces = tokenizer.pieces(ids)
-        regions, tokens = BoxedCaptions(path, tokenizer).links("a.png", ids, (48, 32), CONFIG)
+        regions, tokens = BoxedCaptions(path, tokenizer).links(Pair("a.png", "a red dog", 1), ids, (48, 32), CONFIG)
         linked = {
             number: "".join(pieces[token] for region, token in zip(regions, tokens, strict=True) if region == number)
             for number in (0, 23)
@@ -92,7 +94,7 @@ def test_links_are_stored_for_the_captions_of_the_data(words: Tokenizer, tmp_pat
     file = CaptionFile((data,), (1, 2))
     rows = [(pair, [*words.encode(pair.target), EOS]) for pair in file.pairs]
     line = store_boxes(boxes, file, rows, words, CONFIG, tmp_path / "links")
-    assert line == f"{boxes}: boxes of 2 training captions"
+    assert line == f"{boxes}: boxes of 2 captions; those of 1 more are not trained on"
     corpus = EncodedCorpus(EncodedSide.of([[0], [1], [0]]), EncodedSide.of([ids for _, ids in rows]))
     links = with_links(corpus, tmp_path / "links", 24).links
     assert links is not None
@@ -108,16 +110,19 @@ def test_links_are_stored_for_the_captions_of_the_data(words: Tokenizer, tmp_pat
     [
         ("a.png\ta red dog", "2 columns"),
         ("a.png\ta red dog\tdog", "'dog' is no box"),
+        ("a.png\ta red dog\t ", "no box; expected"),
+        ("a.png\ta red dog\t0:0,0,8,8\t1:0,0,8,8", "4 columns; .* separated by spaces"),
         ("a.png\ta red dog\t0:1,2,3", "is no box"),
         ("a.png\ta red dog\t0:1,2,3,x", "is no box"),
         ("a.png\ta red dog\t3:0,0,1,1", "of no word of its 3"),
         ("a.png\ta red dog\t-1:0,0,1,1", "of no word of its 3"),
-        ("a.png\ta red dog\t0:3,0,1,1", "empty box"),
-        ("a.png\ta red dog\t0:nan,0,1,1", "empty box"),
-        ("a.png\ta red dog\t0:0,0,inf,1", "empty box"),
+        ("a.png\ta red dog\t0:3,0,1,1", "expected 0 <= LEFT < RIGHT"),
+        ("a.png\ta red dog\t0:nan,0,1,1", "expected 0 <= LEFT < RIGHT"),
+        ("a.png\ta red dog\t0:0,0,inf,1", "expected 0 <= LEFT < RIGHT"),
+        ("a.png\ta red dog\t0:-3,0,1,1", "expected 0 <= LEFT < RIGHT"),
         ("a.png\ta red dog\t0:0,0,97,1", "leads out of the picture of 96 x 64 pixels"),
-        ("a.png\tred dog\t0:0,0,1,1", "none of its 1 rows is an image and caption"),
-        ("", "none of its 0 rows"),
+        ("a.png\tred dog\t0:0,0,1,1", "none of its 1 caption is trained on"),
+        ("", "none of its 0 captions"),
     ],
 )
 def test_other_lines_are_refused_by_their_place(line: str, problem: str, words: Tokenizer, tmp_path: Path):
@@ -133,6 +138,16 @@ def test_other_lines_are_refused_by_their_place(line: str, problem: str, words: 
     assert not (tmp_path / "links" / ENCODED).is_file()
 
 
+def test_captions_with_unknown_words_keep_their_own_boxes(words: Tokenizer, tmp_path: Path):
+    path = tmp_path / "boxes.tsv"
+    path.write_text("a.png\ta zebra\t1:0,0,8,8\na.png\ta camel\t1:40,24,48,32\n")
+    boxed = BoxedCaptions(path, words)
+    assert len(boxed) == 2
+    for animal, region in (("zebra", 0), ("camel", 23)):
+        pair = Pair("a.png", f"a {animal}", 1)
+        assert boxed.links(pair, words.encode(pair.target), (48, 32), CONFIG) == ([region], [1])
+
+
 def test_a_turned_photograph_has_the_size_that_is_seen(tmp_path: Path):
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -140,3 +155,9 @@ def test_a_turned_photograph_has_the_size_that_is_seen(tmp_path: Path):
     Image.new("RGB", (96, 64)).save(tmp_path / "b.jpg")
     assert upright_size(tmp_path / "a.jpg", "x:1") == (64, 96)
     assert upright_size(tmp_path / "b.jpg", "x:1") == (96, 64)
+    look = look_at(tmp_path / "a.jpg", "x:1")
+    assert (look["height"], look["width"]) == (96, 64)
+    Image.fromarray(np.full((64, 96), 40_000, dtype=np.uint16)).save(tmp_path / "c.png", exif=exif)
+    upright = read_image(tmp_path / "c.png", ImageConfig(height=96, width=64, region_size=8, channels=1))
+    assert upright_size(tmp_path / "c.png", "x:1") == (64, 96)
+    assert upright.min() == upright.max()  # it fills its frame

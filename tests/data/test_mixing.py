@@ -1,14 +1,16 @@
 """Batches of new and older pairs."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from heedful.data.batch import Position
 from heedful.data.batching import PairBatch
+from heedful.data.corpus import find_pairs
 from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.data.mixing import MixedSampler
+from heedful.data.mixing import Mix, MixedSampler
 
 
 def corpus_of(first: int, number: int) -> EncodedCorpus:
@@ -32,6 +34,14 @@ def test_an_epoch_has_each_new_pair_once_and_a_share_of_the_older_ones(share: fl
     assert set(counts.values()) == {1}
     assert sum(1 for token in counts if token < 2000) == 20
     assert sum(1 for token in counts if token >= 2000) == num_older
+
+
+@pytest.mark.parametrize(("share", "num_older", "line"), [(0.8, 500, "33 %"), (0.8, 9000, "80 %"), (0.2, 500, "20 %")])
+def test_the_share_that_is_told_is_that_of_an_epoch(share: float, num_older: int, line: str, tmp_path: Path):
+    (tmp_path / "older.tsv").write_text("ja\tyes\n")
+    text = Mix(num_older, 0).lines(find_pairs([tmp_path / "older.tsv"], (1, 2)), share, 1000)[0]
+    assert f"{num_older:,} older pairs, mixed in as {line} of an epoch" in text
+    assert ("would need more of them" in text) == (line == "33 %")
 
 
 def test_older_pairs_change_with_the_epoch():

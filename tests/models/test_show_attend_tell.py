@@ -8,6 +8,8 @@ from pydantic import ValidationError
 from heedful.errors import ConfigError
 from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs, TokenInputs
 from heedful.models.show_attend_tell import PRESETS, ShowAttendTell, ShowAttendTellConfig
+from heedful.training.caption_step import CaptionStep
+from heedful.training.guided import Guidance
 from tests.models.by_hand_captions import (
     doubly_stochastic,
     picture_annotations,
@@ -159,6 +161,26 @@ def test_the_penalty_does_not_ask_for_the_background():
     wanted = sum(doubly_stochastic(row[:length, regions]) for row, length, regions in rows)
     penalty = model.extra_losses(decoded, torch.zeros(3, 4), real)["doubly_stochastic"]
     assert penalty.item() == pytest.approx(wanted, abs=1e-10)
+
+
+def test_hidden_regions_of_a_box_are_not_taught():
+    config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": True})
+    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().train(), drawings()
+    target_out = torch.cat((TARGETS[:, 1:], torch.zeros(3, 1, dtype=torch.int64)), dim=1)
+    target_out[0, 3] = target_out[1, 2] = target_out[2, 0] = 3
+    seen = [inked(picture, 4) for picture in inputs.pixels.numpy()]
+    links = {
+        name: torch.tensor([(row, 0, region) for row in range(3) for region in regions[row]])
+        for name, regions in (("whole", [range(12)] * 3), ("seen", seen))
+    }
+    step = CaptionStep(model, PixelInputs, 0.0, Guidance(0.5))
+    losses = {name: step(TARGETS, target_out, inputs.pixels, own).total for name, own in links.items()}
+    assert torch.equal(losses["whole"], losses["seen"])
+    weights = model(inputs, TARGETS, need=("weights",)).attended["cross"].weights
+    assert weights is not None
+    wanted = -sum(float(weights[row, 0, regions].detach().log().mean()) for row, regions in enumerate(seen))
+    plain = CaptionStep(model, PixelInputs, 0.0)(TARGETS, target_out, inputs.pixels).total
+    assert float((losses["seen"] - plain).detach()) == pytest.approx(0.5 * wanted, abs=1e-10)
 
 
 def test_features_have_no_background():

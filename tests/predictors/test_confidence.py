@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,35 @@ def test_no_other_value_depends_on_it(model: Path):
     assert [(one.text, one.log_prob) for one in with_it] == [(one.text, one.log_prob) for one in without]
     assert {one.confidence for one in without} == {None}
     assert with_it[-1].confidence == 1.0
+
+
+def test_exact_results_have_the_confidence_of_a_call_of_their_own(model: Path):
+    translator = load(model, kind=Translator)
+    texts = words(13, 12).sources
+    together = [one.confidence for one in translator.translate(texts, exact=True, confidence=True)]
+    assert together == [translator.translate([text], exact=True, confidence=True)[0].confidence for text in texts]
+
+
+def test_a_running_translator_survives_another_calibration(copy: Path):
+    running = load(copy, kind=Translator)
+    confidence = read_confidence(running.folder)
+    changed = replace(confidence, calibrator=replace(confidence.calibrator, bias=confidence.calibrator.bias + 1.0))
+    write_confidence(open_folder(copy), changed)
+    assert read_confidence(running.folder) == changed
+    text = words(13, 1).sources[0]
+    assert running.translate([text], confidence=True)[0].confidence is not None
+
+
+def test_confidence_is_that_of_the_outputs_before_words_were_replaced(model: Path):
+    translator = load(model, kind=Translator)
+    items = words(14, 40)
+    generated = [one.text for one in translator.translate(items.sources)]
+    shown = ["other" for _ in generated]
+    report = measure_confidence(translator, items, shown, generated=generated)
+    assert report is not None
+    assert report.num_right == 0
+    mean = np.mean([one.confidence for one in translator.translate(items.sources, confidence=True)])
+    assert report.calibration_error == pytest.approx(float(mean), abs=1e-4)  # none is right
 
 
 def test_a_correction_is_certain_and_a_near_match_is_not(copy: Path):

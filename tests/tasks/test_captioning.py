@@ -232,8 +232,11 @@ def test_boxes_need_pictures_and_places_need_boxes(tmp_path: Path):
     settings = (f"training.links={boxes}", "training.alignment_weight=1")
     with pytest.raises(UsageError, match="features have no places"):
         Run(features, tmp_path / "f", *settings).train()
+    for setting in ("training.alignment_model=ibm2", "training.alignment_step=read"):
+        with pytest.raises(UsageError, match="for links between texts"):
+            Run(data, tmp_path / "s", *settings, setting).train()
     boxes.write_text("scenes/0.png\tother words\t0:0,0,8,8\n")
-    with pytest.raises(DataError, match="none of its 1 rows is an image and caption"):
+    with pytest.raises(DataError, match="none of its 1 caption is trained on"):
         Run(data, tmp_path / "o", *settings, "training.max_steps=2").train()
 
 

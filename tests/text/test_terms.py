@@ -33,6 +33,9 @@ RELATED = [
     ("cheval", "chevaux"),
     ("house", "houses"),
     ("Jacke", "Jacken"),
+    ("leaf", "leaves"),
+    ("city", "cities"),
+    ("किताब", "किताबें"),
 ]
 UNRELATED = [("bride", "bridge"), ("group", "ground"), ("house", "horses"), ("hand", "handicap"), ("C1", "C2")]
 

@@ -63,8 +63,8 @@ def with_back_translation(
     )
     minutes = minutes or user_settings(recipe).get("training", {}).get("max_minutes", 0)
     reverse_minutes = _begun_minutes(folder) or minutes * REVERSE_SHARE
-    shares = (reverse_minutes, minutes * (1 - REVERSE_SHARE))
-    limits = [f"training.max_minutes={share}" for share in shares if minutes]
+    reverse_limit = [f"training.max_minutes={reverse_minutes}"] if reverse_minutes else []
+    limit = [f"training.max_minutes={minutes * (1 - REVERSE_SHARE)}"] if minutes else []
     reverse = replace(
         forward,
         data=(real.train,),
@@ -73,15 +73,15 @@ def with_back_translation(
         languages=(target, source),
         out=folder / REVERSE,
         config=None,
-        settings=(*_reversed_settings(recipe), *limits[:1]),
+        settings=(*_reversed_settings(recipe), *reverse_limit),
     )
-    limit = f" for {reverse_minutes:g} of {minutes:g} minutes" if minutes else ""
-    messages.say(f"first a model from {target} to {source}{limit}: {folder / REVERSE}")
+    share = f" for {reverse_minutes:g} of {minutes:g} minutes" if minutes else ""
+    messages.say(f"first a model from {target} to {source}{share}: {folder / REVERSE}")
     started, _ = train(reverse)
     export_engines(started, messages.say)
     teacher = load_to_run(folder / REVERSE, "auto", recipe.device, kind=Translator)
     mixed = mix_pairs(teacher, selected, real, folder, messages.say)
-    return replace(forward, data=(mixed,), settings=(*recipe.settings, *limits[1:]))
+    return replace(forward, data=(mixed,), settings=(*recipe.settings, *limit))
 
 
 def _begun_minutes(folder: Path) -> float:

@@ -176,6 +176,7 @@ def _export(translator: "Translator", path: Path, pairs: list[tuple[str, str]]) 
         UsageError: the name of the file says no format, or there are no corrections.
     """
     from heedful.cli.lines import opened_output
+    from heedful.data.pair_rows import tsv_lines
     from heedful.data.tmx import SUFFIX, write_tmx
 
     if path != _STANDARD and path.suffix.lower() not in (SUFFIX, ".tsv"):
@@ -187,7 +188,4 @@ def _export(translator: "Translator", path: Path, pairs: list[tuple[str, str]]) 
             source, target = translator.folder.facts.get("languages", ("", ""))
             write_tmx(stream, (str(source or "source"), str(target or "target")), pairs)
         else:
-            stream.writelines(
-                f"{source.translate(_TABS_AND_BREAKS)}\t{correction.translate(_TABS_AND_BREAKS)}\n"
-                for source, correction in pairs
-            )
+            stream.writelines(tsv_lines(pairs))

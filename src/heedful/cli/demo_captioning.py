@@ -16,6 +16,8 @@ NUM_SCENES: Final = 4_000
 NUM_VALIDATION: Final = 200
 NUM_HELD_OUT: Final = 500
 NUM_SHOWN: Final = 3
+BOX_WEIGHT: Final = 3
+"""Weight of the loss that teaches attention the places of words."""
 SETTINGS: Final = (
     "model.annotation_size=64",
     "model.embedding_size=64",
@@ -31,7 +33,6 @@ SETTINGS: Final = (
     "training.select_by=exact_match",
     "training.precision=float32",
     "training.average=0",
-    "training.alignment_weight=3",
     "training.optimizer.kind=muon",
     "training.optimizer.learning_rate=0.01",
     "training.optimizer.schedule.kind=linear",
@@ -70,7 +71,8 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     for name, scenes in parts.items():
         _write_pictures(data.parent / name, scenes)
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
-    settings = (*SETTINGS, f"training.links={json.dumps(str(boxes), ensure_ascii=False)}", *limits)
+    taught = f"training.links={json.dumps(str(boxes), ensure_ascii=False)}", f"training.alignment_weight={BOX_WEIGHT}"
+    settings = (*SETTINGS, *taught, *limits)
     recipe = Recipe(data=(data,), out=out, dev=(dev,), task="captioning", settings=settings, device=device)
     started, outcome = train_and_watch(recipe, messages)
     print(ending(started, outcome))

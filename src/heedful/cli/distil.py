@@ -134,7 +134,7 @@ def _student(out: Path | None, teacher: Path) -> Path:
 
 
 def _languages(teacher: "Translator", data: list[Path], columns: "Columns") -> tuple[str, str]:
-    """Languages of the teacher.
+    """Languages of the teacher, or those of the data where the teacher's are unknown.
 
     Raises:
         UsageError: names of two aligned files say others.
@@ -148,4 +148,9 @@ def _languages(teacher: "Translator", data: list[Path], columns: "Columns") -> t
         raise UsageError(
             f"distil: {teacher.folder.path} translates {source} to {target}, but the data are {' and '.join(named)}"
         )
-    return str(source), str(target)
+    languages = (
+        own if own not in ("", unnamed) else other
+        for own, other, unnamed in zip((source, target), named, UNNAMED, strict=True)
+    )
+    first, second = map(str, languages)
+    return first, second

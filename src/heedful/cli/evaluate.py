@@ -171,7 +171,8 @@ def run(
         speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
         messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
         is_alone = not (ensemble and path == model)
-        calibration = measure_confidence(translator, items, evaluated.outputs, seed) if is_alone else None
+        outputs, generated = evaluated.outputs, evaluated.generated
+        calibration = measure_confidence(translator, items, outputs, seed, generated) if is_alone else None
         return evaluated, _perplexity(translator, items, messages), calibration
 
     scored = score(model)

@@ -269,7 +269,8 @@ class _Written:
         for index, each in enumerate(outputs, first_index):
             is_withheld = self.is_withheld(each)
             shown = replace(each, text="", alternatives=(), alignment=()) if is_withheld else each
-            text = _written(shown, index, self.output_format, self.align, self.nbest, each.text if is_withheld else "")
+            withheld = each.text if is_withheld else None
+            text = _written(shown, index, self.output_format, self.align, self.nbest, withheld)
             yield each, text
 
 
@@ -306,6 +307,7 @@ class _Work:
         from heedful.cli.cores import physical_cores
         from heedful.cli.many_files import ManyFiles, translate_files
         from heedful.cli.scoring import tell_engine
+        from heedful.predictors.confidence import ROLE
         from heedful.records import checksum
 
         translator = self.translator()
@@ -321,6 +323,8 @@ class _Work:
         }
         if corrections := translator.memory.state().content.corrections:
             about["corrections"] = checksum({one.source: one.correction for one in corrections})
+        if self.written.min_confidence is not None:
+            about["confidence"] = str(translator.folder.facts.get(ROLE))  # the name of the file has its hash
         del translator
         threads_each = threads or 1
         num_workers = workers or max(1, physical_cores() // threads_each)
@@ -351,10 +355,10 @@ class _Work:
 
 
 def _written(
-    output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int, withheld: str
+    output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int, withheld: str | None
 ) -> str:
     if output_format == "jsonl":
-        facts = _facts(output, index, align) | ({"withheld": withheld} if withheld else {})
+        facts = _facts(output, index, align) | ({} if withheld is None else {"withheld": withheld})
         return json.dumps(facts, ensure_ascii=False) + "\n"
     if nbest > 1:
         return "".join(

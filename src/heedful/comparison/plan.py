@@ -13,6 +13,7 @@ from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
 from heedful.data.same_data import DataWatch
 from heedful.models.store import DEFAULT_TASK
+from heedful.resolution import other_files
 from heedful.tasks.interface import Recipe, Task
 from heedful.tasks.table import find_task
 
@@ -99,6 +100,8 @@ class Plan:
             "languages": recipe.languages,
             **({"task": recipe.task} if recipe.task else {}),
         }
+        if others := other_files(recipe):
+            changes["files"] = DataWatch(others).fingerprints
         return run_key({**changes, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
 
     def context(self) -> list[str]:

@@ -59,21 +59,28 @@ class BoxedCaptions:
             cells = line.split("\t")
             if len(cells) != 3:
                 raise DataError(
-                    f"{where}: {len(cells)} columns; expected an image, the words of its caption, and boxes"
+                    f"{where}: {len(cells)} columns; expected an image, the words of its caption, and boxes that are "
+                    "separated by spaces"
                 )
-            text, words = spell_words(cells[1], tokenizer)
+            _, words = spell_words(cells[1], tokenizer)
             boxes = [_parse(each, len(words), where) for each in cells[2].split()]
-            self._captions[cells[0].strip(), text] = words, boxes, where
+            if not boxes:
+                raise DataError(f"{where}: no box; expected {_FORM}, separated by spaces")
+            self._captions[self._key(cells[0], cells[1])] = words, boxes, where
 
     def __len__(self) -> int:
         return len(self._captions)
 
-    def links(self, image: str, token_ids: Sequence[int], size: tuple[int, int], config: ImageConfig) -> TokenLinks:
+    def _key(self, image: str, caption: str) -> tuple[str, str]:
+        # The text itself, because unknown words are alike as tokens.
+        return image.strip(), "".join(self._tokenizer.normalize(caption).split())
+
+    def links(self, pair: Pair, token_ids: Sequence[int], size: tuple[int, int], config: ImageConfig) -> TokenLinks:
         """Link the tokens of a caption to the regions of their boxes.
 
         Args:
-            image: the image, as the data name it.
-            token_ids: its caption, without EOS.
+            pair: the image, as the data name it, and its caption.
+            token_ids: tokens of the caption, without EOS.
             size: width and height of the picture.
             config: sizes of the pictures that the model reads.
 
@@ -84,8 +91,8 @@ class BoxedCaptions:
         Raises:
             DataError: a box leads out of the picture.
         """
-        text, tokens = spell(self._tokenizer.pieces(token_ids))
-        words, boxes, where = self._captions.get((image.strip(), text), ([], [], ""))
+        _, tokens = spell(self._tokenizer.pieces(token_ids))
+        words, boxes, where = self._captions.get(self._key(pair.source, pair.target), ([], [], ""))
         linked: set[tuple[int, int]] = set()
         for word, box in boxes:
             if box.right > size[0] or box.bottom > size[1]:
@@ -96,17 +103,17 @@ class BoxedCaptions:
         ordered = sorted(linked)
         return [region for _, region in ordered], [token for token, _ in ordered]
 
-    def has(self, image: str, token_ids: Sequence[int]) -> bool:
-        """Tell whether the file has boxes of a caption.
+    def find(self, pair: Pair) -> tuple[str, str] | None:
+        """Find a caption in the file.
 
         Args:
-            image: as for `links`.
-            token_ids: as for `links`.
+            pair: the image and its caption.
 
         Returns:
-            Whether it has.
+            Its key, equal for equal captions of one image; None = the file has no boxes of it.
         """
-        return (image.strip(), spell(self._tokenizer.pieces(token_ids))[0]) in self._captions
+        key = self._key(pair.source, pair.target)
+        return key if key in self._captions else None
 
 
 def store_boxes(
@@ -131,30 +138,36 @@ def store_boxes(
         A line that says how many captions have boxes.
 
     Raises:
-        DataError: the file is malformed, a box leads out of its picture, or no row is about one of the captions.
+        DataError: the file is malformed, a box leads out of its picture, or no line is about one of the captions.
 
-    Cost: the beginning of each picture with boxes is read.
+    Cost: each picture with boxes is opened once.
     """
     boxed = BoxedCaptions(path, tokenizer)
-    num_boxed = 0
+    trained: set[tuple[str, str]] = set()
+    sizes: dict[str, tuple[int, int]] = {}
 
     def links() -> Iterator[TokenLinks]:
-        nonlocal num_boxed
         for pair, ids in captions:
-            if not boxed.has(pair.source, ids[:-1]):
+            if (key := boxed.find(pair)) is None:
                 yield [], []
                 continue
-            num_boxed += 1
-            size = upright_size(file.image(pair), file.where(pair))
-            yield boxed.links(pair.source, ids[:-1], size, config)
+            trained.add(key)
+            if pair.source not in sizes:
+                sizes[pair.source] = upright_size(file.image(pair), file.where(pair))
+            yield boxed.links(pair, ids[:-1], sizes[pair.source], config)
 
     rows, columns = config.grid
     longest = max(len(ids) for _, ids in captions)
     write_encoded(folder, links(), max(longest, rows * columns))
-    if not num_boxed:
+    if not trained:
         (folder / ENCODED).unlink()
-        raise DataError(f"{path}: none of its {len(boxed):,} rows is an image and caption of {file.path}; correct it")
-    return f"{path}: boxes of {counted(num_boxed, 'training caption')}"
+        raise DataError(
+            f"{path}: none of its {counted(len(boxed), 'caption')} is trained on; write path and caption as in "
+            f"{file.path}"
+        )
+    others = len(boxed) - len(trained)
+    note = f"; those of {others:,} more are not trained on" if others else ""
+    return f"{path}: boxes of {counted(len(trained), 'caption')}{note}"
 
 
 def regions_of(box: Box, size: tuple[int, int], config: ImageConfig) -> list[int]:
@@ -200,5 +213,5 @@ def _parse(text: str, num_words: int, where: str) -> tuple[int, Box]:
     if not 0 <= position < num_words:
         raise DataError(f"{where}: {text!r} is of no word of its {num_words}; words are counted from 0")
     if not (0 <= box.left < box.right < math.inf and 0 <= box.top < box.bottom < math.inf):
-        raise DataError(f"{where}: {text!r} is an empty box; expected {_FORM}")
+        raise DataError(f"{where}: {text!r}: expected 0 <= LEFT < RIGHT and 0 <= TOP < BOTTOM, in pixels")
     return position, box

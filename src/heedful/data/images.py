@@ -264,7 +264,8 @@ def _opened(path: Path, prefix: str, use: Callable[[Any], Any]) -> Any:
 
 def _about(picture: Any) -> dict[str, Any]:
     is_grey = picture.mode in ("1", "L", "LA", "I;16", "I", "F")
-    return {"kind": "pixels", "height": picture.height, "width": picture.width, "channels": 1 if is_grey else 3}
+    width, height = _turned(picture)
+    return {"kind": "pixels", "height": height, "width": width, "channels": 1 if is_grey else 3}
 
 
 def _turned(picture: Any) -> tuple[int, int]:
@@ -279,15 +280,14 @@ def _read_pixels(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.uin
     def use(picture: Any) -> NDArray[np.uint8]:
         picture.seek(0)
         picture.load()
-        if picture.mode.startswith("I") or picture.mode == "F":  # 16 bits
-            values = np.asarray(picture, dtype=np.float64) / _OPAQUE
+        upright = ImageOps.exif_transpose(picture)
+        if upright.mode.startswith("I") or upright.mode == "F":  # 16 bits
+            values = np.asarray(upright, dtype=np.float64) / _OPAQUE
             upright = Image.fromarray(values.clip(0.0, 255.0).round().astype(np.uint8))
-        else:
-            upright = ImageOps.exif_transpose(picture)
-            if upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
-                coloured = upright.convert("RGBA")
-                white = Image.new("RGBA", coloured.size, "white")
-                upright = Image.alpha_composite(white, coloured)
+        elif upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
+            coloured = upright.convert("RGBA")
+            white = Image.new("RGBA", coloured.size, "white")
+            upright = Image.alpha_composite(white, coloured)
         upright = upright.convert("L" if config.channels == 1 else "RGB")
         pixels = np.asarray(_fitted(upright, config.width, config.height), dtype=np.uint8)
         return pixels[None, None] if config.channels == 1 else pixels.transpose(2, 0, 1)[None]

@@ -38,17 +38,22 @@ class Mix(NamedTuple):
     num_left_out: int
     """Pairs that were left out because their sources are held out or corrected."""
 
-    def lines(self, file: PairFile, share: float) -> list[str]:
+    def lines(self, file: PairFile, share: float, num_new: int) -> list[str]:
         """Describe the pairs.
 
         Args:
             file: the older pairs.
-            share: their share of an epoch.
+            share: their wanted share of an epoch.
+            num_new: number of new pairs.
 
         Returns:
             A line, and another if pairs were left out.
         """
-        mixed = f"{file.describe()}: {self.num_pairs:,} older pairs, mixed in as {100 * share:.0f} % of an epoch"
+        number = _num_mixed(num_new, self.num_pairs, share)
+        percent = 100 * number / max(1, num_new + number)
+        mixed = f"{file.describe()}: {self.num_pairs:,} older pairs, mixed in as {percent:.0f} % of an epoch"
+        if number == self.num_pairs and percent < 100 * share - 0.5:
+            mixed += f"; {100 * share:.0f} % would need more of them"
         left_out = f"{counted(self.num_left_out, 'older pair')} of held-out or corrected sources left out of training"
         return [mixed, left_out] if self.num_left_out else [mixed]
 
@@ -125,6 +130,11 @@ def held_out_sources(folder: Path) -> list[str]:
         return []
 
 
+def _num_mixed(num_new: int, num_older: int, share: float) -> int:
+    """Number of older pairs in an epoch."""
+    return min(num_older, round(num_new * share / (1.0 - share)))
+
+
 def _key(source: str, tokenizer: Tokenizer) -> str:
     return tokenizer.normalize(source).strip()
 
@@ -161,7 +171,7 @@ class MixedSampler(LengthSampler[PairBatch]):
         super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed)
         self._changes: Final = changes
         self._num_new: Final = len(new)
-        self._num_older: Final = min(len(older), round(len(new) * share / (1.0 - share)))
+        self._num_older: Final = _num_mixed(len(new), len(older), share)
 
     def collect(self, indices: Ids) -> PairBatch:
         return make_batch(self.corpus, indices, self._changes.at(self.position, self._seed, indices))

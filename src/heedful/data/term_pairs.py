@@ -21,7 +21,7 @@ from heedful.errors import FileRefused, NewerFormat, UsageError
 from heedful.text.inline_terms import token_place
 from heedful.text.links import Links
 from heedful.text.marian import MarianTokenizer
-from heedful.text.terms import unit_ranges, without_marks
+from heedful.text.terms import is_word, unit_ranges, without_marks
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import UNK
 from heedful.text.word_alignment import align_pairs
@@ -286,4 +286,4 @@ def _common_words(pairs: Iterator[tuple[_Words, _Words]]) -> tuple[frozenset[str
 
 
 def _is_term(words: Sequence[str], common: frozenset[str]) -> bool:
-    return all(map(str.isalnum, words)) and words[0] not in common and words[-1] not in common
+    return all(map(is_word, words)) and words[0] not in common and words[-1] not in common

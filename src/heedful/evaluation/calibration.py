@@ -40,7 +40,9 @@ class Calibrator:
         Returns:
             [item] in (0, 1).
         """
-        return _sigmoid(_standardised(features, np.array(self.mean), np.array(self.scale)) @ self.weights + self.bias)
+        standardised = _standardised(features, np.array(self.mean), np.array(self.scale))
+        # Summed row by row, because a product of matrices rounds by the number of rows.
+        return _sigmoid((standardised * np.array(self.weights)).sum(axis=-1) + self.bias)
 
 
 def fit_calibrator(features: Matrix, right: Flags) -> tuple[Calibrator, Matrix]:

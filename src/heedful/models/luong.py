@@ -102,6 +102,11 @@ class LuongConfig(Config):
         sizes = {"recurrent": self.hidden_size, "words": self.embedding_size, "heads": 2 * self.embedding_size}
         return sizes[self.encoder]
 
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """Names of settings that nothing reads, because of others."""
+        return () if self.encoder == "heads" else ("head_attention",)
+
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, table: object) -> object:

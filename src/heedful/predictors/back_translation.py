@@ -5,12 +5,13 @@ samples (Edunov et al. 2018, D18-1045, section 5.2). A tag before each tells the
 et al. 2019, W19-5206), so that it learns the targets from them, but not the machine's source language.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from heedful.data.corpus import PairFile
+from heedful.data.corpus import PairFile, find_pairs
+from heedful.data.pair_rows import tsv_lines
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
 from heedful.files import written_whole
@@ -61,10 +62,10 @@ def store_pairs(train: PairFile, dev: PairFile | None, test: PairFile | None, fo
     items = EvaluationSet.of(dev) if dev else held_out_items(EvaluationSet.of(train))
     tested = EvaluationSet.of(test) if test else None
     held_out = frozenset() if dev else frozenset(items.sources)
-    _write(folder / REAL, (_row(pair.source, pair.target) for pair in train if pair.source not in held_out))
-    _write(folder / DEV, _rows(items))
+    _write(folder / REAL, [(pair.source, pair.target) for pair in train if pair.source not in held_out])
+    _write(folder / DEV, _pairs(items))
     if tested:
-        _write(folder / TEST, _rows(tested))
+        _write(folder / TEST, _pairs(tested))
     sets = [items, *([tested] if tested else [])]
     references = frozenset(
         text.translate(SPACES).strip() for each in sets for texts in each.references for text in texts
@@ -114,29 +115,20 @@ def mix_pairs(
     """
     sources = Sources([*texts], EvaluationSet([], []))
     pairs = [*translated_pairs(reverse, sources, folder / OUTPUTS, say)]
-
-    def lines() -> Iterator[str]:
-        with real.train.open(encoding="utf-8", newline="\n") as stream:
-            yield from stream
-        yield from (f"{TAG} {output}\t{text}\n" for text, output in pairs)
-
-    _write(folder / MIXED, lines())
+    real_pairs = [(pair.source, pair.target) for pair in find_pairs([real.train], (1, 2))]
+    _write(folder / MIXED, [*real_pairs, *((f"{TAG} {output}", text) for text, output in pairs)])
     say(f"{counted(len(pairs), 'text')} translated back, behind the pairs of {real.train}; tagged {TAG}")
     return folder / MIXED
 
 
-def _rows(items: EvaluationSet) -> Iterator[str]:
-    for source, references in zip(items.sources, items.references, strict=True):
-        yield from (_row(source, text) for text in references)
+def _pairs(items: EvaluationSet) -> list[tuple[str, str]]:
+    sets = zip(items.sources, items.references, strict=True)
+    return [(source, text) for source, references in sets for text in references]
 
 
-def _row(source: str, target: str) -> str:
-    return f"{source.translate(SPACES)}\t{target.translate(SPACES)}\n"
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    """Write a file, unless it has this content."""
-    content = "".join(lines)
+def _write(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """Write a file of pairs, unless it has this content."""
+    content = "".join(tsv_lines(pairs))
     if not path.is_file() or path.read_text(encoding="utf-8") != content:
         with written_whole(path, is_internal=True) as stream:
             stream.write(content)

@@ -71,7 +71,11 @@ def calibrate(
 
 
 def measure_confidence(
-    translator: Translator, items: EvaluationSet, outputs: Sequence[str], seed: int = 12345
+    translator: Translator,
+    items: EvaluationSet,
+    outputs: Sequence[str],
+    seed: int = 12345,
+    generated: Sequence[str] = (),
 ) -> ConfidenceReport | None:
     """Measure how far the confidence of a model can be trusted on an evaluation set.
 
@@ -80,6 +84,7 @@ def measure_confidence(
         items: sources and references.
         outputs: the model's output for each source.
         seed: seed of the resampling.
+        generated: the outputs before unknown words were replaced, if any was.
 
     Returns:
         The report; None for a model that is not calibrated.
@@ -87,7 +92,7 @@ def measure_confidence(
     if ROLE not in translator.folder.facts:
         return None
     confidence = read_confidence(translator.folder)
-    pairs = zip(items.sources, outputs, strict=True)
+    pairs = zip(items.sources, generated or outputs, strict=True)
     scored = list(translator.scored_pairs(pairs, confidence.needs_attention))
     right = right_outputs(outputs, items.references, confidence.criterion)
     log_probs = np.array([one.log_prob for one in scored])

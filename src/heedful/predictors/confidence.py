@@ -15,7 +15,7 @@ from heedful.evaluation.confidence import Criterion
 from heedful.formats import CONFIDENCE_FORMAT
 from heedful.predictors.translation import Translation
 from heedful.records import Kinds, read_facts, write_facts
-from heedful.runtime.folder import ModelFolder, commit
+from heedful.runtime.folder import ModelFolder, commit, open_folder
 from heedful.runtime.scored_pairs import ScoredPair, TextPair
 
 ROLE: Final = "confidence"
@@ -139,6 +139,8 @@ def read_confidence(folder: ModelFolder) -> Confidence:
         raise UsageError(
             f"{folder.path}: not calibrated, so it has no confidence; run: heedful calibrate {folder.path} DATA"
         )
+    if not folder.file(ROLE).is_file():
+        folder = open_folder(folder.path)  # the model has been calibrated again
     path = folder.file(ROLE)
     facts = read_facts(path, CONFIDENCE_FORMAT, _ADVICE)
     if complaint := _Kinds.complaint(facts):

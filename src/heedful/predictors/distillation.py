@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, final
 
 from heedful.data.corpus import PairFile
+from heedful.data.pair_rows import tsv_lines
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError, UsageError
 from heedful.files import written_whole
@@ -161,11 +162,11 @@ def write_pairs(teacher: Translator, sources: Sources, folder: Path, say: Callab
     pairs = folder / PAIRS
     rows = translated_pairs(teacher, sources, folder, say)
     with written_whole(pairs, is_internal=True) as stream:
-        stream.writelines(f"{text}\t{output}\n" for text, output in rows)
+        stream.writelines(tsv_lines(rows))
     dev = folder / DEV
+    items = zip(sources.dev.sources, sources.dev.references, strict=True)
     with written_whole(dev, is_internal=True) as stream:
-        for text, references in zip(sources.dev.sources, sources.dev.references, strict=True):
-            stream.writelines(f"{text.translate(SPACES)}\t{one.translate(SPACES)}\n" for one in references)
+        stream.writelines(tsv_lines([(text, one) for text, references in items for one in references]))
     return pairs, dev
 
 

@@ -200,6 +200,8 @@ class MeasuredTranslations:
     """Key of a metric, and the outputs that it scores worst."""
     terms: TermCounts | None = None
     """Terms of the sources, and how many of them the outputs use; None without a term list."""
+    generated: tuple[str, ...] = ()
+    """The outputs before unknown words were replaced, which is where the model's confidence is; empty if none was."""
 
     def __repr__(self) -> str:
         return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"

@@ -202,7 +202,7 @@ class Translator(Predictor):
         """
         remaining = iter(texts)
         num_done = first_index
-        with_confidence = self._confidence(batch_tokens) if confidence else None
+        with_confidence = self._confidence(1 if exact else batch_tokens) if confidence else None
         demand = (wording or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
         decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
         can_imitate = demand.strictest.is_free and search.method != "sampling"
@@ -342,11 +342,13 @@ class Translator(Predictor):
         settings = {"metrics": keys, "target_language": self.target_language, **settings}
         report = partial(evaluate, references=items.references, sources=items.sources, **settings)
         outputs = [one.text for one in translations]
-        before = report([one.unreplaced or one.text for one in translations]) if num_replaced else None
+        generated = tuple(one.unreplaced or one.text for one in translations) if num_replaced else ()
+        before = report([*generated]) if num_replaced else None
         scored = report(outputs)
         worst = worst_outputs(items, outputs, scored.results)
         terms = TermCounts.of(wording.terms, items.sources, outputs) if wording and wording.terms else None
-        return MeasuredTranslations(outputs, scored, seconds, search_config.beam, num_replaced, before, worst, terms)
+        facts = search_config.beam, num_replaced, before, worst, terms, generated
+        return MeasuredTranslations(outputs, scored, seconds, *facts)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [

@@ -158,7 +158,7 @@ def plan_jobs(
         if source.name in names:
             raise UsageError(f"{source}: has the name of {names[source.name]}; give files of different names")
         if source.resolve().parent == folder.resolve():
-            raise UsageError(f"{source}: lies in the folder of outputs; name another folder with --output")
+            raise UsageError(f"{source}: lies in the folder of outputs; name another folder")
         if source.name == MANIFEST or source.name.endswith((".part", ".parts")):
             raise UsageError(f"{source}: outputs of that name would mean something else; rename it")
         names[source.name] = source
@@ -192,14 +192,14 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
             differing = [key for key in record["about"] if before["about"].get(key) != record["about"][key]]
             record["sources"] = dict(before["sources"])
         except (OSError, DamagedFile, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FileRefused(f"{path}: damaged: {error}; name another folder with --output") from None
+            raise FileRefused(f"{path}: damaged: {error}; name another folder") from None
         if differing:
-            raise UsageError(f"{folder}: begun with another {differing[0]}; name another folder with --output")
+            raise UsageError(f"{folder}: begun with another {differing[0]}; name another folder")
     elif any(folder.iterdir()):
         raise UsageError(f"{folder}: already holds other files; name another folder")
     for name, sha256 in prints.items():
         if record["sources"].setdefault(name, sha256) != sha256:
-            raise UsageError(f"{folder}: begun with another {name}; name another folder with --output")
+            raise UsageError(f"{folder}: begun with another {name}; name another folder")
     with written_whole(path) as stream:
         json.dump(SHARDS_FORMAT.stamp(record), stream, ensure_ascii=False, indent=1)
 

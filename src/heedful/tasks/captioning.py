@@ -47,6 +47,7 @@ from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tok
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 from heedful.training.caption_step import CaptionStep
+from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import log_likelihood
 from heedful.training.progress import Validation
 
@@ -109,13 +110,8 @@ class Captioning(Task[CaptionFile, CaptioningData]):
     ) -> CaptioningData:
         text, images, training = experiment.text, experiment.images, experiment.training
         data, boxes = folder / "run/data", Path(training.links) if training.links else None
-        if training.alignment_weight and boxes is None:
-            raise UsageError(
-                "training.alignment_weight: the places of words in images are not found by themselves; give their "
-                "boxes with --links FILE, or leave it at 0"
-            )
-        if boxes and images.kind == "features":
-            raise UsageError("--links: features have no places in a picture; leave it out")
+        if training.alignment_weight:
+            _check_guidance(training, images)
         parts = (folder / PREPARED, data / IMAGES, data / ENCODED, *([data / "links" / ENCODED] if boxes else []))
 
         def read_or_make() -> CaptioningData:
@@ -206,6 +202,25 @@ class Captioning(Task[CaptionFile, CaptioningData]):
             return {}
         model, most, draw = predictor.model(), predictor.text.max_tokens, image_draw(predictor.images)
         return {"onnx": partial(export_engine, model, predictor.folder, "onnx", False, draw, most)}
+
+
+def _check_guidance(training: TrainingConfig, images: ImageConfig) -> None:
+    """Refuse settings by which attention cannot be taught the places of words.
+
+    Raises:
+        UsageError: the data are features, there are no boxes, or a setting is for texts.
+    """
+    if images.kind == "features":
+        raise UsageError("training.alignment_weight: features have no places in a picture; leave it at 0")
+    if not training.links:
+        raise UsageError(
+            "training.alignment_weight: the places of words in images are not found by themselves; give their boxes "
+            "with --links FILE, or leave it at 0"
+        )
+    usual = TrainingConfig()
+    for name in ("alignment_model", "alignment_step"):
+        if getattr(training, name) != getattr(usual, name):
+            raise UsageError(f"training.{name}: it is for links between texts; leave it out")
 
 
 def _inputs(experiment: Experiment) -> type[PixelInputs | FeatureInputs]:
@@ -310,13 +325,8 @@ def _prepare(
     report = corpus_filter.report(file.pairs.notes)
     if len(pairs) < MIN_PAIRS:
         raise DataError(f"{file.path}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
-    split = Split(len(pairs), "dev" in files, "test" in files)
-    parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
-    for pair in pairs:
-        parts[split(pair)].append(pair)
-    for name in ("dev", "test"):
-        if name in files:
-            parts[name] = [*CorpusFilter(config.max_characters).apply(files[name].pairs)]
+    parts = _divided(files, pairs, config.max_characters)
+    has_own_validation = bool(parts["dev"])
     parts["dev"] = parts["dev"] or parts["train"]
     if not parts["train"]:
         raise DataError(f"{file.path}: too few different images: none is left for training; give --dev FILE")
@@ -343,6 +353,7 @@ def _prepare(
         report.summary(),
         *([f"{counted(num_long, 'caption')} longer than {config.longest} tokens left out"] if num_long else []),
         *boxed,
+        *([] if has_own_validation else ["validation is on the training images and says nothing about new ones"]),
         f"{counted(len(train_images), 'image')} for training, {len(sets['dev']):,} for validation, "
         f"{len(sets['test']):,} for testing",
     ]
@@ -350,6 +361,16 @@ def _prepare(
     facts = {"report": lines, "first_dev": len(train_images), "files": checksums, "dev_folder": str(dev_folder)}
     evaluation = {name: {"sources": one.sources, "references": one.references} for name, one in sets.items()}
     write_facts(folder / PREPARED, PREPARED_FORMAT, {**names, **facts, **evaluation})
+
+
+def _divided(files: Mapping[str, CaptionFile], pairs: list[Pair], max_characters: int) -> dict[str, list[Pair]]:
+    """Captions for training, validation and test: those of files of their own, or split off."""
+    split = Split(len(pairs), "dev" in files, "test" in files)
+    parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
+    for pair in pairs:
+        parts[split(pair)].append(pair)
+    own = {name: CorpusFilter(max_characters).apply(files[name].pairs) for name in ("dev", "test") if name in files}
+    return parts | {name: [*captions] for name, captions in own.items()}
 
 
 def _images(file: CaptionFile, pairs: Iterable[Pair]) -> dict[str, tuple[Path, str]]:

@@ -164,7 +164,8 @@ class Translation(Task[PairFile, TranslationData]):
         left_out = [*pairs.dev.sources, *pairs.test.sources, *corrected, *own]
         older = find_pairs([Path(path) for path in experiment.training.mix], recipe.columns)
         mix = store_mix(older, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder, left_out)
-        return replace(pairs, report=(*pairs.report, *mix.lines(older, experiment.training.mix_share)))
+        lines = mix.lines(older, experiment.training.mix_share, len(pairs.train))
+        return replace(pairs, report=(*pairs.report, *lines))
 
     def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
         return self._settings(data, experiment)
@@ -392,8 +393,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is
         select_by = "chrf"
     settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
     if optimizer:
-        landing: Tree = {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}
-        settings = merge(settings, {"training": {"optimizer": landing, "average": LANDING_AVERAGE}})
-    elif training.optimizer.kind != "adam":  # which has a rate of its own
-        del settings["training"]["optimizer"]["learning_rate"]
+        landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
+        settings = merge(settings, {"training": landing})
+    elif training.optimizer.kind != "adam":
+        del settings["training"]["optimizer"]["learning_rate"]  # another optimizer has one of its own
     return settings

@@ -120,7 +120,7 @@ class Terms:
         spans = [
             (start, start + len(words), term)
             for start, unit in enumerate(units)
-            for words, term in self._by_stem.get(without_marks(unit)[:_STEM], ())
+            for words, term in self._by_stem.get(without_marks(unit)[:_SHORT], ())
             if _matches(words, units[start:], _is_form)
         ]
         spans.sort(
@@ -143,7 +143,7 @@ class Terms:
         index: defaultdict[str, list[tuple[list[str], Term]]] = defaultdict(list)
         for term in self.terms:
             words = folded_units(term.source)
-            index[without_marks(words[0])[:_STEM]].append((words, term))
+            index[without_marks(words[0])[:_SHORT]].append((words, term))
         return dict(index)
 
 
@@ -222,6 +222,22 @@ def unit_ranges(text: str) -> list[tuple[int, int]]:
     return ranges
 
 
+def is_word(unit: str) -> bool:
+    """Tell whether a unit is a word, not a sign.
+
+    Args:
+        unit: a unit of `split_units`, or several together.
+
+    Returns:
+        Whether it consists of letters and digits, and of marks such as vowel signs.
+
+    Example:
+        >>> is_word("किताब"), is_word("2026"), is_word("+")
+        (True, True, False)
+    """
+    return all(letter.isalnum() or _is_mark(letter) for letter in unit)
+
+
 def _is_mark(letter: str) -> bool:
     return not letter.isascii() and unicodedata.category(letter).startswith("M")
 
@@ -284,7 +300,7 @@ def _stem_and_endings(word: str, other: str) -> tuple[int, str, str]:
     left, right = without_marks(word), without_marks(other)
     size = min(len(left), len(right))
     stem = next((index for index in range(size) if left[index] != right[index]), size)
-    return stem if (left + right).isalpha() else 0, left[stem:], right[stem:]
+    return stem if is_word(left + right) and not any(map(str.isdigit, left + right)) else 0, left[stem:], right[stem:]
 
 
 def without_marks(word: str) -> str:

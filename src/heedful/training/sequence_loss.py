@@ -55,5 +55,7 @@ def sequence_loss(
     for extra in model.extra_losses(decoded, token_log_probs, real).values():
         total = total + extra
     if taught is not None and (weights := decoded.attended[model.alignment].weights) is not None:
+        if (seen := decoded.attended_positions) is not None:
+            taught = taught[seen[taught[:, 0], taught[:, 2]]]  # nothing else can have weight
         total = total + alignment_weight * alignment_loss(weights, taught)
     return LossSum(total, entropy.gold_log_probs.sum(), entropy.num_correct, real.sum())
