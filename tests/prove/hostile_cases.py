@@ -50,6 +50,7 @@ class Command:
 
 
 SIZES: Final = r"(?m)^(size|run|engine) .*\n"
+PLACES_OF_WORDS: Final = ("--task", "captioning", "--set", "training.alignment_weight=1")
 TINY: Final = ("train", "words.tsv", "--config", "tiny.toml", "--set", "training.max_steps=8", "--out")
 COMMAND_LINES: Final = (
     Command("translate", ("translate", "tiny.model", "abc", "fed"), ("tiny.model",)),
@@ -287,6 +288,18 @@ COMMAND_LINES: Final = (
         ),
         ("scenes.tsv", "scenes.toml", "scenes", "scenes.model"),
         ("scenes.model",),
+        False,
+        "few",
+        share=3,
+    ),
+    Command(
+        "train-boxes",
+        (
+            *("train", "scenes.tsv", "--task", "captioning", "--config", "scenes.toml", "--links", "boxes.tsv"),
+            *("--set", "training.alignment_weight=1", "--set", "training.max_steps=4", "--out", "boxed.model"),
+        ),
+        ("scenes.tsv", "scenes.toml", "scenes", "boxes.tsv"),
+        ("boxed.model",),
         False,
         "few",
         share=3,
@@ -834,6 +847,11 @@ WORDS: Final = {
         *("train", "labels.tsv", "--task", "classification", "--links", "words.tsv"),
         *("--set", "training.alignment_weight=1"),
     ),
+    "train-boxes-zero": ("train", "scenes.tsv", *PLACES_OF_WORDS, "--links", "/dev/zero"),
+    "train-boxes-folder": ("train", "scenes.tsv", *PLACES_OF_WORDS, "--links", "scenes"),
+    "train-boxes-pairs": ("train", "scenes.tsv", *PLACES_OF_WORDS, "--links", "words.tsv"),
+    "train-boxes-captions": ("train", "scenes.tsv", *PLACES_OF_WORDS, "--links", "scenes.tsv"),
+    "train-boxes-none": ("train", "scenes.tsv", *PLACES_OF_WORDS),
     "gold-zero": ("align", "words.model", "test-texts.tsv", "--gold", "/dev/zero"),
     "input-zero": ("translate", "tiny.model", "-i", "/dev/zero"),
     "input-folder": ("translate", "tiny.model", "-i", "/"),

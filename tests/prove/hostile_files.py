@@ -15,7 +15,7 @@ from heedful.records import CHECKSUM, checksum
 from heedful.synthetic.facts import generate
 from heedful.synthetic.notices import generate as generate_notices
 from tests.prove.hostile_process import PATIENT, run
-from tests.tasks.scenes import write_scenes
+from tests.tasks.scenes import write_boxes, write_scenes
 
 COMMON: Final = """
 [text]
@@ -145,7 +145,7 @@ def make_all(root: Path) -> None:
     spans = spans.replace("max_tokens = 24", "max_tokens = 300")
     (root / "passages.toml").write_text(spans, encoding="utf-8")
     _do(root, "train", "passages.jsonl", *task, "--out", "passages.model", "--config", "passages.toml")
-    write_scenes(root / "scenes.tsv", 40)
+    write_boxes(write_scenes(root / "scenes.tsv", 40), root / "boxes.tsv")
     sizes = "embedding_size = 8\nhidden_size = 8\nannotation_size = 8\n"
     scenes = COMMON.format(text="", model=f'kind = "show_attend_tell"\n{sizes}')
     (root / "scenes.toml").write_text(scenes, encoding="utf-8")

@@ -59,3 +59,15 @@ def write_scenes(path: Path, number: int = 80, seed: int = 0, kind: str = "png")
         rows.append(f"{path.stem}/{row}.{kind}\ta {colour} square at the {PLACES[place]}\n")
     path.write_text("".join(rows), encoding="utf-8")
     return path
+
+
+def write_boxes(data: Path, path: Path) -> Path:
+    """Boxes of the quarter that the words of colour and shape are about."""
+    lines: list[str] = []
+    for line in data.read_text("utf-8").splitlines():
+        image, text = line.split("\t")
+        row, column = divmod(PLACES.index(text.partition(" at the ")[2]), 2)
+        box = f"{8 * column},{8 * row},{8 * column + 8},{8 * row + 8}"
+        lines.append(f"{image}\t{text}\t1:{box} 2:{box}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path

@@ -23,7 +23,7 @@ from heedful.tasks.interface import Recipe
 from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress
 from tests.export.engines import EXPORTS_ALL
-from tests.tasks.scenes import PLACES, SETTINGS, write_scenes
+from tests.tasks.scenes import PLACES, SETTINGS, write_boxes, write_scenes
 from tests.tasks.two_processes import assert_two_processes_agree
 
 SMALL = {
@@ -167,18 +167,6 @@ def test_images_that_change_after_the_start_do_not_change_a_resumed_training(tmp
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
     settings = (*SETTINGS, "training.max_steps=10", "training.optimizer.learning_rate=0.1")
     assert_two_processes_agree("captioning", write_scenes(tmp_path / "scenes.tsv", 60), tmp_path, settings)
-
-
-def write_boxes(data: Path, path: Path) -> Path:
-    """Boxes of the quarter that the words of colour and shape are about."""
-    lines: list[str] = []
-    for line in data.read_text("utf-8").splitlines():
-        image, text = line.split("\t")
-        row, column = divmod(PLACES.index(text.partition(" at the ")[2]), 2)
-        box = f"{8 * column},{8 * row},{8 * column + 8},{8 * row + 8}"
-        lines.append(f"{image}\t{text}\t1:{box} 2:{box}\n")
-    path.write_text("".join(lines), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("preset", ["show_attend_tell", "image_transformer", "show_attend_tell-hard"])
