@@ -152,7 +152,7 @@ def test_without_links_or_weight_the_model_is_not_asked_for_weights(monkeypatch:
 @pytest.mark.parametrize("normalizer", ["straight_through", "sampled", "gumbel_softmax"])
 def test_weights_that_may_be_zero_are_taught_in_soft_steps_only(normalizer: str):
     settings = ("training.alignment_weight=0.7", f"model.attention.normalizer={normalizer}")
-    with pytest.raises(ConfigError, match="teach them in soft steps"):
+    with pytest.raises(ConfigError, match="so that soft steps teach them"):
         load_experiment("rnnsearch", None, settings)
     experiment = load_experiment("rnnsearch", None, (*settings, "training.soft_share=0.5"))
     assert experiment.guidance == Guidance(0.7, is_for_soft_steps=True)
