@@ -24,7 +24,7 @@ test: $(VENV)/.installed-dev ## install everything the tests need and run them
 
 # The two halves of the tests, side by side, about as long as each other. Threads that spin while they wait would take the
 # other half's core.
-MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture tests/models tests/export tests/training
+MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture tests/models tests/export tests/training tests/prove
 
 .PHONY: test-mechanisms
 test-mechanisms: $(VENV)/.installed-dev
