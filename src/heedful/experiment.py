@@ -160,7 +160,7 @@ def _why_not_guided(model: AnyModelConfig, in_soft_steps: bool) -> str:
 
 
 def _may_be_zero(attention: AttentionConfig) -> bool:
-    """Whether a key that may be attended to can have the weight 0."""
+    """Tell whether a key that may be attended to can have the weight 0."""
     normalizer = build_normalizer(attention)
     return normalizer.weights_lie_in != "simplex" or "log_normalizer" not in normalizer.provides
 

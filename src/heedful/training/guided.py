@@ -25,7 +25,7 @@ class Guidance:
     """Number of decoder steps between the one that predicts a token and the one whose attention is taught its links;
     1 = the step that reads the token, Chen et al. 2020, arXiv:2004.14837, section 3."""
     is_for_soft_steps: bool = False
-    """Whether only soft training steps teach, because other weights may be 0, and links are taught by logarithms."""
+    """Restriction to soft training steps, for attention whose weights may be 0: the loss needs their logarithms."""
 
     def taught(self, model: nn.Module, links: Int[Tensor, "link 3"] | None) -> Int[Tensor, "link 3"] | None:
         """Select what a training step teaches.
