@@ -36,11 +36,14 @@ test-others: $(VENV)/.installed-dev
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, all tests
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint test-mechanisms test-others
+
+.PHONY: lint
+lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
 	$(BIN)/lint-imports
-	@$(MAKE) --no-print-directory test
+	$(BIN)/pyright
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## run every benchmark that needs no data of yours (use a quiet machine)

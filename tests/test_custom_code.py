@@ -98,19 +98,30 @@ def python(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        (["model.kind=luong", "model.attention.score=mine:Diagonal", "model.hidden_size=8"], "mine:Diagonal"),
-        (["model.kind=mine:MyConfig", "model.hidden_size=8"], "mine:MyConfig"),
-    ],
-)
-def test_a_model_is_opened_where_its_code_is_named(tmp_path: Path, settings: list[str], word: str):
-    (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{n}\t{n * 7}\n" for n in range(300)))
+def train_mine(folder: Path, *settings: str) -> Path:
+    """Train a model with code from beside it for two steps."""
+    (folder / "mine.py").write_text(MINE)
+    (folder / "pairs.tsv").write_text("".join(f"{n}\t{n * 7}\n" for n in range(300)))
     set_all = [part for each in (*QUICK, "text.target_units=characters", *settings) for part in ("--set", each)]
-    trained = run(tmp_path, "train", "pairs.tsv", "--quiet", "--threads", "1", "--out", "m", *set_all)
+    trained = run(folder, "train", "pairs.tsv", "--quiet", "--threads", "1", "--out", "m", *set_all)
     assert trained.returncode == 0, trained.stderr
+    return folder / "m"
+
+
+def test_a_model_of_a_class_outside_is_opened_where_its_code_is_named(tmp_path: Path):
+    word = "mine:MyConfig"
+    model = train_mine(tmp_path, "model.kind=mine:MyConfig", "model.hidden_size=8")
+    assert json.loads((model / "heedful.json").read_text())["code"] == [word]
+    refused = run(tmp_path, "translate", "m", "12")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert f"add --code {word}" in refused.stderr
+    opened = run(tmp_path, "translate", "m", "12", "--code", word, "--quiet")
+    assert opened.returncode == 0, opened.stderr
+
+
+def test_a_model_with_a_score_outside_is_opened_where_its_code_is_named(tmp_path: Path):
+    word = "mine:Diagonal"
+    train_mine(tmp_path, "model.kind=luong", "model.attention.score=mine:Diagonal", "model.hidden_size=8")
     assert json.loads((tmp_path / "m/heedful.json").read_text())["code"] == [word]
     refused = run(tmp_path, "translate", "m", "12")
     assert refused.returncode == 3

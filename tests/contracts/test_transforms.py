@@ -36,10 +36,7 @@ def kept(transform: Transform) -> list[Combination]:
     scores = [
         Combination(score, "none", "softmax", 3, 4) for score in ("scaled_dot", "additive", "location", "gaussian")
     ]
-    trees = [
-        Combination("additive", "none", name, 4, 4) for name, each in NORMALIZERS.items() if each.scope == "matrix"
-    ]
-    return [*scores, *trees, *(Combination("dot", "none", normalizer, 3, 4) for normalizer in NORMALIZERS)]
+    return [*scores, *(Combination("dot", "none", normalizer, 3, 4) for normalizer in NORMALIZERS)]
 
 
 KEPT = [(transform, each) for transform in TRANSFORMS for each in kept(transform)]

@@ -30,8 +30,9 @@ def record() -> Record:
     return Record()
 
 
-@pytest.mark.parametrize("with_power", [False, True], ids=["kill", "power cut"])
-@pytest.mark.parametrize("phase", [PHASES[0], PHASES[-1]], ids=lambda phase: phase.name)
+@pytest.mark.parametrize(
+    ("phase", "with_power"), [(PHASES[0], False), (PHASES[-1], True)], ids=["kill", "power cut, before damaged ones"]
+)
 def test_death_at_any_call_of_a_save(
     phase: sweeps.Phase, with_power: bool, tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ):

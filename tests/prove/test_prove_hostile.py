@@ -20,28 +20,28 @@ from tests.prove.hostile_process import Surroundings
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="forks, and watches memory in /proc")
 
 FAMILIES = {
-    "read/translate/*": 25,
-    "read/info/*": 25,
-    "read/score/*": 10,
-    "read/pack-zip/*": 5,
-    "read/translate-corrected/*": 10,
-    "read/correct*/*": 20,
-    "read/translate-confident/*": 10,
-    "value/translate-confident/*": 10,
-    "write/calibrate/*": 6,
-    "read/translate-terms/*": 10,
-    "value/correct/*": 10,
-    "write/correct/*": 10,
-    "value/info/*": 25,
-    "value/translate/*": 10,
-    "option/translate/*": 25,
-    "option/check/*": 10,
-    "option/info/*": 5,
-    "stream/info/*": 11,
-    "stream/translate/*": 5,
-    "write/translate-file/*": 4,
-    "usage/data-*/check": 6,
-    "usage/set-*": 4,
+    "read/translate/*": 13,
+    "read/info/*": 13,
+    "read/score/*": 5,
+    "read/pack-zip/*": 3,
+    "read/translate-corrected/*": 5,
+    "read/correct*/*": 10,
+    "read/translate-confident/*": 5,
+    "value/translate-confident/*": 5,
+    "write/calibrate/*": 3,
+    "read/translate-terms/*": 5,
+    "value/correct/*": 5,
+    "write/correct/*": 5,
+    "value/info/*": 13,
+    "value/translate/*": 5,
+    "option/translate/*": 13,
+    "option/check/*": 5,
+    "option/info/*": 3,
+    "stream/info/*": 6,
+    "stream/translate/*": 3,
+    "write/translate-file/*": 2,
+    "usage/data-*/check": 3,
+    "usage/set-*": 2,
 }
 """Number of cases of each family that are run."""
 
@@ -69,7 +69,7 @@ def test_hostile_cases_end_as_they_should(server: proofs.Server):
     tally = proofs.Tally()
     for pattern, number in FAMILIES.items():
         proofs.sweep(server, proofs.chosen(cases, (pattern,), number, "1/1", 1), tally)
-    assert tally.cases.total() > 120
+    assert tally.cases.total() > 100
     assert [(case.name, fault) for case, fault in tally.failures] == []
 
 
