@@ -78,6 +78,11 @@ def test_asking_for_a_kind_gives_its_middle_preset():
         ("", ["training.patience=x"], "training.patience"),
         ("", ["training.optimizer.schedule.kind=linear"], "set a limit, such as training.max_steps"),
         ("", ["model.positions=learned", "model.max_positions=100"], "max_positions 100 is below text.max_tokens 250"),
+        (
+            "image_transformer",
+            ["model.layers.positions=learned", "model.layers.max_positions=8"],
+            "model.layers.max_positions 8 is below text.max_tokens",
+        ),
         ("", ["model.model_size=10"], "not divisible"),
         ("rnn_encoder_decoder", ["training.alignment_weight=1"], "no attention that could be taught"),
         ("luong", ["training.alignment_weight=0.5"], "the window local-p hides"),

@@ -86,8 +86,9 @@ class Experiment(StoredSettings):
     @model_validator(mode="after")
     def _check_positions(self) -> Self:
         model, most = self.model, self.text.max_tokens
-        if isinstance(model, TransformerConfig) and model.positions == "learned" and model.max_positions < most:
-            raise ValueError(f"model.max_positions {model.max_positions} is below text.max_tokens {most}; raise it")
+        for name, part in (("model", model), ("model.layers", getattr(model, "layers", None))):
+            if isinstance(part, TransformerConfig) and part.positions == "learned" and part.max_positions < most:
+                raise ValueError(f"{name}.max_positions {part.max_positions} is below text.max_tokens {most}; raise it")
         if getattr(model, "has_copy", False) and not self.text.is_shared:
             raise ValueError(
                 "model.has_copy: copied tokens need one vocabulary of source and target; set text.shared=true and the "

@@ -123,6 +123,11 @@ def resolve(task: Task[Any, Any], recipe: Recipe, adapted: Tree) -> Experiment:
         raise ConfigError(f"model.kind: {experiment.model.kind} is not a model for {task.name}; known: {known}")
     if experiment.training.mix and task.name != DEFAULT_TASK:
         raise ConfigError(f"training.mix: older pairs can be mixed into {DEFAULT_TASK} only, not into {task.name}")
+    for name in task.without_effect:
+        section, _, key = name.partition(".")
+        part = getattr(experiment, section)
+        if getattr(part, key) != type(part).model_fields[key].default:
+            raise ConfigError(f"{name}: {task.name} does not use it; leave it out")
     chosen = experiment.training.select_by
     if chosen != "auto" and chosen not in task.higher_is_better:
         hint = did_you_mean(chosen, task.higher_is_better)

@@ -96,3 +96,25 @@ def test_other_commands_refuse_it_in_a_line(model: Path):
     done = heedful("classify", model, "x")
     assert done.code == 2
     assert "a model for answering, not for classification" in done.err
+
+
+def test_numbered_lines_are_read_as_in_the_tasks_of_babi(model: Path, tmp_path: Path):
+    text = "1 Ada went to the attic.\n2 Boris ran home.\n3 Where is Ada?\tattic\t1\n1 Cy ran.\n2 Where is Cy?\n"
+    (tmp_path / "qa1.txt").write_text(text, encoding="utf-8")
+    done = heedful("answer", model, tmp_path / "qa1.txt", "--format", "jsonl")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [(row["facts"], row["question"]) for row in rows] == [
+        (["Ada went to the attic.", "Boris ran home."], "Where is Ada?"),
+        (["Cy ran."], "Where is Cy?"),
+    ]
+    done = heedful("answer", model, "--format", "jsonl", stdin=b"3 apples fell.\nWhere are they?\n")
+    assert json.loads(done.out)["facts"] == ["3 apples fell."]
+
+
+def test_options_for_translation_are_refused(model: Path, tmp_path: Path):
+    data = write_stories(tmp_path / "other.jsonl", 20, seed=9)
+    for option in (["--beam", "2"], ["--replace-unknown"], ["--batch-tokens", "7"]):
+        done = heedful("evaluate", model, data, *option)
+        assert (done.code, len(done.errors)) == (2, 1)
+        assert f"a model for answering has no {option[0]}" in done.errors[0]
+    assert json.loads(heedful("evaluate", model, data, "--limit", "3", "--format", "json").out)["num_items"] == 3

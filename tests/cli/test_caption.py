@@ -1,6 +1,7 @@
 """`heedful train --task captioning`, `caption` and `evaluate` of its model."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,61 @@ def test_other_commands_refuse_it_in_a_line(model: Path):
     done = heedful("translate", model, "x")
     assert done.code == 2
     assert "a model for captioning, not for translation" in done.err
+
+
+def test_its_own_image_is_not_drawn_over(model: Path, tmp_path: Path):
+    path = tmp_path / "dog.png"
+    path.write_bytes((model.parent / rows(model)[0][0]).read_bytes())
+    before = path.read_bytes()
+    done = heedful("caption", model, path, "--png", path)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert "choose another output file" in done.errors[0]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.png", b"two\nlines.png"])
+def test_a_name_need_not_be_text(name: bytes, model: Path, tmp_path: Path):
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes((model.parent / rows(model)[0][0]).read_bytes())
+    for form in ("text", "jsonl"):
+        done = heedful("caption", model, path, "--format", form)
+        assert (done.code, done.out.count("\n"), rows(model)[0][1] in done.out) == (0, 1, True), done.err
+
+
+def test_beam_and_limit_of_an_evaluation_count_and_other_options_are_refused(model: Path):
+    data = model.parent / "dev.tsv"
+    facts = json.loads(heedful("evaluate", model, data, "--limit", "5", "--beam", "1", "--format", "json").out)
+    assert (facts["num_items"], facts["beam"]) == (5, 1)
+    for option in (["--lowercase"], ["--ensemble", model], ["--shortlist"], ["--record"]):
+        done = heedful("evaluate", model, data, *option)
+        assert (done.code, len(done.errors)) == (2, 1)
+        assert f"a model for captioning has no {option[0]}" in done.errors[0]
+
+
+@pytest.mark.parametrize(("row", "complaint"), [("test/none.png", "No such file"), ("../a.png", "no path inside")])
+def test_images_for_testing_are_looked_at_before_the_training(row: str, complaint: str, tmp_path: Path):
+    data, test = write_scenes(tmp_path / "scenes.tsv", 120), write_scenes(tmp_path / "test.tsv", 5, seed=2)
+    settings = [word for setting in (*SETTINGS, "training.max_steps=2") for word in ("--set", setting)]
+    command = (
+        "train",
+        data,
+        "--test",
+        test,
+        "--task",
+        "captioning",
+        "--out",
+        tmp_path / "m",
+        "--threads",
+        "1",
+        *settings,
+    )
+    good = test.read_text(encoding="utf-8")
+    test.write_text(f"{good}{row}\ta red square\n", encoding="utf-8")
+    done = heedful(*command)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert f"{test}:6: " in done.errors[0]
+    assert complaint in done.errors[0]
+    test.write_text(good.replace("\t", " \t"), encoding="utf-8")
+    done = heedful(*command)
+    assert done.code == 0, done.err
+    assert "test:" in done.out

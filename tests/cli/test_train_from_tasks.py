@@ -90,3 +90,16 @@ def test_a_label_that_is_missing_keeps_its_place(tmp_path: Path):
     done = train(data, new, "--from", old, "--set", "training.export=false")
     assert done.code == 0, done.err
     assert (new / "labels.json").read_bytes() == (old / "labels.json").read_bytes()
+
+
+def test_what_the_first_steps_of_fresh_weights_do_is_behind_a_trained_model(tmp_path: Path):
+    write, settings, file, task = TASKS["answering"]
+    data = write(tmp_path / file)
+    begun = options((*settings, "model.start=linear", "model.start_batches=5"))
+    assert train(data, tmp_path / "old", "--task", task, *begun).code == 0
+    done = train(data, tmp_path / "new", "--from", tmp_path / "old")
+    assert done.code == 0, done.err
+    assert read_toml(tmp_path / "old/config.toml")["model"]["start"] == "linear"
+    assert read_toml(tmp_path / "new/config.toml")["model"]["start"] == "none"
+    done = train(data, tmp_path / "again", "--from", tmp_path / "old", "--set", "model.start=soft")
+    assert done.code == 0, done.err

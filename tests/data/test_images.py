@@ -133,3 +133,12 @@ def test_sides_that_regions_do_not_divide_are_refused():
         ImageConfig(height=20)
     with pytest.raises(ValidationError, match="no power of two"):
         ImageConfig(height=30, width=30, region_size=3)
+
+
+@pytest.mark.parametrize(("mode", "clear"), [("L", 0), ("RGB", (0, 0, 0))])
+def test_a_transparent_colour_is_white(mode: str, clear: object, tmp_path: Path):
+    picture = Image.new(mode, (8, 8), clear)
+    picture.save(tmp_path / "a.png", transparency=clear)
+    for channels in (1, 3):
+        config = ImageConfig(height=8, width=8, channels=channels)
+        assert (read_image(tmp_path / "a.png", config) == 255).all()

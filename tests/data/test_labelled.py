@@ -68,3 +68,19 @@ def test_every_text_comes_once_an_epoch_and_a_position_is_enough_to_go_on():
     for one, other in zip(epoch[2:], again, strict=False):
         assert one.arrays()[0].tolist() == other.arrays()[0].tolist()
         assert one.labels.tolist() == other.labels.tolist()
+
+
+@pytest.mark.parametrize(
+    "row",
+    ['{"text": "one", "label": 1}', '{"id": 7, "label": 1, "text": "one"}', '{"text": "one", "label": "1", "n": 2}'],
+)
+def test_labels_may_be_whole_numbers(row: str, tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{row}\n", encoding="utf-8")
+    assert [pair[:2] for pair in find_labelled([path])] == [("one", "1")]
+
+
+def test_labels_may_be_truth_values(tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one", "label": true}\n{"text": "two", "label": false}\n', encoding="utf-8")
+    assert [pair[:2] for pair in find_labelled([path])] == [("one", "true"), ("two", "false")]

@@ -7,6 +7,7 @@ import pytest
 
 from heedful.data.stories import Stories, encode_story, find_stories, story_line
 from heedful.errors import DataError
+from heedful.predictors.answerer import story_of_line
 from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig, train_tokenizer
 from heedful.text.vocabulary import EOS
@@ -88,3 +89,17 @@ def test_a_fact_that_begins_with_a_number_is_no_line_of_a_babi_task(tmp_path: Pa
     path = tmp_path / "stories.tsv"
     path.write_text("1 dog | 2 cats\tHow many dogs?\tone\n", encoding="utf-8")
     assert [story for _, story in find_stories((path,))] == [Story(("1 dog", "2 cats"), "How many dogs?", "one")]
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        Story(("Ada went.", "Boris ran."), "Where?"),
+        Story(("a | b went.", "c"), "Where | who?"),
+        Story(("a |", "b"), "q"),
+        Story(("{", "b"), "q"),
+        Story((), "q"),
+    ],
+)
+def test_a_story_in_one_line_comes_back(story: Story):
+    assert story_of_line(story_line(story)) == story

@@ -20,7 +20,7 @@ from heedful.runtime.folder import open_folder
 from heedful.tasks.interface import Recipe
 from heedful.train_model import train_model
 from heedful.training.progress import Outcome, Progress
-from tests.tasks.reviews import SETTINGS, write_reviews
+from tests.tasks.reviews import BAD, GOOD, NEUTRAL, SETTINGS, write_reviews
 from tests.tasks.two_processes import assert_two_processes_agree
 
 
@@ -270,3 +270,44 @@ def test_validation_data_of_labels_never_seen_are_refused(tmp_path: Path):
     run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", dev=(tmp_path / "dev.tsv",))
     with pytest.raises(DataError, match="none of the 2 items has an answer that can be learned"):
         run.train()
+
+
+def test_word_vectors_are_placed_and_may_stay_as_they_are(tmp_path: Path):
+    data, vectors = write_reviews(tmp_path / "reviews.tsv"), tmp_path / "words.vec"
+    words = (*GOOD, *BAD, *NEUTRAL)
+    rows = np.random.default_rng(0).normal(size=(len(words), 8)).round(3)
+    lines = (f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, rows.tolist(), strict=True))
+    vectors.write_text(f"{len(words)} 8\n{''.join(lines)}", encoding="utf-8")
+    settings = (f'text.source_vectors="{vectors}"', "text.vectors=frozen", "training.max_steps=20")
+    run = Run(data, tmp_path / "m", *settings, preset="hierarchical")
+    run.train()
+    assert any(line.startswith("word vectors: words.vec, frozen") for line in run.started[0].data.report)
+    model = load(tmp_path / "m", kind=Classifier)
+    table = model.model().get_parameter("embedding.weight").detach().numpy()
+    ids = [model.tokenizer.encode(word)[0] for word in words]
+    ratio = table[ids] / rows
+    np.testing.assert_allclose(ratio, ratio.mean(), rtol=1e-3)
+    missing = Run(data, tmp_path / "n", 'text.source_vectors="none.vec"')
+    with pytest.raises(DataError, match=r"none\.vec"):
+        missing.train()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["text.target_vectors=a.vec", "text.max_training_tokens=5", "training.split_pieces=0.1", "training.term_share=0.5"],
+)
+def test_settings_without_effect_are_refused(setting: str, tmp_path: Path):
+    run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", setting)
+    with pytest.raises(ConfigError, match=f"^{setting.partition('=')[0]}: classification does not use it"):
+        run.train()
+
+
+def test_a_validation_set_without_labels_is_refused_and_a_missing_one_announced(tmp_path: Path):
+    data = write_reviews(tmp_path / "reviews.tsv", 40)
+    (tmp_path / "dev.tsv").write_text("a\t \n \tgood\n", encoding="utf-8")
+    run = Run(data, tmp_path / "m", "training.max_steps=2", dev=(tmp_path / "dev.tsv",))
+    with pytest.raises(DataError, match=r"dev\.tsv: no row has a text and a label"):
+        run.train()
+    run = Run(data, tmp_path / "n", "training.max_steps=2")
+    run.train()
+    assert "validation is on the training texts and says nothing about new ones" in run.started[0].data.report

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from heedful.errors import DataError, Stopped
+from heedful.models.attention_config import AttentionConfig
+from heedful.models.bidaf import BidafConfig
 from heedful.pages.attention_text import TextView
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.table import load
@@ -216,3 +219,21 @@ def test_many_answers_that_are_no_labels_name_the_preset(tmp_path: Path):
     done = heedful("train", tmp_path / "n.jsonl", "--task", "answering", "--out", tmp_path / "m")
     assert done.code == 2
     assert "take --preset bidaf" in done.errors[0]
+
+
+def test_passages_whose_answers_are_cut_off_are_counted(tmp_path: Path):
+    rows = [
+        {"passage": f"{'word ' * (60 if n < 3 else 1)}Ada{n}.", "question": "Who?", "answer": f"Ada{n}"}
+        for n in range(60)
+    ]
+    data = tmp_path / "stories.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    common = [*SPAN_SETTINGS, "training.max_steps=1", "text.max_tokens=20", "text.source_units=words"]
+    run = Run(data, tmp_path / "m", task="answering", common=common, preset="bidaf", dev=(data,))
+    run.train()
+    assert "3 stories for training left out, whose answers are beyond 20 tokens" in run.started[0].data.report
+
+
+def test_a_tree_over_passage_and_question_is_refused_before_the_data():
+    with pytest.raises(ValidationError, match="normalizer projective_tree: it is for the words of one text"):
+        BidafConfig(attention=AttentionConfig(normalizer="projective_tree"))

@@ -20,6 +20,8 @@ from heedful.text.sentences import sentence_spans, split_sentences
         ("first line\nsecond line", ["first line", "second line"]),
         ("房间很好。服务不错！“真的？”是的……", ["房间很好。", "服务不错！", "“真的？”", "是的……"]),
         ("价格3.5元。不贵", ["价格3.5元。", "不贵"]),
+        ("什么？!好。很好!下次再来。真的吗?! 是", ["什么？!", "好。", "很好!", "下次再来。", "真的吗?!", "是"]),
+        ("Why?! he said. wow!!x", ["Why?! he said. wow!!x"]),
         ("“走吧！……”他说", ["“走吧！……”", "他说"]),
         ("Am 3. Mai, z.B. Berlin. Das war 1984. Gut.", ["Am 3. Mai, z.B. Berlin.", "Das war 1984.", "Gut."]),
         ("So it is… maybe. Ah… Yes.", ["So it is… maybe.", "Ah…", "Yes."]),

@@ -54,3 +54,11 @@ def test_other_lines_are_refused_with_their_place(line: str, complaint: str):
         parse_story(line, "stories.jsonl", 7)
     assert str(error.value).startswith("stories.jsonl:7:")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "facts"),
+    [("a | b", ("a", "b")), ("x|y went home | b", ("x|y went home", "b")), ("| a |", ("a",)), ("a |b", ("a |b",))],
+)
+def test_facts_are_separated_by_bars_between_spaces(cell: str, facts: tuple[str, ...]):
+    assert parse_story(f"{cell}\tWhere?", "f", 1).facts == facts

@@ -2,9 +2,10 @@
 
 Input is a file or standard input: one JSON object a line, {"facts": ["...", "..."], "question": "..."}, or facts
 separated by " | ", a tab, and the question. A line of another form is a fact, or if it ends in a question mark a
-question about the facts before it; an empty line forgets them. One question in, one line out: the answer, a tab and its
-probability. With --format jsonl, each line gives the probability of every answer and the weight of each fact at each
-step; where the answer is a span of the facts, also the place of the span and the weight of each token.
+question about the facts before it; an empty line forgets them. Where the lines are numbered as in the bAbI tasks, so
+does the number 1. One question in, one line out: the answer, a tab and its probability. With --format jsonl, each line
+gives the probability of every answer and the weight of each fact at each step; where the answer is a span of the facts,
+also the place of the span and the weight of each token.
 
 Examples:
   heedful answer stories.model
@@ -15,11 +16,11 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.lines import LineFormat, answer_lines
+from heedful.cli.lines import LineFormat, answer_lines, one_line
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
 
@@ -57,12 +58,12 @@ def run(
     answerer = load_to_run(model, engine, device, kind=Answerer)
     is_conversation = source is None and target is None and sys.stdin.isatty()
     name = str(source or "standard input")
-    known: list[str] = []
+    lines = _Lines(name)
     messages = Messages(quiet)
     incomplete = RepeatedWarning(messages, "stories without facts or question")
 
     def answers(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-        stories = [_story(line, known, name, first_index + index) for index, line in enumerate(window, start=1)]
+        stories = [lines.story(line, first_index + index) for index, line in enumerate(window, start=1)]
         results = answerer.stream(story for story in stories if story is not None)
         for index, story in enumerate(stories, start=1):
             if story is None:
@@ -80,24 +81,43 @@ def run(
     incomplete.close()
 
 
-def _story(line: str, known: list[str], name: str, number: int) -> "Story | None":
-    """Story of a line; None for a line that is a fact, which is added to the known ones, or forgets them.
+@final
+class _Lines:
+    """Reader of lines that are stories, or facts and questions about the facts before them."""
 
-    Raises:
-        DataError: the line is no story.
-    """
-    from heedful.text.stories import Story, parse_story
+    def __init__(self, name: str) -> None:
+        self._name: Final = name
+        self._facts: Final[list[str]] = []
+        self._is_numbered: bool | None = None
 
-    text = line.strip()
-    if text.startswith("{") or "\t" in text:
-        return parse_story(text, name, number)
-    if text.endswith(_QUESTION_MARKS):
-        return Story(tuple(known), text)
-    if text:
-        known.append(text)
-    else:
-        known.clear()
-    return None
+    def story(self, line: str, number: int) -> "Story | None":
+        """Story of a line; None for a fact, which is kept, and for an empty line, which forgets the facts.
+
+        Raises:
+            DataError: the line is no story.
+        """
+        from heedful.text.stories import Story, numbered_line, parse_story
+
+        text = line.strip()
+        numbered = numbered_line(text)
+        if self._is_numbered is None and text:
+            self._is_numbered = numbered is not None and numbered[0] == 1 and "\t" not in text
+        if numbered is not None and self._is_numbered:
+            if numbered[0] == 1:
+                self._facts.clear()
+            # Answer and supporting facts may follow the question.
+            text, *cells = numbered[1].split("\t")
+            if cells:
+                return Story(tuple(self._facts), text.strip())
+        if text.startswith("{") or "\t" in text:
+            return parse_story(text, self._name, number)
+        if text.endswith(_QUESTION_MARKS):
+            return Story(tuple(self._facts), text)
+        if text:
+            self._facts.append(text)
+        else:
+            self._facts.clear()
+        return None
 
 
 def _problem(result: "Answer") -> str:
@@ -108,7 +128,7 @@ def _problem(result: "Answer") -> str:
 
 
 def _line(result: "Answer") -> str:
-    return f"{result.answer}\t{result.probability:.4f}"
+    return f"{one_line(result.answer)}\t{result.probability:.4f}"
 
 
 def _weights(result: "Answer") -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heedful.cli.folder_names import beside
 from heedful.cli.lines import text_lines
 from heedful.cli.messages import Messages
 from heedful.errors import UsageError
@@ -48,7 +49,7 @@ def with_back_translation(
     from heedful.results import export_engines
 
     out = folder_of(recipe, files_of(task_of(recipe), recipe))
-    folder = out.with_name(f"{out.name}.back-translated")
+    folder = beside(out, ".back-translated", keeps_suffix=True)
     dev, test = (find_pairs(paths, recipe.columns) if paths else None for paths in (recipe.dev, recipe.test))
     real = store_pairs(find_pairs(recipe.data, recipe.columns), dev, test, folder)
     selected = select_texts(text_lines(texts), real.references)

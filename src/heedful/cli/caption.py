@@ -11,13 +11,14 @@ Examples:
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heedful.cli.lines import LineFormat, answer_lines, require_one
+from heedful.cli.lines import LineFormat, answer_lines, one_line, refuse_overwriting, require_one
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     FILES,
@@ -38,7 +39,7 @@ from heedful.text.counts import counted
 if TYPE_CHECKING:
     from heedful.predictors.captioner import Caption
 
-_BREAKS: Final = str.maketrans("\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
+_HINT: Final = "Type the path of an image and press Enter."
 Images = Annotated[
     list[str] | None,
     typer.Argument(metavar="IMAGE", help="Paths of images.", show_default=False),
@@ -84,8 +85,10 @@ def run(
     """
     use_threads(threads)
     require_one(images, source)
-    if picture is not None and len(images or ()) != 1:
-        raise UsageError("--png draws one image: give exactly one IMAGE")
+    if picture is not None:
+        if len(images or ()) != 1:
+            raise UsageError("--png draws one image: give exactly one IMAGE")
+        refuse_overwriting(picture, map(Path, images or ()))
     from heedful.cli.scoring import load_to_run
     from heedful.predictors.captioner import WINDOW_IMAGES, Captioner
     from heedful.search.config import with_outputs
@@ -106,7 +109,7 @@ def run(
             yield _written(caption, output_format == "jsonl", nbest), False
 
     most = captioner.text.max_tokens
-    answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, most, are_paths=True)
+    answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, most, _HINT, are_paths=True)
     unusable.close()
     if unusable.count:
         raise DataError(f"{counted(unusable.count, 'image')} could not be read; the others have their captions")
@@ -122,18 +125,19 @@ def _draw(caption: "Caption", path: Path, messages: Messages) -> None:
 
 
 def _written(caption: "Caption", is_json: bool, nbest: int) -> str:
+    # A name of a file need not be text.
+    name = os.fsencode(caption.image).decode("utf-8", "replace")
     if is_json:
-        return json.dumps(_facts(caption), ensure_ascii=False) + "\n"
-    name = caption.image.translate(_BREAKS)
+        return json.dumps({"image": name, **_facts(caption)}, ensure_ascii=False) + "\n"
+    name = one_line(name)
     texts = [each.text for each in caption.alternatives] if nbest > 1 and not caption.error else [caption.text]
-    return "".join(f"{name}\t{text.translate(_BREAKS)}\n" for text in texts)
+    return "".join(f"{name}\t{one_line(text)}\n" for text in texts)
 
 
 def _facts(caption: "Caption") -> dict[str, Any]:
     if caption.error:
-        return {"image": caption.image, "text": "", "error": caption.error}
+        return {"text": "", "error": one_line(caption.error)}
     facts: dict[str, Any] = {
-        "image": caption.image,
         "text": caption.text,
         "log_prob": caption.log_prob,
         "score": caption.score,

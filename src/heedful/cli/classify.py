@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
+from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, one_line, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
 from heedful.errors import UsageError
@@ -84,7 +84,7 @@ def _attention_writer(target: Path | None) -> "Callable[[Classification], str]":
 
 def _line(result: "Classification", output_format: OutputFormat) -> str:
     if output_format == "text":
-        return f"{result.label}\t{result.probability:.4f}"
+        return f"{one_line(result.label)}\t{result.probability:.4f}"
     facts = {
         "text": result.text,
         "label": result.label,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from heedful.cli.completion import completed
+from heedful.cli.folder_names import beside
 from heedful.cli.messages import Messages, aligned
 from heedful.cli.options import (
     MOST_MINUTES,
@@ -179,7 +180,7 @@ def _attention(translator: "Translator", out: Path, messages: Messages) -> str:
     (output,) = translator.translate([next(iter(SAMPLES))], attention=True)
     if output.attention is None:
         return ""
-    picture = out.with_name(f"{out.stem}-attention.png")
+    picture = beside(out, "-attention.png")
     note = save_heat_map(picture, output.source_pieces, output.target_pieces, output.attention, output.source)
     if note:
         messages.say(note)

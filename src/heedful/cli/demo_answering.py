@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from heedful.cli.folder_names import beside
 from heedful.cli.messages import Messages
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _drawn(answer: "Answer", out: Path, messages: Messages) -> str:
 
     if answer.weights is None:
         return ""
-    picture = out.with_name(f"{out.stem}-attention.png")
+    picture = beside(out, "-attention.png")
     steps = [f"step {step}" for step in range(1, len(answer.weights) + 1)]
     title = f"{answer.story.question} {answer.answer}"
     note = save_heat_map(picture, steps, answer.story.facts, answer.weights.T, title, label_columns=40)

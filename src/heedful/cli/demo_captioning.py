@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from heedful.cli.folder_names import beside
 from heedful.cli.messages import Messages
 from heedful.errors import needed_for
 
@@ -96,14 +97,12 @@ def _boxed(index: int, scene: "Scene") -> str:
 
 
 def _write_pictures(folder: Path, scenes: "list[Scene]") -> None:
-    """Write the pictures that are not there yet."""
+    """Write the pictures, also over those that a stopped demonstration or one of another seed has left."""
     with needed_for("drawing scenes"):
         from PIL import Image
     folder.mkdir(exist_ok=True)
     for index, scene in enumerate(scenes):
-        path = folder / f"{index}.png"
-        if not path.is_file():
-            Image.fromarray(scene.pixels).save(path)
+        Image.fromarray(scene.pixels).save(folder / f"{index}.png")
 
 
 def _drawn(captioner: "Captioner", picture: Path, out: Path, messages: Messages) -> str:
@@ -113,7 +112,7 @@ def _drawn(captioner: "Captioner", picture: Path, out: Path, messages: Messages)
     (caption,) = captioner.caption([picture], attention=True)
     if caption.attention is None:
         return ""
-    path = out.with_name(f"{out.stem}-attention.png")
+    path = beside(out, "-attention.png")
     note = save_attention_over_image(path, caption.image, caption.pieces, caption.attention, caption.grid)
     if note:
         messages.say(note)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from heedful.cli.folder_names import beside
 from heedful.cli.messages import Messages
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _drawn(result: "Classification", out: Path, messages: Messages) -> str:
 
     if result.attention is None:
         return ""
-    picture = out.with_name(f"{out.stem}-attention.png")
+    picture = beside(out, "-attention.png")
     note = save_heat_map(picture, result.pieces, [result.label], [result.attention], f"label: {result.label}")
     if note:
         messages.say(note)

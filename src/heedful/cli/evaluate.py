@@ -60,6 +60,12 @@ if TYPE_CHECKING:
     Scored = tuple[MeasuredTranslations, Perplexity, ConfidenceReport | None]
 
 _MEASURES: Final = "Measures"
+_BATCH_TOKENS: Final = 4096
+_FOR_TRANSLATION: Final = (
+    *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown"),
+    *("--record", "--png", "--ensemble", "--shortlist", "--batch-tokens"),
+)
+"""Options that models for other tasks have no use for."""
 Versus = Annotated[
     Path | None,
     typer.Option(
@@ -124,7 +130,7 @@ def run(
     columns: ColumnsText = "1,2",
     lowercase: Lowercase = False,
     limit: Limit = 0,
-    batch_tokens: BatchTokens = 4096,
+    batch_tokens: BatchTokens = _BATCH_TOKENS,
     record: Record = False,
     png: RiskPath = None,
     output_format: ReportFormat = "text",
@@ -137,22 +143,23 @@ def run(
     """Score a model.
 
     Raises:
-        UsageError: --record, --terms or --png are given for a model that does not translate.
+        UsageError: an option of translation is given for a model of another task.
     """
     use_threads(threads)
     messages, keys = Messages(quiet), _checked_metrics(metrics)
     _refuse_conflicts(record, png, bool(ensemble), bool(terms))
     if (other := _other_task(model, engine, device)) is not None:
-        if record or terms or png:
-            raise UsageError("evaluate: --record, --terms and --png are for models that translate")
-        _measure(model, other, versus, _Setting(tuple(data), columns, keys, output_format, seed, engine, device))
-        return
+        wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
+        rest = record, png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS
+        _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
+        setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0)
+        return _measure(model, other, versus, setting)
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translation import read_items
 
     messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
-    wording = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
+    demands = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
@@ -162,26 +169,24 @@ def run(
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
         changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        demand = wording.of_sources(translator.target_tokenizer)
+        demand = demands.of_sources(translator.target_tokenizer)
         chosen = changed_search(translator, beam, changes=changes)
         search = tell_engine(translator, chosen, False, messages, demand.strictest)
         if png and path == model:
             read_confidence(translator.folder)  # refuses a model without one before it translates
-        evaluated = translator.measure(items, search, keys, batch_tokens, wording, lowercase=lowercase, seed=seed)
+        evaluated = translator.measure(items, search, keys, batch_tokens, demands, lowercase=lowercase, seed=seed)
         speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
         messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
-        is_alone = not (ensemble and path == model)
-        outputs, generated = evaluated.outputs, evaluated.generated
-        calibration = measure_confidence(translator, items, outputs, seed, generated) if is_alone else None
+        calibration = None
+        if not (ensemble and path == model):
+            calibration = measure_confidence(translator, items, evaluated.outputs, seed, evaluated.generated)
         return evaluated, _perplexity(translator, items, messages), calibration
 
     scored = score(model)
     if record:
         _keep(model, scored[0], messages)
     if png is not None and scored[2]:
-        from heedful.inspection.risk_plot import save_risk_plot
-
-        save_risk_plot(png, scored[2].risks, f"{model}, {counted(len(items), 'source')}")
+        _draw_risks(png, scored[2], f"{model}, {counted(len(items), 'source')}")
     _print_scored(model, scored, versus, score(versus) if versus else None, output_format, data, seed)
 
 
@@ -199,12 +204,31 @@ def _refuse_conflicts(is_recording: bool, png: Path | None, has_ensemble: bool, 
         refuse_overwriting(png, ())
 
 
+def _refuse_options(options: dict[str, Any], predictor: "Predictor", beam: int | None) -> None:
+    """Refuse options, true where they are given, that a model which does not translate has no use for.
+
+    Raises:
+        UsageError: some are given.
+    """
+    from heedful.predictors.captioner import Captioner
+
+    options |= {"--beam": beam is not None and not isinstance(predictor, Captioner)}
+    if names := [name for name, is_given in options.items() if is_given]:
+        raise UsageError(f"evaluate: a model for {predictor.folder.task} has no {' and no '.join(names)}; leave it out")
+
+
 def _keep(model: Path, evaluated: "MeasuredTranslations", messages: Messages) -> None:
     from heedful.predictors.kept_scores import keep_evaluation
     from heedful.runtime.folder import open_folder
 
     keep_evaluation(open_folder(model), evaluated)
     messages.say(f"{model}: scores stored; heedful serve {model} shows them")
+
+
+def _draw_risks(png: Path, calibration: "ConfidenceReport", title: str) -> None:
+    from heedful.inspection.risk_plot import save_risk_plot
+
+    save_risk_plot(png, calibration.risks, title)
 
 
 def _perplexity(translator: "Translator", items: "EvaluationSet", messages: Messages) -> "Perplexity":
@@ -262,6 +286,8 @@ class _Setting(NamedTuple):
     seed: int
     engine: str
     device: str
+    limit: int
+    beam: int
 
 
 def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: _Setting) -> None:
@@ -271,7 +297,7 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
         UsageError: the models are for different tasks, or for one whose models are not compared or whose metrics are
             fixed.
     """
-    from heedful.evaluation.answers import AnswerReport
+    from heedful.evaluation.answers import AnswerReport, SpanReport
     from heedful.evaluation.evaluate import compare
     from heedful.evaluation.labels import LabelReport, compare_labels
     from heedful.evaluation.report import differences_to_text
@@ -279,8 +305,8 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     from heedful.predictors.translation import MeasuredTranslations
 
     def measure(one: "Predictor") -> "Measured":
-        items = one.read_items(setting.data, parse_columns(setting.columns))
-        return one.measure(items, setting.metrics) if isinstance(one, Captioner) else one.measure(items)
+        items = one.read_items(setting.data, parse_columns(setting.columns))[: setting.limit or None]
+        return one.measure(items, setting.metrics, setting.beam) if isinstance(one, Captioner) else one.measure(items)
 
     if setting.metrics and not isinstance(predictor, Captioner):
         raise UsageError(f"--metrics: models for {predictor.folder.task} have metrics of their own; leave it out")
@@ -292,7 +318,7 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     facts, text = measured[0].to_dict(), measured[0].to_text().rstrip()
     if versus is not None:
         captions = [one.report for one in measured if isinstance(one, MeasuredTranslations)]
-        right = [one.right for one in measured if isinstance(one, LabelReport | AnswerReport)]
+        right = [one.right for one in measured if isinstance(one, LabelReport | AnswerReport | SpanReport)]
         if len(captions) == len(measured):
             differences = compare(captions[0], captions[1], seed=setting.seed)
         elif len(right) == len(measured):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STANDARD: Final = Path("-")
 PROMPT: Final = "> "
+_BREAKS: Final = str.maketrans("\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
 _END_OF_INPUT: Final = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 OutputFormat = Literal["text", "jsonl"]
 LineFormat = Annotated[
@@ -39,6 +40,18 @@ InputPath = Annotated[
 Answers = Callable[[list[str], int], Iterable[tuple[str, bool]]]
 """Function from successive texts and the index of the first among all: for each text the answer as it is written, line
 end included, and whether the text was cut to the length that the model takes."""
+
+
+def one_line(text: str) -> str:
+    """Replace tabs and line breaks by spaces, so that a text is one cell of one line.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The text, of the same length.
+    """
+    return text.translate(_BREAKS)
 
 
 def require_one(texts: Sequence[str] | None, source: Path | None) -> None:
@@ -87,7 +100,8 @@ def answer_lines(
         messages.say(f"{hint} To leave: {_END_OF_INPUT}")
     cut = RepeatedWarning(messages, "lines were cut")
     with _opened_input(texts, source) as lines, opened_output(target, (source,)) as output:
-        remaining = _watched(lines, messages, is_prompting)
+        # Names of files need not be text.
+        remaining = iter(texts) if texts and are_paths else _watched(lines, messages, is_prompting)
         index = 0
         # A window at a time, so that what is answered is also written.
         while window := list(islice(remaining, 1 if is_prompting else window_lines)):

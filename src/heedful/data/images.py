@@ -135,7 +135,11 @@ def read_image(path: Path, config: ImageConfig, where: str = "") -> NDArray[Any]
     if is_features != (config.kind == "features"):
         raise DataError(f"{prefix}: this data has {config.kind}; give {_KINDS[config.kind]}")
     _check_regular(path, prefix)
-    return _read_features(path, config, prefix) if is_features else _read_pixels(path, config, prefix)
+    return (
+        checked_features(_load_features(path, prefix), config, prefix)
+        if is_features
+        else _read_pixels(path, config, prefix)
+    )
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
@@ -284,7 +288,7 @@ def _read_pixels(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.uin
         if upright.mode.startswith("I") or upright.mode == "F":  # 16 bits
             values = np.asarray(upright, dtype=np.float64) / _OPAQUE
             upright = Image.fromarray(values.clip(0.0, 255.0).round().astype(np.uint8))
-        elif upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
+        elif "transparency" in picture.info or upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
             coloured = upright.convert("RGBA")
             white = Image.new("RGBA", coloured.size, "white")
             upright = Image.alpha_composite(white, coloured)
@@ -323,6 +327,16 @@ def _load_features(path: Path, prefix: str) -> NDArray[Any]:
     except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{prefix}: no array of numbers ({reason}); write it with numpy.save") from None
+    _check_regions(array, prefix)
+    return array
+
+
+def _check_regions(array: Any, prefix: str) -> None:
+    """Refuse what is no [region, feature] array of numbers.
+
+    Raises:
+        DataError: it is none, or has too many regions.
+    """
     is_array = isinstance(array, np.ndarray)
     shape = list(array.shape) if is_array else "of an archive"
     if not is_array or array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
@@ -330,16 +344,23 @@ def _load_features(path: Path, prefix: str) -> NDArray[Any]:
         raise DataError(f"{prefix}: shape {shape} of {kind}; expected numbers [regions, features]")
     if len(array) > MOST_REGIONS:
         raise DataError(f"{prefix}: {len(array):,} regions; at most {MOST_REGIONS:,}")
-    return array
 
 
-def _read_features(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.float32]:
-    """Features [region, feature] in float32.
+def checked_features(array: NDArray[Any], config: ImageConfig, prefix: str) -> NDArray[np.float32]:
+    """Check the features of an image and convert them.
+
+    Args:
+        array: [region, feature] numbers.
+        config: number of features.
+        prefix: name of the image, for messages.
+
+    Returns:
+        [region, feature] in float32.
 
     Raises:
-        DataError: there are more or fewer features, or some are not finite.
+        DataError: the array is no such array, there are more or fewer features, or some are not finite.
     """
-    array = _load_features(path, prefix)
+    _check_regions(array, prefix)
     if array.shape[1] != config.num_features:
         raise DataError(f"{prefix}: {array.shape[1]} features per region, not {config.num_features} as expected")
     with np.errstate(over="ignore"):

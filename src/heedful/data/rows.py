@@ -282,8 +282,8 @@ class JsonRows(RowFormat):
     def of(cls, first: str, columns: Columns, name: str, number: int) -> "JsonRows":
         """Choose the keys from the first object.
 
-        "source" and "target" if both exist, else the only two keys with strings that are no identifiers; `columns`
-        (2, 1) swaps them.
+        "source" and "target" if both exist, else the only two keys with strings that are no identifiers, or with
+        strings or whole numbers; `columns` (2, 1) swaps them.
         Otherwise, keys are numbered in their order in the object.
 
         Args:
@@ -301,12 +301,13 @@ class JsonRows(RowFormat):
         row = _parse(first, name, number)
         keys = list(row)
         texts = [key for key in keys if isinstance(row[key], str) and not is_id(key)]
+        scalars = [key for key in keys if isinstance(row[key], str | int) and not is_id(key)]
         numbers = [column for column in columns if isinstance(column, int)]
         highest = max(numbers, default=0)
         if len(numbers) == 2 and highest == 2 and {"source", "target"} <= row.keys():
             keys = ["source", "target"]
-        elif len(numbers) == 2 and highest == 2 and len(texts) == 2:
-            keys = texts
+        elif len(numbers) == 2 and highest == 2 and 2 in (len(texts), len(scalars)):
+            keys = texts if len(texts) == 2 else scalars
         if len(keys) < highest:
             problem = f"{len(keys)} key{'' if len(keys) == 1 else 's'}, but {columns[0]},{columns[1]} were requested"
             raise DataError(f'{name}:{number}: {problem}; write {{"source": "...", "target": "..."}} on each line')
@@ -348,8 +349,12 @@ def _text(row: dict[str, Any], key: str, name: str, number: int) -> str:
     if key not in row:
         raise DataError(f"{name}:{number}: no key {key!r}{did_you_mean(key, row)}")
     text = row[key]
+    if isinstance(text, bool):
+        return str(text).lower()
+    if isinstance(text, int):  # a label, for instance; a table of text has its digits, too
+        return str(text)
     if not isinstance(text, str):
-        advice = "; choose two keys by position with --columns, such as 2,3"
+        advice = "; choose two keys by position with --columns, such as 2,3" if len(row) > 2 else ""
         raise DataError(f"{name}:{number}: key {key!r} holds {type(text).__name__}, expected a string{advice}")
     if bad := _BAD_IN_TEXT.search(text):
         kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"

@@ -1,8 +1,7 @@
 """Files of stories with questions, as training data: reading, checking, and token ids."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -15,12 +14,10 @@ from heedful.data.tables import check_data_file, data_lines, fingerprint_table, 
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
-from heedful.text.stories import SEPARATOR, Story, parse_story, story_of
+from heedful.text.stories import SEPARATOR, Story, numbered_line, parse_story, story_of
 from heedful.text.text_files import stem
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
-
-_NUMBERED: Final = re.compile(r"(\d{1,9}) (.*)")
 
 
 @final
@@ -64,9 +61,14 @@ def story_line(story: Story) -> str:
         story: the story.
 
     Returns:
-        The line, the question last; the same for stories that differ in their answers alone.
+        The line, the question last; JSON where a text contains the separator. The same for stories that differ in
+        their answers alone.
     """
-    return SEPARATOR.join([*story.facts, story.question])
+    parts = [*story.facts, story.question]
+    line = SEPARATOR.join(parts)
+    if line.split(SEPARATOR) == parts and not line.startswith("{"):
+        return line
+    return replace(story, answer="", supporting=()).to_json()
 
 
 @final
@@ -98,13 +100,13 @@ class StoryFile:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
-            numbered = _NUMBERED.fullmatch(line)
+            numbered = numbered_line(line)
             if is_numbered is None:
-                is_numbered = numbered is not None and numbered[1] == "1" and "\t" not in line
+                is_numbered = numbered is not None and numbered[0] == 1 and "\t" not in line
             if numbered is None or not is_numbered:
                 story = parse_story(line, lines.name, number)
             else:
-                story = _numbered_story(facts, int(numbered[1]), numbered[2], f"{lines.name}:{number}")
+                story = _numbered_story(facts, *numbered, f"{lines.name}:{number}")
             if story is None:
                 continue
             if not story.question:

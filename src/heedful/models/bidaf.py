@@ -60,6 +60,11 @@ class BidafConfig(Config):
             raise ValueError(
                 f"attention.bias {self.attention.bias}: positions of a passage are not those of its question"
             )
+        if build_normalizer(self.attention).scope == "matrix":
+            raise ValueError(
+                f"attention.normalizer {self.attention.normalizer}: it is for the words of one text, not for those of "
+                "passage and question"
+            )
         require_suitable(self.attention, 2 * self.hidden_size, 2 * self.hidden_size, role="encoder")
         return self
 

@@ -18,7 +18,7 @@ hard attention and chains learn once the steps attend to the right facts.
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Final, Literal, Self, final
+from typing import ClassVar, Final, Literal, Self, final
 
 import torch
 from jaxtyping import Float, Int
@@ -54,6 +54,8 @@ class MemoryNetworkConfig(Config):
     """Configuration of a memory network."""
 
     kind: Literal["memory_network"] = "memory_network"
+    beginnings: ClassVar[tuple[str, ...]] = ("start", "start_batches")
+    """Settings for the first steps of fresh weights."""
     attention: AttentionConfig = AttentionConfig(score="dot")
     """Attention of the steps; the dot product with softmax in the paper."""
     num_steps: int = Field(default=3, ge=1, le=100)

@@ -4,24 +4,24 @@ from collections.abc import Sequence
 from typing import Final
 
 import torch
+from torch import nn
 
 from heedful.data.pretrained_vectors import Pretrained
 from heedful.errors import ConfigError
 from heedful.layers.embedding import Embedding
-from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import PAD
 
 _SIZES: Final = ("model.embedding_size", "model.model_size")
 
 
-def place_vectors(model: Seq2Seq, pretrained: Sequence[Pretrained]) -> None:
+def place_vectors(model: nn.Module, pretrained: Sequence[Pretrained]) -> None:
     """Initialise embeddings with pretrained vectors.
 
     All vectors of a table are scaled by one factor, so that their variance is that of the random initialisation;
     directions are preserved. Layers that share the table, such as an output layer, are initialised too.
 
     Args:
-        model: model with fresh parameters, changed in place.
+        model: model with fresh parameters and an embedding for each side, changed in place.
         pretrained: at most one for each side.
 
     Raises:
@@ -29,9 +29,11 @@ def place_vectors(model: Seq2Seq, pretrained: Sequence[Pretrained]) -> None:
     """
     placed: dict[int, Pretrained] = {}
     for one in pretrained:
-        embedding = getattr(model, f"{one.side}_embedding", None)
+        # A model that reads sources alone has no other embedding to tell it from.
+        names = (f"{one.side}_embedding", *(["embedding"] if one.side == "source" else []))
+        embedding = next((part for name in names if (part := getattr(model, name, None)) is not None), None)
         if not isinstance(embedding, Embedding):
-            raise ConfigError(f"text.{one.side}_vectors: this model has no embedding of the {one.side}")
+            raise ConfigError(f"text.{one.side}_vectors: this model has no single embedding of the {one.side}")
         weight = embedding.weight
         size = weight.shape[1]
         if one.rows.shape[1] != size:

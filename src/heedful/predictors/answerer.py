@@ -23,7 +23,7 @@ from heedful.runtime.spans import best_answers
 from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.text.quoting import shortened
-from heedful.text.stories import SEPARATOR, Story, story_of
+from heedful.text.stories import SEPARATOR, Story, parse_story, story_of
 
 _FIRST_HAN: Final = 0x2E80
 """First character of the scripts without spaces between words."""
@@ -104,7 +104,8 @@ class Answer:
     probability: float
     """Probability of `answer`, in [0, 1]."""
     probabilities: dict[str, float]
-    """Probability of every answer, the most probable first; of spans, of the five most probable ones."""
+    """Probability of every answer, the most probable first; of spans, of the five most probable ones, in each text its
+    most probable place."""
     weights: Floats | None = None
     """[step, fact] attention weights, the facts in the order of the story; None from a model without attention. For
     spans the steps are the start and the end of the answer."""
@@ -191,7 +192,7 @@ class Answerer(LabelPredictor):
                 known = best_answers(passage, row, MOST_SPANS)
                 shares: dict[str, float] = {}
                 for one in known:
-                    shares[one.text] = shares.get(one.text, 0.0) + one.probability
+                    shares.setdefault(one.text, one.probability)  # of its most probable place
                 # The last position is EOS.
                 parts = [*([] if weights is None else [weights]), np.exp(row)]
                 own = np.concatenate(parts)[:, :-1]
@@ -252,6 +253,8 @@ def story_of_line(line: str) -> Story:
     Returns:
         The story, without its answer.
     """
+    if line.startswith("{"):
+        return parse_story(line, "story", 1)
     *facts, question = line.split(SEPARATOR)
     return Story(tuple(facts), question)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from heedful.backends import Backends
 from heedful.config import read_toml, validate
 from heedful.data.captioned import CaptionFile
-from heedful.data.images import ImageConfig, encode_png, read_image
+from heedful.data.images import ImageConfig, checked_features, encode_png, read_image
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.errors import DataError, UsageError
@@ -27,7 +27,7 @@ from heedful.predictors.translation import Alternative, MeasuredTranslations
 from heedful.runtime.engine import decode_sorted
 from heedful.runtime.folder import CONFIG, ModelFolder
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.search.images import FeatureArrays, image_arrays, image_draw
+from heedful.search.images import image_arrays, image_draw
 from heedful.search.interface import Hypothesis
 from heedful.text.quoting import shortened
 from heedful.text.tokenizer import TextConfig, Units
@@ -204,12 +204,13 @@ class Captioner(Predictor):
         """
         return self.measure(self.read_items(tuple(Path(path) for path in paths), columns)).report
 
-    def measure(self, items: Any, metrics: tuple[str, ...] = ()) -> MeasuredTranslations:
+    def measure(self, items: Any, metrics: tuple[str, ...] = (), beam: int = 0) -> MeasuredTranslations:
         """Score the model on images with captions.
 
         Args:
             items: from `read_items`.
             metrics: keys of metrics; none = those that suit the captions.
+            beam: beam width; 0 = the model's own.
 
         Returns:
             The scores.
@@ -219,14 +220,15 @@ class Captioner(Predictor):
         """
         if not isinstance(items, EvaluationSet):
             raise TypeError(f"a captioner is measured on images with captions, got {type(items).__name__}")
-        self.backends.searching(self.search)  # loads the weights, so that their loading is not timed
+        search = with_outputs(self.search, beam, 1)
+        self.backends.searching(search)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        outputs = self.predict(items.sources)
+        outputs = [caption.text for caption in self.stream(items.sources, search)]
         seconds = time.perf_counter() - started
         # Lengths are those of the captions, because the name of an image says nothing about it.
         lengths = [texts[0] for texts in items.references]
         report = evaluate(outputs, items.references, lengths, metrics=metrics or self.metrics)
-        return MeasuredTranslations(outputs, report, seconds, self.search.beam)
+        return MeasuredTranslations(outputs, report, seconds, search.beam)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         # Precomputed features have no picture, and files may have been moved since the training.
@@ -273,7 +275,7 @@ class Captioner(Predictor):
         if self.images.kind != "features" or image.ndim != 2 or image.shape[1] != self.images.num_features:
             wanted = f"[region, {self.images.num_features}]" if self.images.kind == "features" else "a path"
             raise UsageError(f"caption: got an array {list(image.shape)}; this model reads {wanted}")
-        return FeatureArrays([image.astype(np.float32)]).features[0]
+        return checked_features(image, self.images, "caption")
 
     def _finish(self, image: str, hypotheses: Sequence[Hypothesis]) -> Caption:
         alternatives = tuple(

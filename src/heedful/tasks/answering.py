@@ -23,23 +23,15 @@ from heedful.data.stories import (
     find_stories,
     story_pair,
 )
-from heedful.errors import DataError, FileRefused
+from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.answers import score_spans
 from heedful.experiment import Experiment
 from heedful.runtime.spans import best_answers
 from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import Recipe
-from heedful.tasks.label_task import (
-    MOST_LABELS,
-    LabelData,
-    LabelTask,
-    Reader,
-    SourceKind,
-    check_labels,
-    kept_labels,
-    store_items,
-)
+from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
+from heedful.tasks.label_task import LabelData, LabelTask, Reader, SourceKind
 from heedful.text.counts import counted
 from heedful.text.stories import Story, story_of
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -62,6 +54,8 @@ class Answering(LabelTask[StoryFile]):
         return PassageArrays if _has_spans(experiment) else StoryArrays
 
     def find(self, recipe: Recipe) -> dict[str, StoryFile]:
+        if recipe.columns != (1, 2):
+            raise UsageError("--columns: stories are no pairs of columns; leave it out")
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
         return {name: find_stories(paths) for name, paths in parts.items() if paths}
 
@@ -94,6 +88,7 @@ class Answering(LabelTask[StoryFile]):
         for name in ("dev", "test"):
             if name in files:
                 parts[name] = [*answered_stories(files[name])]
+        has_own_validation = bool(parts["dev"])
         parts["dev"] = parts["dev"] or parts["train"]
         labels = [] if has_spans else kept_labels(folder) or _labels(file, parts["train"])
         if not has_spans:
@@ -103,12 +98,13 @@ class Answering(LabelTask[StoryFile]):
         report = [
             *(part.describe() for part in files.values()),
             f"{len(stories):,} of {len(read):,} stories kept, without repeated ones",
+            *([] if has_own_validation else ["validation is on the training stories and says nothing about new ones"]),
             f"{len(parts['train']):,} stories for training, {len(parts['dev']):,} for validation, "
             f"{len(parts['test']):,} for testing; {named}",
         ]
         texts = chain.from_iterable((story.question, *story.facts) for story in parts["train"])
         encoded = (
-            partial(_encoded_spans, file, parts["train"], config)
+            partial(_encoded_spans, file, parts["train"], config, report)
             if has_spans
             else partial(_encoded, parts["train"], labels, config)
         )
@@ -197,9 +193,9 @@ def _encoded(
 
 
 def _encoded_spans(
-    file: StoryFile, stories: list[Story], config: TextConfig, tokenizer: Tokenizer
+    file: StoryFile, stories: list[Story], config: TextConfig, report: list[str], tokenizer: Tokenizer
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Passages, and the first and the last position of each answer; without those cut before their answers.
+    """Passages, and the first and the last position of each answer; those cut before their answers are only reported.
 
     Raises:
         DataError: no passage has its answer within the limit of length.
@@ -215,3 +211,6 @@ def _encoded_spans(
         raise DataError(
             f"{file.path}: every answer is beyond text.max_tokens = {config.max_tokens:,} tokens; set it higher"
         )
+    if num_cut := len(stories) - number:
+        cut = counted(num_cut, "story", "stories")
+        report.append(f"{cut} for training left out, whose answers are beyond {config.max_tokens:,} tokens")

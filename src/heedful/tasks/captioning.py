@@ -19,7 +19,7 @@ from heedful.data.corpus import Pair
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import read_linked, with_links
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
-from heedful.data.images import ImageConfig, look_at
+from heedful.data.images import ImageConfig, look_at, read_image
 from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
@@ -90,6 +90,14 @@ class Captioning(Task[CaptionFile, CaptioningData]):
     kinds = frozenset({"show_attend_tell", "image_transformer"})
     model = Seq2Seq
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
+    without_effect = (
+        "text.source_vectors",
+        "text.target_vectors",
+        "text.vectors",
+        "text.split_sentences",
+        "training.split_pieces",
+        "training.term_share",
+    )
 
     def find(self, recipe: Recipe) -> dict[str, CaptionFile]:
         parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
@@ -321,7 +329,7 @@ def _prepare(
     """
     file = files["train"]
     corpus_filter = CorpusFilter(config.max_characters)
-    pairs = [*corpus_filter.apply(file.pairs)]
+    pairs = [*map(_trimmed, corpus_filter.apply(file.pairs))]
     report = corpus_filter.report(file.pairs.notes)
     if len(pairs) < MIN_PAIRS:
         raise DataError(f"{file.path}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
@@ -336,7 +344,9 @@ def _prepare(
     tokenizer, names, checksums = kept_tokenizer(train, config.target_units, config.normalization, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
-    train_images, dev_images = (_images(files.get(part, file), parts[part]) for part in ("train", "dev"))
+    train_images, dev_images, test_images = (_images(files.get(part, file), parts[part]) for part in parts)
+    for path, where in test_images.values():
+        read_image(path, images, where)  # refused now, and not after the training
     num_images = write_images(data, [*train_images.values(), *dev_images.values()], images)
     numbers = {source: number for number, source in enumerate(train_images)}
     captions = [(pair, [*tokenizer.encode(pair.target), EOS]) for pair in parts["train"]]
@@ -370,7 +380,12 @@ def _divided(files: Mapping[str, CaptionFile], pairs: list[Pair], max_characters
     for pair in pairs:
         parts[split(pair)].append(pair)
     own = {name: CorpusFilter(max_characters).apply(files[name].pairs) for name in ("dev", "test") if name in files}
-    return parts | {name: [*captions] for name, captions in own.items()}
+    return parts | {name: [*map(_trimmed, captions)] for name, captions in own.items()}
+
+
+def _trimmed(pair: Pair) -> Pair:
+    """A row without space around its path, by which its image is found."""
+    return pair._replace(source=pair.source.strip())
 
 
 def _images(file: CaptionFile, pairs: Iterable[Pair]) -> dict[str, tuple[Path, str]]:

@@ -21,7 +21,8 @@ from heedful.errors import DataError, FileRefused
 from heedful.experiment import Experiment
 from heedful.runtime.scored_pairs import encode_source
 from heedful.tasks.interface import Recipe
-from heedful.tasks.label_task import MOST_LABELS, LabelTask, check_labels, kept_labels, store_items
+from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
+from heedful.tasks.label_task import LabelTask
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
@@ -58,7 +59,10 @@ class Classification(LabelTask[PairFile]):
             parts[split(pair)].append(pair)
         for name in ("dev", "test"):
             if name in files:
-                parts[name] = [*files[name]]
+                parts[name] = [pair for pair in files[name] if pair.source.strip() and pair.target.strip()]
+                if not parts[name]:
+                    raise DataError(f"{files[name].paths[0]}: no row has a text and a label")
+        has_own_validation = bool(parts["dev"])
         parts["dev"] = parts["dev"] or parts["train"]
         labels = kept_labels(folder) or _labels(file, parts["train"])
         check_labels((pair.target.strip() for pair in parts["train"]), labels, str(file.paths[0]))
@@ -66,6 +70,7 @@ class Classification(LabelTask[PairFile]):
             *(part.describe() for part in files.values()),
             *report.notes,
             report.summary(),
+            *([] if has_own_validation else ["validation is on the training texts and says nothing about new ones"]),
             f"{counted(len(parts['train']), 'text')} for training, {len(parts['dev']):,} for validation, "
             f"{len(parts['test']):,} for testing; {counted(len(labels), 'label')}: {', '.join(labels[:10])}",
             *_unseen(parts, labels),
@@ -111,7 +116,8 @@ def _labels(file: PairFile, pairs: list[Pair]) -> list[str]:
     if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
         raise DataError(
             f"{file.paths[0]}: column {file.columns[1]} has {counted(len(labels), 'different label')} in "
-            f"{counted(len(pairs), 'row')}; name the columns of text and label with --columns TEXT,LABEL"
+            f"{counted(len(pairs), 'row')}; a label needs two rows on average, and there may be {MOST_LABELS:,} of "
+            "them; name the columns of text and label with --columns TEXT,LABEL"
         )
     return labels
 

@@ -95,6 +95,8 @@ class Task(ABC, Generic[FileT, DataT]):
     higher_is_better: ClassVar[Mapping[str, bool]]
     """Names of the scores that validations can give, and whether a higher one is better; `training.select_by` is one of
     the names."""
+    without_effect: ClassVar[tuple[str, ...]] = ()
+    """Settings that the task does not use, such as ``text.target_vectors``; only their defaults are accepted."""
 
     @abstractmethod
     def find(self, recipe: Recipe) -> dict[str, FileT]:

@@ -1,8 +1,7 @@
 """Label tasks: the parts that all tasks share whose result is one label of a closed set, or a span of the source."""
 
-import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,20 +12,21 @@ from numpy.typing import NDArray
 from torch import nn
 
 from heedful.config import Tree, merge
-from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
+from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
 from heedful.data.labelled import LabelSampler, make_label_batch
-from heedful.data.prepared_files import TOKENIZERS, is_texts, kept_tokenizer, read_prepared, repaired, verify_files
+from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
+from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
 from heedful.experiment import Experiment
 from heedful.export.labels import ENGINE, export_classifier
-from heedful.files import digest, written_whole
 from heedful.formats import PREPARED_FORMAT
 from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
+from heedful.models.pretrained import place_vectors
 from heedful.predictors.interface import Items, Predictor, spaced
-from heedful.predictors.label_predictor import LabelPredictor, read_labels
-from heedful.records import read_facts, write_facts
+from heedful.predictors.label_predictor import LabelPredictor
+from heedful.records import read_facts
 from heedful.runtime.exported import Exported
 from heedful.runtime.label_arrays import Floats
 from heedful.runtime.labels import run_labels
@@ -34,16 +34,15 @@ from heedful.search.inputs import TokenArrays
 from heedful.search.passages import PassageArrays
 from heedful.search.stories import StoryArrays
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
+from heedful.tasks.label_files import LABELS
 from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.counts import counted
-from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
 from heedful.training.likelihood import log_likelihood
 from heedful.training.progress import Validation
 
-LABELS: Final = "labels.json"
-MOST_LABELS: Final = 1000
 BATCH_TEXTS: Final = 128
 """Number of texts in a batch of the validation loss."""
 
@@ -72,6 +71,8 @@ class LabelData(Prepared):
     train: EncodedCorpus
     """Token ids of the items, and the id of the label of each, or the first and the last position of its answer."""
     dev: LabelledItems
+    pretrained: tuple[Pretrained, ...] = ()
+    """Word vectors that initialise the embedding."""
 
 
 SourceKind = type[TokenArrays] | type[StoryArrays] | type[PassageArrays]
@@ -85,6 +86,12 @@ class LabelTask(Task[FileT, LabelData]):
 
     model = LabelModel
     higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
+    without_effect = (
+        "text.target_vectors",
+        "text.max_training_tokens",
+        "training.split_pieces",
+        "training.term_share",
+    )
 
     def arrays(self, experiment: Experiment) -> SourceKind:
         """Return the kind of the sources of a batch, which are made of the token ids of each item.
@@ -185,6 +192,7 @@ class LabelTask(Task[FileT, LabelData]):
 
     def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, recipe: Recipe) -> LabelData:
         text = experiment.text
+        check_vectors(text)
 
         def read_or_make() -> LabelData:
             if not ((folder / self.prepared_path).is_file() and (folder / "run/data" / ENCODED).is_file()):
@@ -193,6 +201,18 @@ class LabelTask(Task[FileT, LabelData]):
 
         data, damage = repaired(read_or_make, folder)
         return replace(data, report=(*data.report, damage)) if damage else data
+
+    def completed(self, data: LabelData, experiment: Experiment, folder: Path) -> LabelData:
+        if not experiment.text.source_vectors:
+            return data
+        vectors = read_pretrained(
+            experiment.text, "source", data.tokenizer, data.train.source, experiment.training.seed
+        )
+        facts = {**data.facts, "vectors": {"source": str(vectors)}}
+        return replace(data, pretrained=(vectors,), facts=facts, report=(*data.report, f"word vectors: {vectors}"))
+
+    def initialize(self, model: nn.Module, data: LabelData) -> None:
+        place_vectors(model, data.pretrained)
 
     def own_validation(self, folder: Path) -> LabelledItems:
         return self.items(read_prepared(folder / self.prepared_path)["dev"])
@@ -324,71 +344,3 @@ class LabelTask(Task[FileT, LabelData]):
             return {}
         num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
         return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}
-
-
-def kept_labels(folder: Path) -> list[str] | None:
-    """Read the labels of the model that a training goes on from.
-
-    Args:
-        folder: the folder of the training.
-
-    Returns:
-        Labels in the order of their ids; None = the training begins with fresh weights, and its data give the labels.
-
-    Raises:
-        FileRefused: the labels are damaged.
-    """
-    name = read_prepared(folder / TOKENIZERS).get("labels") if (folder / TOKENIZERS).is_file() else None
-    return None if name is None else read_labels(folder / str(name))
-
-
-def check_labels(labels: Iterable[str], known: Sequence[str], where: str) -> None:
-    """Refuse labels that the model that a training goes on from does not have.
-
-    Args:
-        labels: labels of the training data.
-        known: labels of the model.
-        where: place of the training data, for the message.
-
-    Raises:
-        DataError: a label is not one of the model's.
-    """
-    if others := sorted({*labels}.difference(known)):
-        raise DataError(
-            f"{where}: {counted(len(others), 'label')} unknown to the model of --from: {', '.join(others[:5])}; it has "
-            f"{', '.join(known[:5])}{', ...' if len(known) > 5 else ''}; leave these rows out, or train without --from"
-        )
-
-
-def store_items(
-    folder: Path,
-    name: str,
-    lines: Sequence[str],
-    config: TextConfig,
-    num_items: int,
-    labels: Sequence[str],
-    encoded: Callable[[Tokenizer], Iterator[tuple[list[int], list[int]]]],
-    facts: Mapping[str, Any],
-) -> None:
-    """Write the tokenizer of a label task, trained unless the folder has one, labels, encoded items, and a record.
-
-    Args:
-        folder: the model's folder.
-        name: file of the record, `LabelTask.prepared_path`.
-        lines: texts that the tokenizer is trained on.
-        config: text settings.
-        num_items: number of items, which the size of a vocabulary of pieces is chosen by.
-        labels: labels in the order of their ids; none where answers are spans.
-        encoded: function from the tokenizer to the ids of the training items, and the target ids of each.
-        facts: further entries of the record: report, dev and test.
-    """
-    size = config.vocabulary_size or (choose_size(num_items) if config.source_units == "pieces" else 0)
-    train = partial(train_tokenizer, lines, config.source_units, size, config)
-    tokenizer, names, checksums = kept_tokenizer(train, config.source_units, config.normalization, folder)
-    data = folder / "run/data"
-    data.mkdir(parents=True, exist_ok=True)
-    write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens))
-    with written_whole(folder / LABELS, is_internal=True) as stream:
-        json.dump(labels, stream, ensure_ascii=False, indent=1)
-    files = checksums | {LABELS: digest(folder / LABELS)}
-    write_facts(folder / name, PREPARED_FORMAT, {**names, "labels": labels, **facts, "files": files})

@@ -65,6 +65,11 @@ class Origin:
         """The model folder."""
         return self.folder.path
 
+    @property
+    def _beginnings(self) -> tuple[str, ...]:
+        """Settings of the model for the first steps of fresh weights, which trained ones have behind them."""
+        return getattr(self.experiment.model, "beginnings", ())
+
     def identity(self) -> tuple[Any, ...]:
         """Return values that change whenever the model changes.
 
@@ -85,6 +90,8 @@ class Origin:
     def settings(self) -> Tree:
         """List the settings that a training takes over: tokens, sizes and search, and a rate for trained weights.
 
+        What a model does in the first steps of its training is not among them.
+
         Returns:
             Values for `heedful.experiment.load_experiment`.
         """
@@ -93,6 +100,7 @@ class Origin:
         # A model that reads terms goes on to read them.
         training = {"optimizer": optimizer} | {key: tree["training"][key] for key in ("label_smoothing", "term_share")}
         sections = {section: tree[section] for section in (*_SECTIONS, "search")}
+        sections["model"] = {key: value for key, value in tree["model"].items() if key not in self._beginnings}
         return {**sections, "training": training}
 
     def check(self, experiment: Experiment) -> None:
@@ -108,7 +116,7 @@ class Origin:
         for section in _SECTIONS:
             for key in sorted(before[section].keys() | after[section].keys()):
                 old, new = before[section].get(key), after[section].get(key)
-                if old != new and not key.endswith(_FREE):
+                if old != new and not key.endswith(_FREE) and key not in self._beginnings:
                     raise ConfigError(
                         f"{section}.{key}: {new}, but {self.path} has {old}; leave it out, or train without --from"
                     )

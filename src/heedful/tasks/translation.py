@@ -217,7 +217,7 @@ class Translation(Task[PairFile, TranslationData]):
         return (8, 8, experiment.text.is_shared)
 
     def initialize(self, model: nn.Module, data: TranslationData) -> None:
-        place_vectors(_seq2seq(model), [*data.pretrained])
+        place_vectors(model, data.pretrained)
 
     def sampler(self, experiment: Experiment, folder: Path, data: TranslationData | None) -> Sampler:
         corpus = read_linked(folder / "run/data") if data is None else data.pairs.train

@@ -14,7 +14,8 @@ _INITIALS: Final = re.compile(r"[^\W\d_](\.[^\W\d_])*|\d{1,2}")
 
 _HTML_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ENDS: Final = re.compile(
-    r"""(?: (?: [。！？]++ …*+ | …{2,}+ ) [。！？…]*+ [”’」』）)"']*+  # Chinese marks, after which no space follows
+    r"""(?: (?: [。！？]++ …*+ | …{2,}+ ) [。！？!?…]*+ [”’」』）)"']*+  # Chinese marks, after which no space follows
+          | (?<![.!?…]) [!?]++ [。！？!?…]*+ [”’」』）)"']*+ (?=[\u3400-\u9fff])  # half-width marks in Chinese
           | (?<![.!?…]) (?P<mark> [.!?…]++ ) [”’"')\]]*+ (?=\s)  # others only before a space
           | \n+
         )""",

@@ -10,6 +10,8 @@ from heedful.errors import DataError, did_you_mean
 
 SEPARATOR: Final = " | "
 """Separator of the facts in a row of tab-separated cells."""
+_NUMBERED: Final = re.compile(r"(\d{1,9}) (.*)")
+_SEPARATORS: Final = re.compile(r"(?:^|\s+)\|(?:\s+|$)")
 _EXPECTED: Final = '{"facts": ["...", "..."], "question": "...", "answer": "..."}'
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _KEYS: Final = ("facts", "question", "answer", "supporting")
@@ -43,6 +45,23 @@ class Story:
         return json.dumps(row, ensure_ascii=False)
 
 
+def numbered_line(line: str) -> tuple[int, str] | None:
+    """Split a line of the bAbI tasks, which begins with its number in the story.
+
+    Args:
+        line: text without its line end.
+
+    Returns:
+        The number, and the rest of the line; None = it has none.
+
+    Example:
+        >>> numbered_line("2 Ada went home.")
+        (2, 'Ada went home.')
+    """
+    numbered = _NUMBERED.fullmatch(line)
+    return (int(numbered[1]), numbered[2]) if numbered else None
+
+
 def parse_story(line: str, name: str, number: int) -> Story:
     r"""Read a story from a line.
 
@@ -67,7 +86,7 @@ def parse_story(line: str, name: str, number: int) -> Story:
             raise DataError(
                 f"{name}:{number}: neither JSON nor facts, question and answer separated by tabs; write {_EXPECTED}"
             )
-        return story_of({"facts": cells[0].split(SEPARATOR.strip()), **dict(zip(_KEYS[1:], cells[1:], strict=False))})
+        return story_of({"facts": _SEPARATORS.split(cells[0]), **dict(zip(_KEYS[1:], cells[1:], strict=False))})
     try:
         row: object = json.loads(line)
     except RecursionError:
