@@ -234,3 +234,18 @@ def test_a_run_goes_on_with_another_rate_but_not_with_another_batch(tmp_path: Pa
     check_resumable(tmp_path, path, load_experiment(settings=[*linear, "training.precision=bfloat16"]))
     with pytest.raises(ConfigError, match=r"holds a run with training\.batch_tokens = "):
         check_resumable(tmp_path, path, load_experiment(settings=["training.batch_tokens=77"]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "warmup"), [("adam", 1e-3, 40), ("muon", 0.003, 40), ("adadelta", 1.0, 0), ("sgd", 1.0, 0)]
+)
+def test_a_chosen_rate_is_for_the_optimizer_it_was_chosen_for(kind: str, rate: float, warmup: int):
+    chosen = {"kind": "muon", "learning_rate": 0.003, "schedule": {"warmup_steps": 40}}
+    settings = [f"training.optimizer.kind={kind}"]
+    optimizer = load_experiment(settings=settings, adapted={"training": {"optimizer": chosen}}).training.optimizer
+    assert (optimizer.learning_rate, optimizer.schedule.warmup_steps) == (rate, warmup)
+    del chosen["kind"]
+    chosen["learning_rate"] = 0.004
+    settings = ["training.optimizer.kind=sgd"]
+    optimizer = load_experiment(settings=settings, adapted={"training": {"optimizer": chosen}}).training.optimizer
+    assert optimizer.learning_rate == 1.0

@@ -16,6 +16,7 @@ from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, S
 from heedful.formats import ENCODED_FORMAT
 from heedful.inspection.tensorboard import EVENTS
 from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from heedful.recipe import Started, train
 from heedful.records import read_facts
 from heedful.runtime.folder import open_folder
@@ -486,3 +487,62 @@ def test_short_items_choose_what_nobody_chose(tmp_path: Path, settings: tuple[st
     recipe = Recipe((write(tmp_path / "p.tsv"),), tmp_path / "m", settings=(*settings, *QUICK, "training.max_steps=1"))
     train(recipe, lambda progress: None, seen.append, print)
     assert (seen[0].experiment.text.source_units, seen[0].experiment.model.kind) == (units, kind)
+
+
+def test_other_settings_of_the_search_reach_a_finished_model(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    run(data, tmp_path / "m", "training.max_steps=3", "search.beam=2")
+    weights = open_folder(tmp_path / "m").facts["weights"]
+    run(data, tmp_path / "m", "training.max_steps=3", "search.beam=4")
+    assert open_folder(tmp_path / "m").facts["weights"] == weights
+    assert load(tmp_path / "m", kind=Translator).search.beam == 4
+
+
+def test_a_limit_of_time_shapes_no_settings_of_a_compared_run(tmp_path: Path):
+    data, optimizers = (
+        write(tmp_path / "n.tsv", [(f"{source} {n}", target) for n in range(9) for source, target in ROWS]),
+        [],
+    )
+    quick = [setting for setting in QUICK if "optimizer" not in setting]
+    for name, limits in (("plain", ()), ("timed", ("training.max_minutes=5",))):
+        settings = (*CHARACTERS, *quick, *SIZES["transformer"], "training.max_steps=2", *limits)
+        recipe = Recipe((data,), tmp_path / name, settings=settings, is_compared=True)
+        started: list[Started] = []
+        train(recipe, lambda progress: None, started.append, lambda line: None)
+        training = started[0].experiment.training
+        optimizers.append((training.optimizer, training.average, training.batch_tokens))
+    assert optimizers[0] == optimizers[1]
+    assert optimizers[0][0].kind == "adam"
+
+
+def test_a_warm_up_takes_half_of_a_short_training_at_most(tmp_path: Path):
+    data = write(tmp_path / "n.tsv")
+    quick = [setting for setting in QUICK if "schedule" not in setting]
+    settings = (*CHARACTERS, *quick, *SIZES["transformer"], "training.max_steps=4")
+    started: list[Started] = []
+    train(Recipe((data,), tmp_path / "m", settings=settings), lambda progress: None, started.append, lambda line: None)
+    assert started[0].experiment.training.optimizer.schedule.warmup_steps == 2
+
+
+def test_settings_from_python_are_those_of_the_command_line(tmp_path: Path):
+    with pytest.raises(DataError, match=r"𠀀\.tsv"):
+        train_model(
+            write(tmp_path / "n.tsv"), settings={"training": {"links": "𠀀.tsv", "alignment_weight": 1.0}}, quiet=True
+        )
+
+
+def test_other_word_vectors_are_other_data(tmp_path: Path):
+    data, vectors = write(tmp_path / "n.tsv"), tmp_path / "v.vec"
+    size = "model.model_size=32"
+    settings = (
+        "training.max_steps=2",
+        f'text.source_vectors="{vectors}"',
+        "text.shared=false",
+        "model.tie=target",
+        size,
+    )
+    vectors.write_text(f"1 32\no {' '.join(['0.5'] * 32)}\n", encoding="utf-8")
+    run(data, tmp_path / "m", *settings)
+    vectors.write_text(f"1 32\no {' '.join(['0.25'] * 32)}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="source vectors"):
+        run(data, tmp_path / "m", *settings)

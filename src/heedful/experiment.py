@@ -26,6 +26,7 @@ from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 from heedful.training.config import TrainingConfig
 from heedful.training.guided import Guidance
+from heedful.training.optimizer import OptimizerConfig
 
 _WITHOUT_ALIGNMENT: Final = (
     RNNEncoderDecoderConfig,
@@ -196,12 +197,27 @@ def load_experiment(
     user_tree = merge(*(upgraded(tree) for tree in (read_toml(file) if file else {}, parse_overrides(settings))))
     if isinstance(training := user_tree.get("training"), dict):
         user_tree["training"] = {key: value for key, value in training.items() if not _is_left_open(key, value)}
-    chosen = _preset_tree(preset, user_tree, adapted or {}, default_preset)
-    kind, suited_model = chosen["model"]["kind"], (adapted or {}).get("model", {})
-    suited = {**(adapted or {}), "model": _of_kind(suited_model, kind)}
+    adapted = _without_rate(adapted or {}, user_tree)
+    chosen = _preset_tree(preset, user_tree, adapted, default_preset)
+    kind, suited_model = chosen["model"]["kind"], adapted.get("model", {})
+    suited = {**adapted, "model": _of_kind(suited_model, kind)}
     is_suited = not preset and suited_model.get("kind", kind) == kind
     known = merge(chosen, suited) if is_suited else merge(suited, chosen)
     return validate(Experiment, merge(known, user_tree))
+
+
+def _without_rate(adapted: Mapping[str, Any], user_tree: Tree) -> Tree:
+    """Settings from the corpus, whose rate and warm-up are for their optimizer, not for another that the user named."""
+    chosen = adapted.get("training", {}).get("optimizer", {})
+    named = user_tree.get("training", {})
+    optimizer = named.get("optimizer", {}) if isinstance(named, dict) else {}
+    kind = optimizer.get("kind") if isinstance(optimizer, dict) else None
+    usual = str(chosen.get("kind", OptimizerConfig().kind))
+    if not chosen or kind is None or kind == usual:
+        return dict(adapted)
+    foreign = {"learning_rate"} if {str(kind), usual} <= {"adam", "muon"} else {"learning_rate", "schedule"}
+    left = {key: value for key, value in chosen.items() if key not in foreign}
+    return {**adapted, "training": {**adapted["training"], "optimizer": left}}
 
 
 def upgraded(tree: Tree) -> Tree:

@@ -23,14 +23,15 @@ from heedful.errors import (
     UsageError,
 )
 from heedful.evaluation.metrics.table import score_text
-from heedful.experiment import Experiment, check_resumable, earlier_settings, load_experiment
+from heedful.experiment import Experiment, check_resumable, earlier_settings, load_experiment, upgraded
 from heedful.files import written_whole
 from heedful.inspection.tensorboard import shown_in_tensorboard
-from heedful.models.store import save_model
+from heedful.models.store import save_model, store_settings
+from heedful.pages.record import TEST
 from heedful.pages.training import PAGE, write_training_page
 from heedful.resolution import files_of, folder_of, other_files, resolve, task_of, user_settings
 from heedful.runtime.company import following
-from heedful.runtime.folder import MANIFEST, claim, open_folder
+from heedful.runtime.folder import CONFIG, MANIFEST, claim, open_folder
 from heedful.tasks.advice import named_sections
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.origin import Origin, with_origin
@@ -167,7 +168,7 @@ def _begin(
             warn(line)
     data = task.prepare(files, first, folder, recipe)
     watch.check()
-    adapted = with_origin(merge(suited, task.adapted(data, first)), origin)
+    adapted = with_origin(merge(suited, task.adapted(data, _unlimited(first) if recipe.is_compared else first)), origin)
     experiment = resolve(task, recipe, merge(adapted, earlier))
     check_resumable(folder, folder / EXPERIMENT, experiment)
     data = task.completed(data, experiment, folder)
@@ -185,6 +186,12 @@ def _begin(
     advice = _advice(task, recipe, data, experiment)
     seconds_after = (lambda seconds: 0.0) if recipe.is_compared else _seconds_after(experiment, data)
     return _Run(task, folder, data, experiment, model, advice, seconds_after, origin)
+
+
+def _unlimited(experiment: Experiment) -> Experiment:
+    """The same settings without a limit of time, by which the rows of a comparison must not be chosen."""
+    training = experiment.training.model_copy(update={"max_minutes": 0.0})
+    return experiment.model_copy(update={"training": training})
 
 
 def _origin(task: Task[Any, Any], recipe: Recipe, folder: Path) -> Origin | None:
@@ -248,7 +255,16 @@ def _lead(
     if (folder / MANIFEST).exists():
         # If nothing improved, the model is an earlier one, whose files may have been damaged since.
         open_folder(folder, will_run=False)
+        _update_search(folder, experiment)
     return outcomes[0]
+
+
+def _update_search(folder: Path, experiment: Experiment) -> None:
+    """Give a model that training did not improve the settings of the search that the command names."""
+    stored = validate(Experiment, upgraded(read_toml(folder / CONFIG)))
+    if stored.search != experiment.search:
+        store_settings(folder, stored.model_copy(update={"search": experiment.search}))
+        (folder / TEST).unlink(missing_ok=True)  # scores of the former search
 
 
 def _before(run: _Run, model: nn.Module, validator: Callable[[nn.Module], Validation]) -> list[str]:

@@ -11,7 +11,8 @@ from heedful.config import Tree, merge, parse_overrides, read_toml
 from heedful.custom_code import is_custom
 from heedful.data.corpus import find_pairs
 from heedful.data.corrected_links import CorrectedLinks
-from heedful.data.same_data import WatchedFile
+from heedful.data.pretrained_vectors import SIDES
+from heedful.data.same_data import WatchedFile, WholeFile
 from heedful.errors import ConfigError, UsageError, did_you_mean
 from heedful.experiment import Experiment, load_experiment
 from heedful.models.store import DEFAULT_TASK
@@ -68,7 +69,7 @@ def files_of(task: Task[Any, Any], recipe: Recipe) -> dict[str, DataFile]:
 
 
 def other_files(recipe: Recipe) -> dict[str, WatchedFile]:
-    """Find the files that settings name and a training depends on like its data: corrected links, older pairs.
+    """Find the files that settings name and a training depends on like its data: corrected links, older pairs, vectors.
 
     Args:
         recipe: data and settings.
@@ -79,13 +80,18 @@ def other_files(recipe: Recipe) -> dict[str, WatchedFile]:
     Raises:
         DataError: a file does not exist.
     """
-    training = user_settings(recipe).get("training")
+    settings = user_settings(recipe)
+    training, text = settings.get("training"), settings.get("text")
     links, mix = (training.get(key) if isinstance(training, dict) else None for key in ("links", "mix"))
     files: dict[str, WatchedFile] = {}
     if links and isinstance(links, str):
         files["links"] = CorrectedLinks(Path(links))
     if mix and isinstance(mix, list):
         files["mix"] = find_pairs([Path(str(path)) for path in mix], recipe.columns)
+    for side in SIDES:
+        path = text.get(f"{side}_vectors") if isinstance(text, dict) else None
+        if path and isinstance(path, str) and Path(path).is_file():  # another is refused later, with what is there
+            files[f"{side} vectors"] = WholeFile(Path(path))
     return files
 
 

@@ -1,9 +1,9 @@
 """Training from Python: `heedful.train`."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Literal, TypedDict, Unpack, cast, overload
 
 from heedful.config import parse_overrides
 from heedful.custom_code import allow_code, named_code
@@ -112,7 +112,7 @@ def train_model(
         task=task,
         preset=preset,
         config=None if config is None else Path(config),
-        settings=tuple(f"{key}={json.dumps(value)}" for key, value in {**(settings or {}), **limits}.items()),
+        settings=tuple(_assignments({**(settings or {}), **limits})),
         origin=None if origin is None else Path(origin),
         device=device,
     )
@@ -155,3 +155,12 @@ def _results(run: Started, outcome: Outcome, device: str, say: Callable[[str], N
 
 def _paths(paths: Paths) -> tuple[Path, ...]:
     return tuple(Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths))
+
+
+def _assignments(settings: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """Settings as the command line writes them; a mapping is a table of settings."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _assignments(cast("Mapping[str, object]", value), f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}={json.dumps(value, ensure_ascii=False)}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.comparison.grid import Grid, baseline_of, read_grid, rows_of
+from heedful.comparison.grid import Grid, NamedSettings, baseline_of, read_grid, rows_of
 from heedful.errors import ConfigError
 from heedful.experiment import load_experiment
 
@@ -179,3 +179,14 @@ def test_a_refused_file_is_named(text: str, complaint: str, tmp_path: Path):
     assert str(caught.value).startswith(f"{path}: ")
     assert str(caught.value).count(str(path)) == 1
     assert complaint in str(caught.value)
+
+
+def test_settings_for_a_kind_are_for_the_usual_kind_too_and_other_names_are_refused():
+    grid = Grid(
+        kinds={"transformer": {"dropout": 0.4}}, rows=(NamedSettings(name="a"), NamedSettings(name="b", preset="luong"))
+    )
+    first, second = rows_of(grid)
+    assert first.settings == ("model.dropout=0.4",)
+    assert second.settings == ()
+    with pytest.raises(ConfigError, match=r"kinds\.luon: no model 'luon'; did you mean 'luong'"):
+        rows_of(Grid(kinds={"luon": {"dropout": 0.4}}, rows=(NamedSettings(name="a"),)))

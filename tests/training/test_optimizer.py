@@ -111,3 +111,11 @@ def test_a_stored_state_goes_on_as_if_nothing_had_been(kind: str, num_before: in
     restore_optimizer(restored, stored, order)
     rest = gradients(6)[num_before:]
     assert np.array_equal(run(other, restored, rest), run(model, optimizer, rest))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("sgd", "momentum"), ("adam", "rho"), ("adadelta", "beta1"), ("adam", "momentum")]
+)
+def test_settings_of_another_optimizer_are_refused(kind: str, name: str):
+    with pytest.raises(ValidationError, match=f"{kind} has no {name}"):
+        OptimizerConfig.model_validate({"kind": kind, name: 0.5})

@@ -56,7 +56,10 @@ def test_falling_to_zero_by_the_share_that_is_done_where_no_last_step_is_known(k
     quarter = {"linear": 0.75, "cosine": 0.5 * (1 + math.cos(math.pi / 4))}
     assert factors == pytest.approx([1.0, quarter[kind], 0.5, 0.0])
     assert rate_factor(config, 10, 0, share=0.9) == 0.5
-    assert rate_factor(config, 60, 100, share=0.9) == pytest.approx(0.5)
+    assert rate_factor(config, 60, 100, share=0.6) == rate_factor(config, 60, 100)
+    # Another limit is nearer than the last step.
+    assert rate_factor(config, 60, 100, share=0.9) == rate_factor(config, 90, 100)
+    assert rate_factor(config, 60, 1000, share=1.0) == pytest.approx(0.0)
 
 
 def test_halving():

@@ -52,7 +52,9 @@ def explain(error: BaseException) -> Failure:
         case _:
             pass
     if _is_out_of_memory(error):
-        return _failure("out of memory; use smaller batches: --batch-tokens or training.batch_tokens", 5)
+        return _failure(
+            "out of memory; use smaller batches: --batch-tokens, or training.batch_tokens and another --out", 5
+        )
     if isinstance(error, OSError):
         return _system_failure(error)
     kind = type(error).__name__

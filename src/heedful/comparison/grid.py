@@ -16,7 +16,9 @@ from heedful.errors import ConfigError, UsageError, did_you_mean
 from heedful.evaluation.by_length import require_increasing
 from heedful.evaluation.interface import Setting
 from heedful.evaluation.metrics.table import build_metric
+from heedful.models.store import DEFAULT_TASK
 from heedful.models.table import MODELS, PRESETS
+from heedful.tasks.table import find_task
 
 MOST_ROWS: Final = 1000
 MOST_LENGTH: Final = 1_000_000_000
@@ -172,6 +174,9 @@ def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
         >>> [row.name for row in rows_of(grid)]
         ['global, has_feeding=true', 'local-p, has_feeding=true']
     """
+    for kind in grid.kinds:
+        if kind not in MODELS and not is_custom(kind):
+            raise ConfigError(f"kinds.{kind}: no model {kind!r}{did_you_mean(kind, MODELS)}")
     named = [*_product(grid.axes), *grid.rows]
     if not named:
         raise ConfigError("the grid has no rows: give [[rows]] with a name each, or [axes]")
@@ -262,7 +267,8 @@ def _row(grid: Grid, row: NamedSettings) -> Row:
     if row.preset:
         base = {name: {k: v for k, v in section.items() if k != "kind"} for name, section in base.items()}
     kind = _kind(row.name, preset, str(row.model.get("kind", base.get("model", {}).get("kind", ""))))
-    of_kind = {"model": grid.kinds.get(kind, {})} if kind in grid.kinds else {}
+    usual = PRESETS[find_task(grid.task or DEFAULT_TASK).default_preset].kind
+    of_kind = {"model": grid.kinds.get(kind or usual, {})}
     tree = merge(merge(base, of_kind), own)
     settings = tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in _leaves(tree))
     return Row(row.name, preset, settings)

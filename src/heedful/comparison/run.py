@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
+from heedful.comparison.budget import move_other_budget
 from heedful.comparison.evaluation import evaluate_run
 from heedful.comparison.gold import AER, alignment_error
 from heedful.comparison.grid import Row
@@ -201,6 +202,8 @@ def _lacking(row: Row, missing: Mapping[str, str]) -> str:
 
 def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[Started, dict[str, Any]]:
     recipe = plan.run(row, seed)
+    if moved := move_other_budget(recipe):
+        runner.say(f"{recipe.out}: held a run with another budget, which is now {moved}")
     started, outcome = runner.train(recipe)
     return started, {
         "command": shell_command(("train",), recipe, ("--out", str(recipe.out))),

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from heedful.errors import DataError, UsageError
+from heedful.files import digest, recorded_name
 from heedful.formats import DATA_FORMAT
 from heedful.records import read_facts, write_facts
+from heedful.text.text_files import file_identity
 
 FINGERPRINTS: Final = "run/data.json"
 EXPERIMENT: Final = "run/experiment.toml"
@@ -33,6 +35,30 @@ class WatchedFile(Protocol):
             Values that JSON can hold.
         """
         ...
+
+
+@final
+class WholeFile:
+    """File of any content; construct by its path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return values that change whenever the content changes.
+
+        Returns:
+            The identity of the file.
+        """
+        return file_identity(self._path)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Describe the content so that any change is detected.
+
+        Returns:
+            Name, size and sha256. JSON can hold it.
+        """
+        return {"name": recorded_name(self._path), "size": self._path.stat().st_size, "sha256": digest(self._path)}
 
 
 @final

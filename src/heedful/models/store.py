@@ -75,6 +75,26 @@ def save_model(folder: Path, settings: StoredSettings, weights: Mapping[str, Ten
                 old.unlink()
 
 
+def store_settings(folder: Path, settings: StoredSettings) -> None:
+    """Replace the settings of a model by others that suit the same weights, such as those of its search.
+
+    Args:
+        folder: the model's folder.
+        settings: written as config.toml, every value resolved.
+
+    Raises:
+        FileRefused: the model is damaged.
+        ResourceError: the disk is full or refuses.
+    """
+    before = open_folder(folder).facts
+    try:
+        _write_config(folder, to_toml(settings))
+        facts = {key: value for key, value in before.items() if key not in (KEY, "files")}
+        commit(folder, facts, [*before["files"]])
+    except OSError as error:
+        raise ResourceError(f"{folder}: settings not saved: {error}") from None
+
+
 def _write_config(folder: Path, text: str) -> None:
     """Replace config.toml; when training is resumed, only settings that do not change the model differ."""
     path = folder / CONFIG

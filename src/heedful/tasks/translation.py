@@ -383,6 +383,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is
         plan = plan_training(size, is_transformer, optimizer=optimizer)
     else:
         plan = replan(size, experiment, pace, is_named)
+    if training.max_steps:
+        plan = replace(plan, warmup_steps=min(plan.warmup_steps, max(1, training.max_steps // 2)))
     dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
     if text.target_units == "characters":
         dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
@@ -395,6 +397,4 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is
     if optimizer:
         landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
         settings = merge(settings, {"training": landing})
-    elif training.optimizer.kind != "adam":
-        del settings["training"]["optimizer"]["learning_rate"]  # another optimizer has one of its own
     return settings

@@ -1,7 +1,7 @@
 """Optimizers of the papers, by name."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -19,6 +19,14 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "sgd": {"learning_rate": 1.0, "schedule": {"kind": "constant", "warmup_steps": 0}},
 }
 """Defaults of the papers for each kind; Adam's are the defaults of the fields."""
+
+_OWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "adam": ("beta1", "beta2"),
+    "muon": ("beta1", "beta2", "momentum"),
+    "adadelta": ("rho",),
+    "sgd": (),
+}
+"""Settings that an optimizer shares with no other, or with some."""
 
 LEAST_SIDE: Final = 16
 """Rows and columns from which Muon treats a matrix as one; smaller ones are mostly tables of biases."""
@@ -60,6 +68,13 @@ class OptimizerConfig(Config):
         if isinstance(schedule, dict):
             filled["schedule"] = usual["schedule"] | schedule
         return filled
+
+    @model_validator(mode="after")
+    def _check_owners(self) -> Self:
+        for name in ("beta1", "beta2", "momentum", "rho"):
+            if name not in _OWN[self.kind] and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} {getattr(self, name)}: {self.kind} has no {name}; leave it out")
+        return self
 
 
 def make_optimizer(

@@ -14,8 +14,8 @@ class ScheduleConfig(Config):
 
     inverse_sqrt: rises linearly to the peak, then falls with 1/sqrt(step): Vaswani et al. 2017, section 5.3, whose
         peak is model_size^-0.5 * warmup^-0.5.
-    linear, cosine: rise, then fall to zero at the end of training: at `max_steps`, or without it at the first limit of
-        epochs, tokens or minutes that is reached.
+    linear, cosine: rise, then fall to zero at the end of training: at the first limit of steps, epochs, tokens or
+        minutes that is reached.
     halving: constant, then halved once `halve_after` has passed, and again every `halve_every`. Luong et al. 2015,
         section 4.1, halve every epoch after 5 of 10, with dropout after 8 of 12; Sutskever et al. 2014, section 3.4,
         every half epoch after 5 of 7.5.
@@ -40,7 +40,7 @@ def rate_factor(
         step: from 1.
         max_steps: last step, for schedules that fall to zero there; 0 = no limit of steps.
         epoch: number of epochs before this step, with fractions; required by schedules in epochs.
-        share: part of the training that is done, in [0, 1], for schedules that fall to zero without a last step.
+        share: part of the training that is done by the nearest limit, in [0, 1], for schedules that fall to zero.
 
     Returns:
         A factor in [0, 1].
@@ -56,13 +56,15 @@ def rate_factor(
     warmup = config.warmup_steps
     if step < warmup:
         return step / warmup
+    # The step that the training is at, where another limit is nearer than the last step.
+    reached = max_steps * share if share * max_steps > step * (1 + 1e-9) else step
     match config.kind:
         case "inverse_sqrt":
             return math.sqrt(max(1, warmup) / step)
         case "linear":
-            return max(0.0, (max_steps - step) / max(1, max_steps - warmup) if max_steps else 1.0 - share)
+            return max(0.0, (max_steps - reached) / max(1, max_steps - warmup) if max_steps else 1.0 - share)
         case "cosine":
-            done = min(1.0, (step - warmup) / max(1, max_steps - warmup) if max_steps else share)
+            done = min(1.0, (reached - warmup) / max(1, max_steps - warmup) if max_steps else share)
             return 0.5 * (1.0 + math.cos(math.pi * done))
         case "halving":
             passed = step - 1 if config.halve_in == "steps" else epoch
