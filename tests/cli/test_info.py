@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from heedful.cli.info import num_parameters
 from heedful.errors import FileRefused
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
+from tests.seal import write_sealed
 
 
 def rows(trained: Trained, model: Path) -> dict[str, str]:
@@ -74,3 +76,12 @@ def test_damaged_files_of_the_run_are_named(name: str, content: bytes, trained: 
         done = heedful(*command)
         assert done.code == 0
         assert done.err == f"heedful: warning: {model / 'run' / name}: damaged; what it holds is left out\n"
+
+
+def test_scores_of_other_weights_are_not_those_of_the_model(trained: Trained, tmp_path: Path):
+    model = tmp_path / "m"
+    shutil.copytree(trained.model, model)
+    assert "\ntest " in heedful("info", model).out
+    facts = json.loads((model / "run/test.json").read_text(encoding="utf-8"))
+    write_sealed(model / "run/test.json", {**facts, "weights": "model-00000000.safetensors"})
+    assert "\ntest " not in heedful("info", model).out

@@ -1,12 +1,14 @@
 """The figures of a row: over seeds, against the baseline, by length."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 from heedful.comparison.run_result import Items
 from heedful.comparison.summary import Spread, summarise
+from heedful.comparison.tables import score_rows
 from heedful.evaluation.evaluate import compare, evaluate
 from heedful.evaluation.report import Report
 from tests.comparison.made import ITEMS, REFERENCES, SOURCES, by_row, make_finding, make_outputs
@@ -47,6 +49,16 @@ def test_seeds_give_mean_and_deviation():
     assert row.figures["perplexity"].mean == pytest.approx(4.0 + 1 / 3)
     # All seeds' outputs scored together lie between the best and the worst seed, and so does the interval's middle.
     assert min(scores) < sum(row.interval) / 2 < max(scores)
+
+
+def test_an_infinite_figure_has_no_deviation_and_is_null_in_json():
+    runs = [make_finding("a", 20, 1, perplexity=math.inf), make_finding("a", 30, 2)]
+    found = summarise("", ITEMS, ("bleu",), by_row(runs), "a", {})
+    assert found.rows[0].figures["perplexity"] == Spread(math.inf, None, 2)
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert facts["rows"][0]["figures"]["perplexity"] == {"mean": None, "deviation": None, "num_runs": 2}
+    head, line = score_rows(found)
+    assert dict(zip(head, line, strict=True))["perplexity"] == "inf"
 
 
 def test_differences_are_of_the_seeds_that_both_have():

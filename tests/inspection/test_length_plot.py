@@ -30,6 +30,11 @@ def test_every_panel_has_a_name_and_the_axes_are_said(tmp_path: Path):
     assert any("source length in words" in label and "dashed: row 2" in label for label in labels)
 
 
+def test_the_axis_says_what_was_measured(tmp_path: Path):
+    save_length_plot(tmp_path / "plot.svg", CURVES, RANGES, "", "BLEU", "words", "reference")
+    assert b"<!-- reference length in words;" in (tmp_path / "plot.svg").read_bytes()
+
+
 def test_one_panel_needs_no_baseline(tmp_path: Path):
     path = tmp_path / "plot.svg"
     save_length_plot(path, [make_curve("$a$_b", 1.0)], ["1-5"], "", "BLEU", "words")

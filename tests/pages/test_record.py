@@ -32,6 +32,15 @@ def test_damaged_lines_are_left_out(tmp_path: Path):
     assert found.tested == {}
 
 
+def test_scores_of_other_weights_are_left_out(tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "metrics.jsonl").write_bytes(b'{"step": 4, "scores": {"loss": 1.0}}\n')
+    (tmp_path / "heedful.json").write_bytes(b'{"format": 1, "weights": "new"}')
+    for weights in ("old", "new"):
+        (tmp_path / "run" / "test.json").write_text(json.dumps({"weights": weights, "text": "t"}))
+        assert bool(read_run(tmp_path).tested) == (weights == "new")
+
+
 def test_what_is_no_number_is_a_gap():
     lines = [{"step": 1, "loss": 2.0, "scores": {"bleu": 5}}, {"step": 2, "loss": None, "scores": {}}]
     assert str(points(lines, "loss")) == "[(1.0, 2.0), (2.0, nan)]"

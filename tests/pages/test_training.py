@@ -128,6 +128,23 @@ def test_the_loss_is_called_label_smoothed_only_where_it_is(config: str, unit: s
     assert f"{unit} Dashed" in training_page(replace(record(), config=config))
 
 
+@pytest.mark.parametrize(
+    ("task", "title", "head", "loss"),
+    [
+        ("translation", "Target tokens a second", "tokens/s", "Loss: nats a token."),
+        ("classification", "Texts a second", "texts/s", "Loss: nats a label."),
+        ("answering", "Questions a second", "questions/s", "Loss: nats an answer."),
+    ],
+)
+def test_units_are_those_of_the_task(task: str, title: str, head: str, loss: str):
+    run = replace(record(), config=f'task = "{task}"')
+    for known in (run, replace(run, config="damaged", about={"task": task})):
+        read = Read(training_page(known))
+        assert title in read.text
+        assert head in read.cells
+        assert loss in read.text
+
+
 def test_attention_of_samples_is_drawn():
     maps = [AttentionMap("a → <b>", ["a"], ["b"], [[1.0]]), AttentionMap("too long", ["a"] * 99, ["b"], [[1.0] * 99])]
     read = Read(training_page(record(), maps))

@@ -1,12 +1,17 @@
 """The page's requests are checked, and answered with JSON values."""
 
 import json
+import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from heedful.errors import ConfigError, UsageError
 from heedful.inspection.measures.table import MEASURES
+from heedful.pages.record import RunRecord, read_run
 from heedful.pages.sentence import MEASURE_NAMES
+from heedful.predictors import page_requests
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
@@ -77,3 +82,14 @@ def test_the_record_of_training_has_its_curves_and_samples(requests: PageRequest
     record = requests.training("words")
     assert [step for step, _ in record["curves"]["training loss"]] == [4.0, 8.0]
     assert record["samples"][0]["outputs"][-1][0] == 8
+
+
+def test_infinite_figures_are_left_out_of_the_curves(requests: PageRequests, monkeypatch: pytest.MonkeyPatch):
+    def diverged(*arguments: Any) -> RunRecord:
+        run = read_run(*arguments)
+        first, *others = run.validations
+        return replace(run, validations=({**first, "loss": math.inf}, *others))
+
+    monkeypatch.setattr(page_requests, "read_run", diverged)
+    record = json.loads(json.dumps(requests.training(""), allow_nan=False))
+    assert [step for step, _ in record["curves"]["training loss"]] == [8]

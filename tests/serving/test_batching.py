@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 
+from heedful.serving import batching
 from heedful.serving.batching import Batcher
 from heedful.serving.metrics import Metrics
 from tests.serving.reversing import Reverser
@@ -53,6 +54,60 @@ def test_a_large_request_takes_turns():
     asyncio.run(run())
     assert next(index for index, batch in enumerate(model.batches) if "b" in batch) <= 2
     batcher.close()
+
+
+class Turns(threading.Event):
+    """Gate that a batch passes for each turn given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns = threading.Semaphore(0)
+
+    def give(self, number: int) -> None:
+        self._turns.release(number)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self._turns.acquire(timeout=timeout)
+
+
+def test_a_large_request_counts_as_its_turns(monkeypatch: pytest.MonkeyPatch):
+    gate, seconds = Turns(), 85.0
+    model, batcher = Reverser(gate=gate), Batcher(Metrics(), 1000)
+    monkeypatch.setattr(batching, "_SMOOTHING", 0.0)  # the speed stays that of the first batch
+
+    async def run() -> None:
+        first = asyncio.ensure_future(translate(batcher, model, "a" * 200))
+        await wait_for(model.started)
+        await asyncio.sleep(0.2)
+        gate.give(1)
+        await first  # at most 1,000 characters a second
+        large = asyncio.ensure_future(translate(batcher, model, *["a" * 100] * 64 * 20, seconds=1000))
+        await until_batches(model, 2)
+        # The whole takes 128 seconds, but a short request waits for two batches of 6.4 seconds.
+        assert batcher.refusal(seconds) is None
+        short = asyncio.ensure_future(translate(batcher, model, "b", seconds=seconds))
+        await asyncio.sleep(0)
+        assert not short.done()
+        # A request of nine batches waits for ten of them, until few are left.
+        with pytest.raises(HTTPException):
+            await translate(batcher, model, *["c"] * 64 * 9, seconds=seconds)
+        gate.give(19)
+        await until_batches(model, 21)
+        middle = asyncio.ensure_future(translate(batcher, model, *["c"] * 64 * 9, seconds=seconds))
+        await asyncio.sleep(0)
+        assert not middle.done()
+        gate.give(100)
+        assert [len(outputs) for outputs in await asyncio.gather(large, short, middle)] == [64 * 20, 1, 64 * 9]
+
+    asyncio.run(run())
+    assert batcher.refusal(0.0) is None
+    batcher.close()
+
+
+async def until_batches(model: Reverser, number: int) -> None:
+    async with asyncio.timeout(20):
+        while len(model.batches) < number:
+            await asyncio.sleep(0.01)
 
 
 def test_a_full_queue_refuses_at_once():

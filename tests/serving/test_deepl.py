@@ -1,5 +1,8 @@
 """DeepL's and DeepLX's interfaces."""
 
+import pytest
+
+from heedful.serving.limits import Limits
 from tests.serving.reversing import Reverser, serve
 
 
@@ -17,6 +20,13 @@ def test_deeplx_shares_the_path_of_libretranslate():
     answer = serve(Reverser(("en", "zh"))).post("/translate", json=fields).json()
     assert (answer["code"], answer["data"], answer["source_lang"], answer["target_lang"]) == (200, "cba", "EN", "ZH")
     assert answer["alternatives"] == ["cba+", "cba++", "cba+++"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_deeplx_gives_no_more_alternatives_than_the_server_allows(number: int):
+    fields = {"text": "abc", "source_lang": "DE", "target_lang": "EN"}
+    answer = serve(limits=Limits(alternatives=number)).post("/translate", json=fields)
+    assert (answer.status_code, answer.json()["alternatives"]) == (200, ["cba+"][:number])
 
 
 def test_languages_are_listed():

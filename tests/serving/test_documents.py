@@ -97,6 +97,24 @@ def test_a_paragraph_keeps_the_format_of_its_first_words():
     assert [(run.text, run.bold) for run in written.paragraphs[0].runs] == [("fett und mager", True), ("", False)]
 
 
+def test_the_text_around_a_text_box_stays_outside_it():
+    docx = pytest.importorskip("docx")
+    source = docx.Document()
+    paragraph = source.add_paragraph("before ")
+    paragraph.add_run()._element.append(
+        docx.oxml.parse_xml(
+            '<w:pict xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:txbxContent>'
+            "<w:p><w:r><w:t>box</w:t></w:r></w:p></w:txbxContent></w:pict>"
+        )
+    )
+    paragraph.add_run("after")
+    document = opened(".docx", saved(source))
+    assert document.paragraphs() == ["before after", "box"]
+    written = document.write(["outside", "inside"])
+    assert docx.Document(io.BytesIO(written)).paragraphs[0].text == "outside"
+    assert opened(".docx", written).paragraphs() == ["outside", "inside"]
+
+
 @pytest.mark.parametrize("ending", [".docx", ".odt"])
 def test_files_that_are_no_documents_are_refused(ending: str):
     pytest.importorskip({".docx": "docx", ".odt": "odfdo"}[ending])

@@ -28,7 +28,9 @@ def test_json_form_query_and_multipart_are_one():
 def test_a_form_that_repeats_q_is_a_list():
     client = serve()
     fields = {"q": ["abc", "de"], **PAIR}
-    for answer in (client.post("/translate", data=fields), client.post("/translate", params=fields)):
+    parts = [("q", (None, "abc")), ("q", (None, "de")), *((name, (None, value)) for name, value in PAIR.items())]
+    for form in ({"data": fields}, {"params": fields}, {"files": parts}):
+        answer = client.post("/translate", **form)
         assert answer.json() == {"translatedText": ["cba", "ed"]}
 
 
@@ -144,6 +146,21 @@ def test_corrections_need_no_file_of_suggestions():
     model = Reverser()
     assert serve(model, takes_corrections=True).post("/suggest", data={"q": "a", "s": "b", **PAIR}).status_code == 200
     assert model.corrections == {"a": "b"}
+
+
+def test_a_refused_correction_is_not_stored(tmp_path: Path):
+    path = tmp_path / "suggestions.jsonl"
+    client = serve(suggestions=Suggestions(path), takes_corrections=True)
+    assert client.post("/suggest", data={"q": "Abc. De.", "s": "b", **PAIR}).status_code == 400
+    assert path.read_bytes() == b""
+
+
+def test_a_full_file_does_not_stop_a_correction(tmp_path: Path):
+    model = Reverser()
+    client = serve(model, suggestions=Suggestions(tmp_path / "full.jsonl", most_bytes=1), takes_corrections=True)
+    answer = client.post("/suggest", data={"q": "a", "s": "b", **PAIR})
+    assert (answer.status_code, model.corrections) == (403, {"a": "b"})
+    assert "corrected all the same" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

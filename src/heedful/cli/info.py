@@ -46,7 +46,7 @@ def run(
         about = [*_about_model(predictor), *_about_files(model), *_about_engines(predictor)]
     else:
         about = [*_about_other(predictor), *_about_files(model)]
-    print(aligned([*about, *_about_training(model)]))
+    print(aligned([*about, *_about_training(model, folder.facts["weights"])]))
     warn_of_damage(model, Messages(quiet))
 
 
@@ -148,9 +148,9 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _about_training(model: Path) -> list[Row]:
+def _about_training(model: Path, weights: object) -> list[Row]:
     from heedful.evaluation.metrics.table import score_text
-    from heedful.pages.record import read_scores, read_validations
+    from heedful.pages.record import read_validations, scores_of
 
     records = read_validations(model)
     if not records:
@@ -165,6 +165,6 @@ def _about_training(model: Path) -> list[Row]:
         ),
         ("best", f"{shown}; on validation, at step {best['step']:,}"),
     ]
-    results = read_scores(model).get("results", ())
+    results = scores_of(model, weights).get("results", ())
     scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
     return [*rows, ("test", scores)] if scores else rows

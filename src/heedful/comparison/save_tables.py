@@ -1,4 +1,4 @@
-"""Output files of a comparison: Markdown, JSON, one HTML page, and a plot of scores by source length."""
+"""Output files of a comparison: Markdown, JSON, one HTML page, and a plot of scores by length."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ def write_tables(
     facts = COMPARISON_FORMAT.stamp({"command": plan.command, **comparison.to_dict(), "context": plan.context()})
     texts = {
         "table.md": to_markdown(comparison, plan.command),
-        "table.json": json.dumps(facts, ensure_ascii=False, indent=1) + "\n",
+        "table.json": json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
         "report.html": report_page(
             comparison, results, plan.command, _picture(plan.out, comparison, warn), plan.context()
         ),
@@ -62,7 +62,7 @@ def write_tables(
 
 
 def _picture(out: Path, comparison: Comparison, warn: Callable[[str], None]) -> bytes:
-    """Plot scores by source length as PNG; empty where there is only one range, or Matplotlib is not installed."""
+    """Plot scores by length as PNG; empty where there is only one range, or Matplotlib is not installed."""
     if not comparison.rows or len(comparison.rows[0].by_length) < 2:
         return b""
     curves = [
@@ -76,8 +76,9 @@ def _picture(out: Path, comparison: Comparison, warn: Callable[[str], None]) -> 
     ]
     path = out / "by-length.png"
     ranges = [bucket.label for bucket in comparison.rows[0].by_length]
+    score, unit, side = comparison.metric.name, comparison.length_unit, comparison.measured_side
     try:
-        save_length_plot(path, curves, ranges, comparison.baseline, comparison.metric.name, comparison.length_unit)
+        save_length_plot(path, curves, ranges, comparison.baseline, score, unit, side)
     except MissingExtra as error:
         warn(str(error))
         return b""

@@ -1,9 +1,10 @@
 """Summary of a comparison: figures of every row over its seeds, against the baseline, and by source length."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 
@@ -53,12 +54,12 @@ class Spread:
 
     Attributes:
         mean: mean over the runs.
-        deviation: standard deviation with n - 1; 0 where there is one run.
+        deviation: standard deviation with n - 1; 0 where there is one run, None where a run's figure is not finite.
         num_runs: number of runs, 1 or more.
     """
 
     mean: float
-    deviation: float
+    deviation: float | None
     num_runs: int
 
     @classmethod
@@ -75,6 +76,8 @@ class Spread:
             >>> Spread.of([1.0, 3.0])
             Spread(mean=2.0, deviation=1.4142135623730951, num_runs=2)
         """
+        if not all(map(math.isfinite, values)):
+            return cls(sum(values) / len(values), None, len(values))
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         return cls(float(np.mean(values)), deviation, len(values))
 
@@ -149,8 +152,8 @@ class Comparison:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values that JSON can hold."""
-        return {
+        """Return everything as plain values that JSON can hold; a number that is not finite becomes None."""
+        facts = {
             "title": self.title,
             "baseline": self.baseline,
             "metrics": {
@@ -163,6 +166,19 @@ class Comparison:
             "missing": dict(self.missing),
             "notes": list(self.notes),
         }
+        return cast(dict[str, Any], _finite(facts))
+
+
+def _finite(value: object) -> object:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict() as members:
+            return {key: _finite(member) for key, member in cast(dict[str, object], members).items()}
+        case list() as members:
+            return [_finite(member) for member in cast(list[object], members)]
+        case _:
+            return value
 
 
 def _row_dict(row: RowSummary) -> dict[str, Any]:

@@ -138,5 +138,5 @@ def _figure(spread: Spread | None, digits: int) -> str:
 def _spread(spread: Spread, digits: int) -> str:
     mean = f"{spread.mean:,.{digits}f}"
     # A figure that is the same for all seeds, such as a number of parameters, is printed without a deviation.
-    is_steady = spread.num_runs == 1 or (digits == 0 and spread.deviation < 0.5)
+    is_steady = spread.num_runs == 1 or spread.deviation is None or (digits == 0 and spread.deviation < 0.5)
     return mean if is_steady else f"{mean} ± {spread.deviation:,.{digits}f}"

@@ -1,4 +1,4 @@
-"""Plot of scores by source length: one panel for each system, all others faint behind it."""
+"""Plot of scores by length: one panel for each system, all others faint behind it."""
 
 import math
 from collections.abc import Sequence
@@ -40,9 +40,15 @@ class Curve:
 
 
 def save_length_plot(
-    path: Path, curves: Sequence[Curve], ranges: Sequence[str], baseline: str, score: str, lengths: str
+    path: Path,
+    curves: Sequence[Curve],
+    ranges: Sequence[str],
+    baseline: str,
+    score: str,
+    lengths: str,
+    side: str = "source",
 ) -> None:
-    """Draw scores by source length into a file; all panels share their axes.
+    """Draw scores by length into a file; all panels share their axes.
 
     Args:
         path: a .png, .pdf or .svg file.
@@ -51,6 +57,7 @@ def save_length_plot(
         baseline: name of the curve that every other panel shows dashed; empty = none.
         score: name of the score.
         lengths: unit of the lengths, such as words.
+        side: what has these lengths, such as source or reference.
 
     Raises:
         ShapeError: there is no curve or no range, or a curve does not have one score for each range.
@@ -87,7 +94,7 @@ def save_length_plot(
     labels = (
         figure.supylabel(score, fontsize=9, color=INK),
         figure.supxlabel(
-            f"source length in {lengths}; band: 95 % interval; grey: the other rows{dashed}", fontsize=9, color=INK
+            f"{side} length in {lengths}; band: 95 % interval; grey: the other rows{dashed}", fontsize=9, color=INK
         ),
     )
     for label in labels:

@@ -134,7 +134,7 @@ class RunRecord:
     about: Mapping[str, Any]
     """Entries of `heedful.json` about the selected model."""
     tested: Mapping[str, Any]
-    """Test scores of the selected model, as `heedful train` stored them."""
+    """Test scores of the selected model, as `heedful train` stored them; empty where they are of other weights."""
     checkpoint: Mapping[str, Any]
     """State of the newest checkpoint."""
 
@@ -186,7 +186,8 @@ def read_run(model: Path) -> RunRecord:
     if about:
         MODEL_FORMAT.check(model / "heedful.json", about)
     about = {} if _AboutKinds.complaint(about) else about
-    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, read_scores(model), state)
+    tested = scores_of(model, about.get("weights"))
+    return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, tested, state)
 
 
 def read_validations(model: Path) -> list[dict[str, Any]]:
@@ -202,6 +203,20 @@ def read_validations(model: Path) -> list[dict[str, Any]]:
         NewerFormat: a newer heedful wrote a line.
     """
     return _lines(model / METRICS, METRICS_FORMAT, _ValidationKinds)
+
+
+def scores_of(model: Path, weights: object) -> dict[str, Any]:
+    """Read the test scores of the selected model, not those of other weights that training has selected before.
+
+    Args:
+        model: the folder.
+        weights: name of the file of the selected model's weights.
+
+    Returns:
+        The scores; empty if there are none, as for `read_scores`.
+    """
+    scores = read_scores(model)
+    return scores if scores.get("weights") == weights else {}
 
 
 def read_scores(model: Path, name: str = TEST) -> dict[str, Any]:

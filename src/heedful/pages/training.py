@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, final
 
 from heedful.errors import ResourceError
 from heedful.evaluation.interface import Metric, Setting
@@ -25,6 +25,24 @@ def _caption(metric: Metric) -> str:
     return f"{metric.name}{unit}{'' if metric.higher_is_better else ' (lower is better)'}"
 
 
+@final
+class _Words(NamedTuple):
+    """Words for the units that training is counted in."""
+
+    trained: str
+    """Units of the speed, at the beginning of a title."""
+    short: str
+    """The same in the head of a column."""
+    loss: str
+    """Unit of the loss, with its article."""
+
+
+_TOKEN_WORDS: Final = _Words("Target tokens", "tokens", "a token")
+_TASK_WORDS: Final = {
+    "classification": _Words("Texts", "texts", "a label"),
+    "answering": _Words("Questions", "questions", "an answer"),
+}
+"""Words of the tasks whose loss is not over tokens."""
 NAMES: Final = {"loss": "loss", **{key: _caption(make(Setting())) for key, make in METRICS.items()}}
 MOST_OUTPUTS: Final = 8
 """Number of outputs shown of a sample: the first, the last, the selected model's and some in between."""
@@ -162,9 +180,13 @@ def _key(run: RunRecord) -> str:
 
 
 def _loss_unit(run: RunRecord) -> str:
-    unit = "label" if run.settings.get("task") == "classification" else "token"
     is_smoothed = bool(run.settings.get("training", {}).get("label_smoothing"))
-    return f"Loss: nats a {unit}{', in training label-smoothed' if is_smoothed else ''}."
+    return f"Loss: nats {_words(run).loss}{', in training label-smoothed' if is_smoothed else ''}."
+
+
+def _words(run: RunRecord) -> _Words:
+    task = run.settings.get("task") or run.about.get("task")
+    return _TASK_WORDS.get(str(task), _TOKEN_WORDS)
 
 
 def _breaks(run: RunRecord) -> list[int]:
@@ -181,7 +203,7 @@ def _charts(run: RunRecord) -> list[str]:
         charts.append(chart(title, [Series("", points(lines, "scores", name))], best, breaks, from_zero=True))
     charts.append(chart("Learning rate", [Series("", points(lines, "learning_rate"))], 0, breaks, from_zero=True))
     speed = [Series("", points(lines, "tokens_per_second"))]
-    charts.append(chart("Target tokens a second", speed, 0, breaks, from_zero=True))
+    charts.append(chart(f"{_words(run).trained} a second", speed, 0, breaks, from_zero=True))
     return charts
 
 
@@ -190,7 +212,7 @@ def _figures(run: RunRecord) -> list[list[str]]:
     heads = [
         "validation loss" if name == "loss" else NAMES.get(name, score_name(name)).partition(" (")[0] for name in names
     ]
-    rows = [["step", "epoch", "time", "training loss", *heads, "learning rate", "tokens/s"]]
+    rows = [["step", "epoch", "time", "training loss", *heads, "learning rate", f"{_words(run).short}/s"]]
     for line in run.validations:
         scores = [number(float(line["scores"].get(name, math.nan))) for name in names]
         where = [f"{_step(line):,}", f"{line.get('epoch', 0):.2f}", duration(line.get("seconds", 0))]

@@ -1,5 +1,6 @@
 """Answers to the page's requests: models, views of sentences, and records of training, as JSON values."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -140,7 +141,9 @@ class PageRequests:
             for sample in samples:
                 if sample["source"] in outputs:
                     sample["outputs"].append([int(line["step"]), outputs[sample["source"]]])
-        finite = {name: [[step, value] for step, value in curve if value == value] for name, curve in curves.items()}
+        finite = {
+            name: [[step, value] for step, value in curve if math.isfinite(value)] for name, curve in curves.items()
+        }
         return {"curves": finite, "samples": samples, "best": int(run.best.get("step", 0)), "metric": run.metric}
 
     def evaluation(self, model: str) -> dict[str, Any]:

@@ -44,11 +44,26 @@ class Job:
     error: Exception | None = None
     num_started: int = 0
     is_cancelled: bool = False
+    cost: int = field(init=False)
+    """Characters to translate, times outputs."""
+    remaining_cost: int = field(init=False)
+    """Cost of the sentences that are not translated yet."""
+
+    def __post_init__(self) -> None:
+        self.cost = self.remaining_cost = self.cost_of(self.sentences)
 
     @property
-    def cost(self) -> int:
-        """Characters to translate, times outputs."""
-        return sum(map(len, self.sentences)) * self.nbest
+    def num_turns(self) -> int:
+        """Number of batches that the job needs if it shares none of them."""
+        return math.ceil(len(self.sentences) / _MOST_SENTENCES)
+
+    def cost_of(self, sentences: Sequence[str]) -> int:
+        """Count the characters of some of the sentences, times outputs."""
+        return sum(map(len, sentences)) * self.nbest
+
+    def cost_of_turns(self, number: int) -> float:
+        """Estimate the cost of the job's next turns, of all that is left at most."""
+        return min(self.remaining_cost, number * self.cost / self.num_turns)
 
     @property
     def is_over(self) -> bool:
@@ -79,8 +94,7 @@ class Batcher:
         self._waiting: Final[deque[Job]] = deque()
         self._changed: Final = threading.Condition()
         self._is_closed = False
-        self._num_open = 0
-        self._cost = 0
+        self._open: Final[set[Job]] = set()
         self._speed = 0.0  # characters times outputs per second, smoothed; 0 = not measured yet
         self._last_size = 1
         self._thread: Final = threading.Thread(target=self._work, name="heedful-batches", daemon=True)
@@ -89,7 +103,7 @@ class Batcher:
     @property
     def num_open(self) -> int:
         """Number of jobs that wait or are in a batch."""
-        return self._num_open
+        return len(self._open)
 
     def refusal(self, seconds: float) -> HTTPException | None:
         """Say whether a new request would be refused, whatever its size, so that its body need not be read.
@@ -100,8 +114,8 @@ class Batcher:
         Returns:
             The refusal; None if there may be room.
         """
-        is_late = bool(self._speed) and self._cost / self._speed > _ADMITTED_SHARE * seconds
-        if self._num_open >= self._most_waiting or is_late:
+        is_late = bool(self._speed) and self._cost_before(1) / self._speed > _ADMITTED_SHARE * seconds
+        if len(self._open) >= self._most_waiting or is_late:
             return self._too_busy("too many requests are waiting")
         return None
 
@@ -153,14 +167,15 @@ class Batcher:
 
     def _admit(self, job: Job) -> None:
         with self._changed:
-            seconds = (self._cost + job.cost) / self._speed if self._speed and self._cost else 0.0
+            before = self._cost_before(job.num_turns)
+            # The speed of small batches says little about a large job, so an idle server takes any.
+            seconds = (before + job.cost) / self._speed if self._speed and before else 0.0
             left = _ADMITTED_SHARE * (job.deadline - time.monotonic())
-            if self._num_open >= self._most_waiting or seconds > left:
+            if len(self._open) >= self._most_waiting or seconds > left:
                 raise self._too_busy("too many requests are waiting")
             self._waiting.append(job)
-            self._num_open += 1
-            self._cost += job.cost
-            self._metrics.waiting.set(self._num_open)
+            self._open.add(job)
+            self._metrics.waiting.set(len(self._open))
             self._changed.notify_all()
 
     def _leave(self, job: Job) -> None:
@@ -170,13 +185,20 @@ class Batcher:
                 self._metrics.cancelled.inc()
                 if job in self._waiting:
                     self._waiting.remove(job)
-            self._num_open -= 1
-            self._cost -= job.cost
-            self._metrics.waiting.set(self._num_open)
+            self._open.remove(job)
+            self._metrics.waiting.set(len(self._open))
+
+    def _cost_before(self, num_turns: int) -> float:
+        """Estimate the cost of what the open jobs have translated before the last turn of a new job.
+
+        Each job may have a turn before each turn of the new one, and one more is under way.
+        """
+        return sum(job.cost_of_turns(num_turns + 1) for job in self._open)
 
     def _too_busy(self, reason: str) -> HTTPException:
         self._metrics.refused.inc()
-        wait = math.ceil(self._cost / self._speed) if self._speed else 1
+        cost = sum(job.remaining_cost for job in self._open)
+        wait = math.ceil(cost / self._speed) if self._speed else 1
         return HTTPException(503, f"Slowdown: {reason}", {"Retry-After": str(min(60, max(1, wait)))})
 
     def _work(self) -> None:
@@ -245,6 +267,7 @@ class Batcher:
         results = iter(translations)
         for job, sources in batch:
             job.outputs += [tuple(one.text for one in next(results).alternatives) for _ in sources]
+            job.remaining_cost -= job.cost_of(sources)
             if len(job.outputs) == len(job.sentences):
                 job.finish(job)
 

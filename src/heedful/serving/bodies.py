@@ -126,23 +126,32 @@ def _pairs(text: bytes) -> dict[str, Any]:
         raise HTTPException(400, "Invalid request: the form is not valid UTF-8, or has too many fields") from None
     fields: dict[str, Any] = {}
     for name, value in pairs:
-        plain = value.replace("\r\n", "\n").replace("\r", "\n")
-        if name in _REPEATABLE and name in fields:
-            fields[name] = [*([fields[name]] if isinstance(fields[name], str) else fields[name]), plain]
-        else:
-            fields[name] = plain
+        _add_text(fields, name, value)
     return fields
+
+
+def _add_text(fields: dict[str, Any], name: str, value: str) -> None:
+    """Add a text of a form; a repeated field becomes a list where it may, and else has its last value."""
+    plain = value.replace("\r\n", "\n").replace("\r", "\n")
+    earlier = fields.get(name) if name in _REPEATABLE else None
+    match earlier:
+        case str():
+            fields[name] = [earlier, plain]
+        case list():
+            fields[name] = [*cast(list[str], earlier), plain]
+        case _:
+            fields[name] = plain
 
 
 async def _multipart(request: Request) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     try:
         async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
-            for name, value in form.items():
+            for name, value in form.multi_items():
                 if isinstance(value, UploadFile):
                     fields[name] = UploadedFile(value.filename or "", await value.read())
                 else:
-                    fields[name] = value.replace("\r\n", "\n").replace("\r", "\n")
+                    _add_text(fields, name, value)
     except (FormParserError, ValueError, KeyError):
         raise HTTPException(400, "Invalid request: the multipart body cannot be read") from None
     return fields

@@ -1,7 +1,7 @@
 """DeepL's routes under /v2, and the bodies of DeepLX."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -12,6 +12,8 @@ from heedful.serving.languages import name_of
 from heedful.serving.schemas import DEEPL, DEEPL_ANSWERS
 from heedful.serving.service import AUTO, Order, Service
 from heedful.serving.waiting import while_connected
+
+_DEEPLX_ALTERNATIVES: Final = 3
 
 
 def make_router(service: Service) -> APIRouter:
@@ -63,7 +65,7 @@ async def answer_deeplx(service: Service, fields: Mapping[str, Any]) -> Response
         fields: text, source_lang and target_lang.
 
     Returns:
-        The translation with up to three alternatives.
+        The translation with up to three alternatives, or as many as the server gives.
 
     Raises:
         HTTPException: 400, a field is missing or wrong.
@@ -71,9 +73,10 @@ async def answer_deeplx(service: Service, fields: Mapping[str, Any]) -> Response
     source = fields.get("source_lang") or AUTO
     if not isinstance(source, str):
         raise HTTPException(400, "Invalid request: source_lang is not a text")
-    text = text_field(fields, "text")
+    source = AUTO if source.lower() == AUTO else source
+    num_alternatives = min(_DEEPLX_ALTERNATIVES, service.limits.alternatives)
     order = Order(
-        [text], source.lower() if source.lower() == AUTO else source, text_field(fields, "target_lang"), False, 3
+        [text_field(fields, "text")], source, text_field(fields, "target_lang"), num_alternatives=num_alternatives
     )
     (answer,) = await service.translate(order)
     return JSONResponse(

@@ -162,15 +162,20 @@ class WordFile(MarkedFile):
             parts += [each._element for each in (section.header, section.footer) if not each.is_linked_to_previous]
         text = qn("w:t")
         for part in parts:
-            slots: list[TextSlot] = []
-            for element in part.iter(text, *map(qn, ("w:p", "w:br", "w:cr", "w:tab"))):
-                if element.tag == text:
-                    element.set(qn("xml:space"), "preserve")
-                    slots.append(TextSlot(element))
-                else:
-                    yield slots
-                    slots = []
-            yield slots
+            # The text around the anchor of a text box is one paragraph, which the paragraphs of the box interrupt.
+            paragraphs: list[list[TextSlot]] = []
+            unended: dict[Any, list[TextSlot]] = {}
+            for element in part.iter(text, *map(qn, ("w:br", "w:cr", "w:tab"))):
+                owner = next(element.iterancestors(qn("w:p")), None)
+                if element.tag != text:
+                    unended.pop(owner, None)
+                    continue
+                if owner not in unended:
+                    unended[owner] = []
+                    paragraphs.append(unended[owner])
+                element.set(qn("xml:space"), "preserve")
+                unended[owner].append(TextSlot(element))
+            yield from paragraphs
 
     def _save(self, content: io.BytesIO) -> None:
         self._document.save(content)

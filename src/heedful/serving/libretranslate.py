@@ -68,10 +68,11 @@ def make_router(service: Service) -> APIRouter:
         source, target = text_field(fields, "source"), service.language(text_field(fields, "target"))
         service.check_size(Order([text, better], source, target))
         known = AUTO if source == AUTO else service.language(source)
-        if service.suggestions is not None and not service.suggestions.add(text, better, known, target):
-            raise HTTPException(403, "The file of suggestions is full.")
-        if service.takes_corrections:
+        if service.takes_corrections:  # before it is stored, because it may be refused
             await service.correct(text, better, known, target)
+        if service.suggestions is not None and not service.suggestions.add(text, better, known, target):
+            outcome = "; the model was corrected all the same" if service.takes_corrections else ""
+            raise HTTPException(403, f"The file of suggestions is full{outcome}.")
         return JSONResponse({"success": True})
 
     @router.get("/languages")
