@@ -176,3 +176,10 @@ def test_a_model_without_attention_is_told_in_one_line(trained: Trained, tmp_pat
         assert len(done.errors) == 1
         assert "has no attention" in done.errors[0]
     assert heedful("score", model, trained.data).code == 0
+
+
+@pytest.mark.parametrize("option", ["--one-based", "--turned"])
+def test_options_of_manual_links_need_them(spaced: Path, data: Path, option: str):
+    done = aligned(spaced, data, option)
+    assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+    assert "give their file by --gold" in done.errors[0]

@@ -296,6 +296,7 @@ def test_an_import_is_whole_or_not_at_all(model: Path, tmp_path: Path):
         (("a", "b", "c"), "expected a source and its correction, or one of"),
         (("a", "b", "--undo"), "expected no text or a source"),
         (("a", "--list"), "expected a source and its correction"),
+        (("--list", "--columns", "2,1"), "give it by --import"),
         (("--list", "--undo"), "or one of"),
         (("", "b"), "source is blank"),
         (("a", " "), "correction is blank"),

@@ -7,9 +7,10 @@ from typing import cast
 
 import pytest
 
+from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.predictors import distillation
-from heedful.predictors.distillation import doubt
+from heedful.predictors.distillation import doubt, read_sources
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.folder import commit, open_folder
@@ -148,3 +149,12 @@ def test_bad_use_is_refused(teacher: Path, settings: Path, tmp_path: Path):
     done = distil(teacher, other, "--out", tmp_path / "s.model", settings=settings)
     assert "begun with other sources" in refusal(done)
     assert "no such file" in refusal(distil(teacher, data, "--more", tmp_path / "none.txt", settings=settings))
+
+
+def test_held_out_sources_are_left_out_however_they_are_spaced(tmp_path: Path):
+    rows = "".join(f" {word} \t{word.upper()}\n" for word in WORDS)
+    (tmp_path / "rows.tsv").write_text(rows, encoding="utf-8")
+    sources = read_sources(find_pairs([tmp_path / "rows.tsv"], (1, 2)), [], None)
+    held_out = {text.strip() for text in sources.dev.sources}
+    assert held_out
+    assert sources.texts == [word for word in WORDS if word not in held_out]

@@ -79,3 +79,12 @@ def test_what_is_cut_or_missing_is_told(trained: Trained, tmp_path: Path):
     assert (done.code, done.out, done.err) == (0, "", f"heedful: warning: {data}:2: cut after 24 tokens\n")
     assert len((tmp_path / "out").read_bytes().split(b"\n")) == 3
     assert heedful("score", trained.model, tmp_path / "none.tsv").code == 2
+
+
+def test_bits_are_those_of_the_characters_that_were_scored(trained: Trained, tmp_path: Path):
+    data = tmp_path / "long.tsv"
+    data.write_bytes(b"abc\t" + b"A" * 300 + b"\n")
+    done = heedful("score", trained.model, data, "--total", "--format", "jsonl")
+    facts = json.loads(done.out)
+    assert facts["num_tokens"] == 24
+    assert facts["bits_per_character"] == pytest.approx(-facts["log_prob"] / math.log(2.0) / 23)

@@ -1,9 +1,12 @@
+import math
+
 import pytest
 
 from heedful.cli.scoring import changed_search
 from heedful.data.prepare import EvaluationSet
 from heedful.predictors.perplexity import perplexity
 from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
 from tests.cli.conftest import Trained
 
 
@@ -31,3 +34,11 @@ def test_perplexity_counts_every_reference(trained: Trained):
     assert two.per_token == pytest.approx(one.per_token, rel=1e-6)
     assert two.bits_per_character == pytest.approx(one.bits_per_character, rel=1e-6)
     assert one.num_cut == 0
+
+
+def test_bits_are_those_of_the_characters_that_were_scored(trained: Trained):
+    translator = load(trained.model, kind=Translator)
+    most = translator.text.max_tokens - 1
+    cut = perplexity(translator, EvaluationSet(["abc"], [["A" * 10 * most]]))
+    assert (cut.num_cut, cut.num_tokens) == (1, most + 1)
+    assert cut.bits_per_character == pytest.approx(math.log2(cut.per_token) * (most + 1) / most)

@@ -36,6 +36,7 @@ def by_python(trained: Trained, nbest: int, **settings: object) -> list[list[str
         (["--groups", 3], 1, {"beam": 3, "num_groups": 3, "diversity": 0.5}),
         (["--diversity", 2.0, "--beam", 4], 1, {"beam": 4, "num_groups": 4, "diversity": 2.0}),
         (["--groups", 1], 1, {"beam": 2}),
+        (["--beam", 5, "--groups", 3], 1, {"beam": 6, "num_groups": 3, "diversity": 0.5}),
     ],
 )
 def test_options_are_settings_of_the_search(
@@ -70,7 +71,6 @@ def test_outputs_hold_what_is_asked(trained: Trained):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--beam", 5, "--groups", 2], "beam 5 cannot be split into 2 groups"),
         (["--beam", 4, "--top-k", 3], "method sampling carries no beam"),
         (["--sample", "--groups", 2], "num_groups and diversity are for method beam"),
         (["--top-p", 0], "search.top_p"),

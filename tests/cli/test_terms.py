@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli.messages import Messages
+from heedful.cli.scoring import tell_engine
+from heedful.errors import UsageError
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runtime.text_constraints import TextConstraints
 from heedful.text.term_files import read_terms
+from heedful.text.terms import Term, Terms
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
+from tests.runtime.test_engine import Spy
 from tests.seal import write_sealed
 
 
@@ -100,3 +105,17 @@ def test_languages_of_a_base_are_those_of_the_model(trained: Trained, tmp_path: 
     (tmp_path / "terms.tbx").write_text(BASE.format("nl-BE"), encoding="utf-8")
     done = heedful("translate", model, "--terms", tmp_path / "terms.tbx", "abc")
     assert (done.code, "FFF" in done.out) == (0, True), done.err
+
+
+def test_terms_that_a_search_cannot_bind_are_refused_before_the_first_line(trained: Trained, terms: Path):
+    done = heedful("translate", trained.model, "--terms", terms, "--sample", stdin=b"bad\nabc\n")
+    assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+    assert "--terms, --require: sampling cannot guarantee a phrase" in done.err
+
+
+def test_terms_that_an_engine_cannot_bind_are_refused_before_the_first_line(trained: Trained, tmp_path: Path):
+    translator = load(trained.model, kind=Translator)
+    vars(translator.backends)["searching"] = lambda *_: Spy()
+    wording = TextConstraints(terms=Terms((Term("abc", "FFF"),))).of_sources(translator.target_tokenizer)
+    with pytest.raises(UsageError, match=r"--terms, .*: prefixes and phrases are not supported here, by spy"):
+        tell_engine(translator, translator.search, False, Messages(True), wording.strictest)

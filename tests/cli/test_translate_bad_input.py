@@ -86,7 +86,6 @@ def test_edges_that_are_taken(trained: Trained, options: list[object]):
         (["--seed", -1], "--seed"),
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--temperature", 0, "--nbest", 3], "temperature 0 draws the same output"),
-        (["--groups", 3, "--beam", 2], "cannot be split into 3 groups"),
         (["--prefix", "日"], "vocabulary has no token"),
         (["--require", "日"], "vocabulary has no token"),
         (["--require", " "], "blank"),

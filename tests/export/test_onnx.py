@@ -12,7 +12,7 @@ from heedful.errors import UsageError
 from heedful.export.onnx import export_graphs, quantize
 from heedful.models.engine import TorchEngine
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.onnx import BEST, GRAPHS, Graphs, OnnxEngine
+from heedful.runtime.onnx import BEST, GRAPHS, Graphs, OnnxEngine, onnx_backend
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
@@ -176,3 +176,10 @@ def test_what_no_graph_can_say_is_refused_in_one_line(tmp_path: Path):
     with pytest.raises(UsageError, match=r"step.onnx: this model cannot be written as a graph: .") as caught:
         export_graphs(model, tmp_path, MOST)
     assert "\n" not in str(caught.value)
+
+
+def test_an_engine_of_a_model_without_attention_gives_none(tmp_path: Path):
+    export_graphs(make_model("sutskever").float(), tmp_path, MOST)
+    backend = onnx_backend("onnx", tmp_path, MOST)
+    assert backend.supports_scoring(need_alignment=False) is None
+    assert "no attention" in str(backend.supports_scoring(need_alignment=True))

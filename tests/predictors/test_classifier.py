@@ -16,6 +16,7 @@ from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.runtime.folder import open_folder
 from tests.architecture.package import SOURCE
+from tests.cli.command import heedful
 from tests.cli.test_export import without_torch
 from tests.tasks.reviews import reviews, write_reviews
 from tests.tasks.test_classification import Run
@@ -48,6 +49,12 @@ def test_its_page_shades_the_words_that_it_attends_to(model: Path):
     assert "".join(word for word, _ in words) == "<unk> clean room"
     assert one.attention is not None
     assert sum(weight for _, weight in view.sentences[0]) == pytest.approx(float(one.attention.sum()))
+
+
+def test_eight_bits_are_for_other_models(model: Path):
+    done = heedful("export", model, "--to", "onnx", "--int8")
+    assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+    assert "--int8 is for models that translate or describe images" in done.errors[0]
 
 
 def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):

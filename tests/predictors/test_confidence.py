@@ -216,3 +216,18 @@ def test_a_file_of_other_content_is_refused(copy: Path, change: dict[str, object
     path.write_text(json.dumps(facts | {"bias": 0.5, CHECKSUM: facts[CHECKSUM]}), encoding="utf-8")
     with pytest.raises(FileRefused, match="checksum"):
         read_confidence(folder)
+
+
+def test_an_engine_without_attention_is_refused_before_it_translates(copy: Path):
+    assert heedful("export", copy, "--to", "ctranslate2").code == 0
+    named, items = load(copy, engine="ctranslate2", kind=Translator), words(15, 100)
+    with pytest.raises(UsageError, match=r"ctranslate2: gives no attention.*--engine onnx or --engine torch"):
+        named.translate(items.sources, confidence=True)
+    assert measure_confidence(named, items, items.sources) is None
+
+
+def test_a_fast_engine_without_attention_leaves_no_feature_out(copy: Path):
+    assert heedful("export", copy, "--to", "ctranslate2").code == 0
+    translator = load(copy, kind=Translator)
+    assert translator.backends.scoring().name == "ctranslate2"
+    assert calibrate(translator, words(15, 100), "exact_match")[0].features == FEATURES

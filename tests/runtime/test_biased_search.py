@@ -1,7 +1,10 @@
 """Biased search: batches that fit into memory, and the tokens of corrections."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from heedful.config import validate
 from heedful.runtime import biased_search
 from heedful.runtime.biased_search import BiasedSearch
 from heedful.runtime.engine import Stepwise
@@ -9,7 +12,8 @@ from heedful.runtime.scored_pairs import encode_source
 from heedful.runtime.translation_memory import MemoryMatch
 from heedful.search.biased import BiasedEngine, StoredSteps, source_key, store_steps
 from heedful.search.config import SearchConfig
-from heedful.search.interface import Hypothesis
+from heedful.search.inputs import Sources
+from heedful.search.interface import Engine, Hypothesis
 from heedful.text.tokenizer import TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS, Vocabulary
 from tests.search.engines import Toy
@@ -63,3 +67,18 @@ def test_batches_are_as_large_as_memory_allows_and_change_nothing(toy: Toy, monk
     batches, again = searched(toy)
     assert batches == [[text] for text in TEXTS]
     assert again == found
+
+
+def test_corrections_of_several_sentences_have_one_end(toy: Toy, monkeypatch: pytest.MonkeyPatch):
+    stored: list[list[int]] = []
+
+    def watch(engine: Engine, sources: Sources, outputs: Sequence[Sequence[int]]) -> list[StoredSteps]:
+        stored.extend(list(output) for output in outputs)
+        return store_steps(engine, sources, outputs)
+
+    monkeypatch.setattr(biased_search, "store_steps", watch)
+    backend = Stepwise("toy", lambda _: toy, TEXT.max_tokens)
+    text = validate(TextConfig, TEXT.model_dump() | {"split_sentences": True})
+    matches = [[MemoryMatch("a b", "a! B", 0.8, is_exact=False)]]
+    list(BiasedSearch(backend, (TOKENIZER, TOKENIZER), text).batches(["a b c"], matches))
+    assert stored == [[*TOKENIZER.encode("a! B"), EOS]]

@@ -149,3 +149,9 @@ def test_a_disk_that_refuses_leaves_nothing(out: str, model: ModelFolder, tmp_pa
             _delete(tmp_path / out)
     assert failures >= (1 if "." in out else 5)
     assert (tmp_path / out).exists()
+
+
+@pytest.mark.parametrize("name", ["model.ZIP", "model.Tar"])
+def test_a_suffix_in_capitals_names_an_archive(name: str, model: ModelFolder, tmp_path: Path):
+    packed = pack(model, tmp_path / name).path
+    assert zipfile.is_zipfile(packed) if name.endswith("ZIP") else tarfile.is_tarfile(packed)

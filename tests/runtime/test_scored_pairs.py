@@ -5,7 +5,14 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.runtime.engine import Stepwise, score_sorted
-from heedful.runtime.scored_pairs import PairScorer, ScoredPair, encode_source, word_links
+from heedful.runtime.scored_pairs import (
+    PairScorer,
+    ScoredPair,
+    encode_source,
+    encode_target,
+    num_scored_characters,
+    word_links,
+)
 from heedful.search.forced import ForcedDecoding, score_outputs
 from heedful.search.inputs import Sources, as_inputs
 from heedful.text.tokenizer import TextConfig, UnitTokenizer
@@ -141,3 +148,28 @@ def test_long_targets_are_cut_and_end_all_the_same():
     assert found.target_pieces == ("one",) * 7 + ("<eos>",)
     ids, was_cut = encode_source(CHARACTERS, "a" * 7, TEXT)
     assert (len(ids), ids[-1], was_cut) == (8, EOS, False)
+
+
+def test_targets_of_several_sentences_have_one_end():
+    tokenizer = UnitTokenizer(Vocabulary.build([["Ja.", "Nein."]]), "words", "NFC")
+    text = TextConfig(source_units="words", target_units="words", split_sentences=True)
+    assert encode_source(tokenizer, "Ja. Nein.", text)[0].tolist().count(EOS) == 2
+    assert encode_target(tokenizer, "Ja. Nein.", text)[0].tolist() == [*tokenizer.encode("Ja. Nein."), EOS]
+    toy = Stepwise("toy", lambda with_weights: Toy(vocab_size=7, has_weights=with_weights), 30)
+    (found,) = PairScorer(toy, tokenizer, tokenizer, text).score([("Ja. Nein.", "Ja. Nein.")], True, 99)
+    assert found.target_pieces == ("Ja.", "Nein.", "<eos>")
+    assert {source for source, _ in found.alignment or ()} <= {0, 1}
+
+
+def test_long_words_are_read_whole():
+    tokenizer = UnitTokenizer(Vocabulary.build([["x" * 200, "one"]]), "words", "NFC")
+    for text in (f"{'x' * 200} one", f"{'x' * 200} one{' ' * 200}"):
+        ids, was_cut = encode_target(tokenizer, text, TEXT)
+        assert (ids.tolist(), was_cut) == ([*tokenizer.encode(text), EOS], False)
+    ids, was_cut = encode_target(tokenizer, "one " * 100, TEXT)
+    assert (ids.tolist(), was_cut) == ([*tokenizer.encode("one") * 7, EOS], True)
+
+
+def test_characters_behind_the_cut_do_not_count():
+    assert num_scored_characters(WORDS, "one  two", TEXT) == 8
+    assert num_scored_characters(WORDS, "one " * 20, TEXT) == len("one one one one one one one")

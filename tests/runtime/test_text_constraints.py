@@ -99,3 +99,13 @@ def test_what_cannot_be_asked_is_told(wording: TextConstraints, message: str):
 def test_letters_that_are_unknown_are_named():
     with pytest.raises(UsageError, match="has no token for part of it: 'x'"):
         TextConstraints(banned=["the x"]).encode(LETTERS)
+
+
+def test_a_banned_word_is_banned_before_punctuation_too():
+    tokenizer = UnitTokenizer(
+        Vocabulary.build([["the", "house", "house.", 'house!"', "houses", "house-boat"]]), "words", "NFC"
+    )
+    banned = TextConstraints(banned=["the house"]).encode(tokenizer).banned
+    assert {tokenizer.decode(form) for form in banned} == {"the house", "the house.", 'the house!"'}
+    with pytest.raises(UsageError, match=r"'house\.' contains 'house', which is banned"):
+        TextConstraints(required=["house."], banned=["house"]).encode(tokenizer)

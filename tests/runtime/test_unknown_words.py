@@ -127,3 +127,11 @@ def test_known_and_unknown_attention_may_stand_side_by_side():
     written = replacer().replaced(["das Schmidt"], [ids("das Schmidt")], found)
     assert written[0, 0] == "Schmidt"
     assert written[0, 1] in ("das", "Schmidt")
+
+
+def test_words_of_later_sentences_are_found():
+    sentences = ["das Haus.", "rot Schmidt"]
+    tokens = [*SOURCE.encode(sentences[0]), EOS, *SOURCE.encode(sentences[1]), EOS]
+    found = [[output("is Smith", [[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]])]]
+    text = "das Haus.<br>rot Schmidt"
+    assert replacer().replaced([text], [np.array(tokens)], found) == {(0, 0): "is Schmidt"}

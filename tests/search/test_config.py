@@ -121,3 +121,10 @@ def test_asking_for_outputs_makes_room_for_them() -> None:
         with_outputs(sampling, beam=4)
     with pytest.raises(ConfigError, match="cannot be split into 2 groups"):
         with_outputs(groups, beam=5)
+
+
+def test_a_beam_has_a_limit_that_is_told() -> None:
+    with pytest.raises(ConfigError, match="nbest 5000: a beam search gives at most 1,000 outputs; sampling gives more"):
+        with_outputs(SearchConfig(), nbest=5000)
+    with pytest.raises(ConfigError, match="at most 999 outputs"):
+        with_outputs(SearchConfig(beam=3, num_groups=3, diversity=0.5), nbest=1000)

@@ -1,5 +1,6 @@
 import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import sentencepiece
@@ -317,3 +318,14 @@ def test_ranges_of_pieces_cover_the_text(pieces: dict[Normalization, PieceTokeni
 def test_a_tokenizer_that_changes_texts_locates_nothing():
     with pytest.raises(UsageError, match="cannot locate tokens"):
         Tokenizer.ranges(UnitTokenizer(Vocabulary.build([["a"]], 0, 1), "words", "NFC"), "a")
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"), [("words", [0, 1, 1, 2, 3]), ("characters", [0, 0, 1, 1, 1, 1, 2, 2, 3, 3])]
+)
+def test_the_end_of_a_sentence_belongs_to_the_word_before_it(
+    units: Literal["words", "characters"], expected: list[int]
+):
+    tokenizer = of(units, "ab c. de f")
+    ids = [*tokenizer.encode("ab c."), EOS, *tokenizer.encode("de f")]
+    assert tokenizer.word_indices(ids) == expected

@@ -81,6 +81,8 @@ def run(
     """
     use_threads(threads)
     messages = Messages(quiet)
+    if (one_based or turned) and gold is None:
+        raise UsageError("align: --one-based and --turned say how to read manual links; give their file by --gold")
     if tokens and gold:
         raise UsageError("align: --gold has links between words; leave out --tokens")
     from heedful.cli.scoring import load_to_run

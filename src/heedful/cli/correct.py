@@ -95,6 +95,8 @@ def run(
         raise UsageError("correct: expected a source and its correction, or one of --undo, --list, --export, --import")
     if words and len(words) != 2 - undo:
         raise UsageError(f"correct: expected {'no text or a source' if undo else 'a source and its correction'}")
+    if columns != _FIRST_TWO and imported is None:
+        raise UsageError("correct: --columns are those of a file; give it by --import")
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 

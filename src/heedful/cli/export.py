@@ -83,9 +83,11 @@ def run(
         raise UsageError("export: --layers is for --to onnx and models that translate")
     if shortlist and not is_engine:
         raise UsageError("export: --shortlist is for engines of models that translate")
+    if int8 and not isinstance(predictor, (Captioner, Translator)):
+        raise UsageError("export: --int8 is for models that translate or describe images")
     if isinstance(predictor, Translator) and to == "huggingface":
         _export_huggingface(predictor, out or Path(), messages)
-    elif isinstance(predictor, LabelPredictor) and to == "onnx" and not int8:
+    elif isinstance(predictor, LabelPredictor) and to == "onnx":
         _export_classifier(predictor, messages)
     elif to != "huggingface" and isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")

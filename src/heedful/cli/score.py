@@ -63,6 +63,7 @@ def run(
     from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
     from heedful.predictors.translator import Translator
+    from heedful.runtime.scored_pairs import num_scored_characters
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())
@@ -74,7 +75,7 @@ def run(
         for scored, pair in zip(scored_pairs, pairs, strict=True):
             if scored.was_cut:
                 cut.add(f"{data[0]}:{pair.line}: cut after {translator.text.max_tokens} tokens")
-            sums.add(scored, len(translator.target_tokenizer.normalize(scored.target)))
+            sums.add(scored, num_scored_characters(translator.target_tokenizer, scored.target, translator.text))
             if not total:
                 output.write(_written(scored, pair.line, output_format))
         if total:

@@ -11,6 +11,7 @@ from heedful.errors import UsageError
 if TYPE_CHECKING:
     from heedful.predictors.table import PredictorT
     from heedful.predictors.translator import Translator
+    from heedful.runtime.engine import Backend
     from heedful.search.config import SearchConfig
     from heedful.search.constraints import Constraints
 
@@ -62,8 +63,14 @@ def tell_engine(
 
     Returns:
         The search settings, unchanged.
+
+    Raises:
+        UsageError: the search or the engine cannot satisfy the constraints, of which those of --terms would otherwise
+            be refused at the first line with a term.
     """
     backend = translator.backends.searching(search, attention, constraints, is_exact)
+    if constraints is not None:
+        _refuse_constraints(backend, search, constraints)
     if translator.backends.exported:
         reasons = [
             f"{name}: {exported.fault}" for name, exported in translator.backends.exported.items() if exported.fault
@@ -76,6 +83,22 @@ def tell_engine(
             reasons.insert(0, "the whole vocabulary, because phrases may have any token")
         messages.say(f"engine {backend.name}" + "".join(f"; {reason}" for reason in reasons))
     return search
+
+
+def _refuse_constraints(backend: "Backend", search: "SearchConfig", constraints: "Constraints") -> None:
+    """Check that a search can satisfy its constraints.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    from heedful.search.constraints import why_impossible
+
+    if fault := why_impossible(constraints, search):
+        raise UsageError(f"--terms, --require: {fault}")
+    if reason := backend.supports_constraints(constraints):
+        raise UsageError(
+            f"--terms, --require, --ban, --prefix: {reason}, by {backend.name}; leave them out, or use another engine"
+        )
 
 
 def changed_search(
@@ -100,4 +123,5 @@ def changed_search(
     if overrides:
         carried = {"beam": beam} if beam else {}
         config = validate(SearchConfig, config.model_dump(mode="json") | carried | overrides, "search")
+        beam = config.beam  # groups may have made it larger
     return with_outputs(config, beam or 0, nbest)

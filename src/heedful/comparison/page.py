@@ -53,8 +53,8 @@ def report_page(
         parts.append(table(rows, comparison.baseline))
     parts += _attention(results)
     parts.append(
-        "<h2>Runs</h2>\n<p>Each command trains one row alone; with a limit of time it also chooses settings by the time, which a comparison does "
-        "not. Each configuration is complete.</p>"
+        "<h2>Runs</h2>\n<p>Each command trains one row alone; with a limit of time it also chooses settings that suit "
+        "the time, which a comparison does not. Each configuration is complete.</p>"
     )
     baseline = next(iter(results.get(comparison.baseline, ())), None)
     parts += [_runs(name, runs, baseline, comparison.trained_unit) for name, runs in results.items() if runs]

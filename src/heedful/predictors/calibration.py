@@ -57,7 +57,7 @@ def calibrate(
     if len(items) < LEAST_ITEMS:
         raise UsageError(f"calibrate: {counted(len(items), 'source')}; give at least {LEAST_ITEMS}")
     outputs = list(translator.stream(items.sources, translator.search))
-    has_attention = not translator.backends.scoring().supports_scoring(True)
+    has_attention = not translator.backends.scoring(attention=True).supports_scoring(True)
     names = FEATURES if has_attention else tuple(name for name in FEATURES if name not in OF_ATTENTION)
     scored = list(translator.scored_pairs(as_pairs(outputs), has_attention))
     features = np.array([features_of(one, names) for one in scored])
@@ -87,13 +87,17 @@ def measure_confidence(
         generated: the outputs before unknown words were replaced, if any was.
 
     Returns:
-        The report; None for a model that is not calibrated.
+        The report; None for a model that is not calibrated, and where the confidence needs attention, which the named
+        engine does not give.
     """
     if ROLE not in translator.folder.facts:
         return None
     confidence = read_confidence(translator.folder)
+    needs_attention = confidence.needs_attention
+    if translator.backends.scoring(needs_attention).supports_scoring(needs_attention):
+        return None
     pairs = zip(items.sources, generated or outputs, strict=True)
-    scored = list(translator.scored_pairs(pairs, confidence.needs_attention))
+    scored = list(translator.scored_pairs(pairs, needs_attention))
     right = right_outputs(outputs, items.references, confidence.criterion)
     log_probs = np.array([one.log_prob for one in scored])
     probabilities = np.array(confidence.probabilities(scored))

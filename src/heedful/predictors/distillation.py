@@ -72,12 +72,17 @@ def read_sources(pairs: PairFile, others: Iterable[str], dev: PairFile | None) -
     """
     items = EvaluationSet.of(pairs)
     validation = EvaluationSet.of(dev) if dev else held_out_items(items)
-    left_out: set[str] = set() if dev else set(validation.sources)
-    every = (text.translate(SPACES).strip() for text in (*items.sources, *others))
+    left_out: set[str] = set() if dev else {_one_cell(text) for text in validation.sources}
+    every = map(_one_cell, (*items.sources, *others))
     texts = [text for text in dict.fromkeys(every) if text and text not in left_out]
     if not texts:
         raise DataError("distil: no source to translate; give more rows")
     return Sources(texts, validation)
+
+
+def _one_cell(text: str) -> str:
+    """Text as it stands in a cell of a table."""
+    return text.translate(SPACES).strip()
 
 
 def held_out_items(items: EvaluationSet) -> EvaluationSet:
@@ -215,7 +220,7 @@ def _translated(teacher: Translator, shards: list[Shard], say: Callable[[str], N
             last = time.monotonic()
             say(f"{counted(sum(one.num_lines for one in shards[index:]), 'source')} to translate")
         outputs = teacher.stream(shard.lines(), teacher.search)
-        shard.write(f"{one.text.translate(SPACES).strip()}\n" for one in outputs)
+        shard.write(f"{_one_cell(one.text)}\n" for one in outputs)
         yield shard
 
 

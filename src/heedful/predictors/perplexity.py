@@ -38,16 +38,17 @@ def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
     Returns:
         The perplexity over all references.
     """
-    most = translator.text.max_tokens - 1
+    most, tokenizer = translator.text.max_tokens - 1, translator.target_tokenizer
     sources: list[list[int]] = []
     targets: list[list[int]] = []
     num_cut = num_characters = 0
     for source, texts in zip(items.sources, items.references, strict=True):
         ids = encode_source(translator.source_tokenizer, source, translator.text)[0].tolist()
         for text in texts:
-            gold = translator.target_tokenizer.encode(text)
+            gold = tokenizer.encode(text)
             num_cut += len(gold) > most
-            num_characters += len(translator.target_tokenizer.normalize(text))
+            # Only the characters of the scored tokens share their bits.
+            num_characters += len(tokenizer.decode(gold[:most]) if len(gold) > most else tokenizer.normalize(text))
             sources.append(ids)
             targets.append([*gold[:most], EOS])
     log_prob, num_tokens = _read(translator, sources, targets), sum(map(len, targets))

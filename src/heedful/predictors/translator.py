@@ -369,8 +369,18 @@ class Translator(Predictor):
         return read_items(find_pairs(paths, columns))
 
     def _confidence(self, batch_tokens: int) -> Callable[[list[Translation]], Iterator[Translation]]:
-        """Function that adds the confidence to translations; what it imports is needed by few calls."""
+        """Function that adds the confidence to translations; what it imports is needed by few calls.
+
+        Raises:
+            UsageError: the model is not calibrated, or the engine gives no attention, which its confidence needs.
+        """
         from heedful.predictors.confidence import read_confidence, with_confidence
 
+        confidence = read_confidence(self.folder)
+        backend = self.backends.scoring(confidence.needs_attention)
+        if reason := backend.supports_scoring(confidence.needs_attention):
+            raise UsageError(
+                f"{backend.name}: {reason}, which this model's confidence needs; use --engine onnx or --engine torch"
+            )
         score = partial(self.scored_pairs, batch_tokens=batch_tokens)
-        return partial(with_confidence, confidence=read_confidence(self.folder), score=score)
+        return partial(with_confidence, confidence=confidence, score=score)

@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.runtime.engine import Backend, Stepwise
 from heedful.runtime.exact import Exact
-from heedful.runtime.scored_pairs import TextPair, encode_source
+from heedful.runtime.scored_pairs import TextPair, encode_source, encode_target
 from heedful.runtime.translation_memory import MemoryMatch
 from heedful.search.biased import BiasedEngine, StoredSteps, source_key, store_steps
 from heedful.search.inputs import InputDraw
@@ -72,7 +72,7 @@ class BiasedSearch:
     def _encode(self, pair: TextPair) -> tuple[IntArray, list[int]]:
         """Tokens of the source and of the correction; one that was truncated has no EOS, for it would end there."""
         source, _ = encode_source(self._source, pair[0], self._text)
-        target, is_cut = encode_source(self._target, pair[1], self._text)
+        target, is_cut = encode_target(self._target, pair[1], self._text)
         return source, target[: len(target) - is_cut].tolist()
 
     def _biased(

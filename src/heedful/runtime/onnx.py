@@ -284,7 +284,13 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
 
     shortlist = read_shortlist(folder) if graphs.has_list else None
     engines = make_listed if shortlist else None
-    return Stepwise(name, lambda with_weights: OnnxEngine(graphs, with_weights), max_length, make_listed=engines)
+    return Stepwise(
+        name,
+        lambda with_weights: OnnxEngine(graphs, with_weights),
+        max_length,
+        has_attention=graphs.has_weights,
+        make_listed=engines,
+    )
 
 
 def import_runtime() -> Any:

@@ -72,7 +72,7 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
     hashes, engines, left_out = _files(folder)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(out, is_folder=out.suffix not in ARCHIVES) as temporary:
+        with unfinished(out, is_folder=out.suffix.lower() not in ARCHIVES) as temporary:
             num_bytes = _write(folder.path, hashes, temporary, out)
             temporary.rename(out)
         sync(out.parent)
@@ -100,12 +100,12 @@ def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[s
 
 def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path) -> int:
     """Write all files under a temporary name, and return the number of bytes written."""
-    if out.suffix not in ARCHIVES:
+    if out.suffix.lower() not in ARCHIVES:
         _copy(model, hashes, lambda name, content: _write_file(temporary / name, content))
         for parent in {parent for name in hashes for parent in Path(name).parents}:
             sync(temporary / parent)
         return sum((temporary / name).stat().st_size for name in hashes)
-    if out.suffix == ".zip":
+    if out.suffix.lower() == ".zip":
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
             _copy(model, hashes, lambda name, content: _add_to_zip(archive, f"{out.stem}/{name}", content))
     else:

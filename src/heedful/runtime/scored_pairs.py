@@ -1,9 +1,11 @@
 """Scored pairs: log probabilities, attention and word alignments of given pairs, by forced decoding."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import exp
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,12 @@ from heedful.search.forced import ForcedDecoding
 from heedful.text.encoding import encode_text
 from heedful.text.links import Links, format_pharaoh, links_from_weights, merge_weights
 from heedful.text.quoting import shortened
-from heedful.text.tokenizer import TextConfig, Tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import EOS
 
 TextPair = tuple[str, str]
 """Source and target texts."""
+_WORD: Final = re.compile("[^ ]+")
 
 
 @final
@@ -126,15 +129,59 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
         [position] ids ending in EOS (EOS alone for blank text; one after each sentence of a document), and whether the
         text was truncated.
     """
+    return _encode(tokenizer, text, config.max_tokens, config.split_sentences)
+
+
+def encode_target(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
+    """Encode a target, truncated to the length that the model accepts.
+
+    Args:
+        tokenizer: tokenizer of the target side.
+        text: any text.
+        config: text settings with the limits.
+
+    Returns:
+        [position] ids with EOS at the end alone, as in training, and whether the text was truncated.
+    """
+    return _encode(tokenizer, text, config.max_tokens, is_document=False)
+
+
+def _encode(tokenizer: Tokenizer, text: str, most: int, is_document: bool) -> tuple[NDArray[np.int64], bool]:
     if not text.strip():
         return np.array([EOS], dtype=np.int64), False
-    # No piece is longer than 16 characters, so characters beyond this limit could not be kept below either.
-    most = 16 * config.max_tokens
+    beginning = text[: _stop(tokenizer, text, most)]
     # NUL ends a string in some libraries, so U+FFFD, the replacement character, stands for it.
-    known = text[:most].replace("\0", "\ufffd")
-    ids = encode_text(tokenizer, known, config.split_sentences)
-    room = config.max_tokens - 1
-    return np.array([*ids[:room], EOS], dtype=np.int64), len(ids) > room or len(text) > most
+    ids = encode_text(tokenizer, beginning.replace("\0", "\ufffd"), is_document)
+    rest = text[len(beginning) :].strip()
+    return np.array([*ids[: most - 1], EOS], dtype=np.int64), len(ids) >= most or bool(rest)
+
+
+def _stop(tokenizer: Tokenizer, text: str, most: int) -> int:
+    """Length of a beginning of a text that has at least as many tokens as a model accepts, unless the text is shorter.
+
+    Tokens beyond the limit are dropped, so text behind this beginning need not be tokenized.
+    """
+    if isinstance(tokenizer, UnitTokenizer) and tokenizer.units == "words":
+        # A word may have any length. Few words are no tokens, such as a line break of HTML in a document.
+        ends = [word.end() for word in islice(_WORD.finditer(text), 4 * most)]
+        return ends[-1] if len(ends) == 4 * most else len(text)
+    # No piece is longer than 16 characters.
+    return 16 * most
+
+
+def num_scored_characters(tokenizer: Tokenizer, text: str, config: TextConfig) -> int:
+    """Count the characters of a target whose tokens are scored.
+
+    Args:
+        tokenizer: tokenizer of the target side.
+        text: any text.
+        config: text settings with the limits.
+
+    Returns:
+        The number of characters, after normalization; of a target that is truncated, those of its remaining tokens.
+    """
+    ids, was_cut = encode_target(tokenizer, text, config)
+    return len(tokenizer.decode(ids.tolist()) if was_cut else tokenizer.normalize(text))
 
 
 @final
@@ -168,7 +215,7 @@ class PairScorer:
             raise UsageError(f"{self.backend.name}: {reason}")
         sources = [encode_source(self.source_tokenizer, source, self.text) for source, _ in pairs]
         # Targets are truncated like sources, because training saw no longer ones.
-        targets = [encode_source(self.target_tokenizer, target, self.text) for _, target in pairs]
+        targets = [encode_target(self.target_tokenizer, target, self.text) for _, target in pairs]
         decodings = score_sorted(
             self.backend,
             [ids for ids, _ in sources],

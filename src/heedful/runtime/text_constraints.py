@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, final
+from unicodedata import category
 
 from heedful.errors import UsageError
 from heedful.search.constraints import Constraints, holds
 from heedful.text.scripts import UNSPACED, script_of
 from heedful.text.terms import Terms
-from heedful.text.tokenizer import SPACE_MARK, Tokenizer
-from heedful.text.vocabulary import UNK
+from heedful.text.tokenizer import SPACE_MARK, Tokenizer, UnitTokenizer
+from heedful.text.vocabulary import SPECIAL_TOKENS, UNK
 
 Tokens = tuple[int, ...]
 
@@ -55,7 +56,7 @@ class TextConstraints:
             UsageError: a phrase is blank or has unknown tokens, or a required phrase contains a banned one.
         """
         required = [_forms(tokenizer, phrase, "required phrase")[0] for phrase in self.required]
-        banned = [_forms(tokenizer, phrase, "banned phrase") for phrase in self.banned]
+        banned = [_banned_forms(tokenizer, phrase) for phrase in self.banned]
         for phrase, tokens in zip(self.required, required, strict=True):
             for other, forms in zip(self.banned, banned, strict=True):
                 if any(holds(tokens, form) for form in forms):
@@ -161,6 +162,21 @@ def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
         return [at_start]
     inside = tuple(tokenizer.encode(_ANCHOR + phrase)[len(tokenizer.encode(_ANCHOR)) :])
     return [inside, at_start] if tokenizer.decode(inside) == tokenizer.decode(at_start) else [at_start]
+
+
+def _banned_forms(tokenizer: Tokenizer, phrase: str) -> list[Tokens]:
+    """Token sequences of a phrase; where tokens are words, those with punctuation at its end are other tokens."""
+    forms = _forms(tokenizer, phrase, "banned phrase")
+    if not (isinstance(tokenizer, UnitTokenizer) and tokenizer.units == "words"):
+        return forms
+    tokens = tokenizer.vocabulary.tokens
+    (*start, last), marks = forms[0], range(len(SPECIAL_TOKENS), len(tokens))
+    ends = (index for index in marks if tokens[index] != tokens[last] and tokens[index].startswith(tokens[last]))
+    return [*forms, *((*start, index) for index in ends if _is_punctuation(tokens[index][len(tokens[last]) :]))]
+
+
+def _is_punctuation(text: str) -> bool:
+    return all(category(character).startswith("P") for character in text)
 
 
 def _ends_in_pieces(tokenizer: Tokenizer, tokens: Tokens) -> bool:

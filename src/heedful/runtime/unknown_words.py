@@ -16,8 +16,9 @@ from heedful.search.interface import Hypothesis, IntArray
 from heedful.text.dictionary import Dictionary, replace_unknown
 from heedful.text.inline_terms import source_words
 from heedful.text.links import merge_weights
+from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import TextConfig, Tokenizer
-from heedful.text.vocabulary import UNK
+from heedful.text.vocabulary import EOS, UNK
 
 
 @final
@@ -103,6 +104,8 @@ class UnknownWords:
         weights = np.concatenate([rows, weights[len(rows) : len(token_ids)]])
         by_word = merge_weights(weights, indices, range(len(token_ids)))
         # If the source was cut, the text has more words than were encoded.
-        words = [word for word in self.source_tokenizer.normalize(text).split(" ") if word][: by_word.shape[1]]
+        sentences = split_sentences(text) if EOS in source_ids[:-1] else [text]
+        parts = (self.source_tokenizer.normalize(sentence).split(" ") for sentence in sentences)
+        words = [word for part in parts for word in part if word][: by_word.shape[1]]
         output = self.target_tokenizer.pieces(token_ids)
         return " ".join(replace_unknown(output, by_word, words, self.dictionary))

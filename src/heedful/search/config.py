@@ -5,6 +5,7 @@ from typing import Final, Literal, Self, final
 from pydantic import Field, model_validator
 
 from heedful.config import Config, validate
+from heedful.errors import ConfigError
 
 MOST_HYPOTHESES: Final = 1000
 """Upper bound of the hypotheses carried for a source, which all need memory at once."""
@@ -130,7 +131,7 @@ def with_outputs(config: SearchConfig, beam: int = 0, nbest: int = 1) -> SearchC
         The settings.
 
     Raises:
-        ConfigError: the settings do not fit together.
+        ConfigError: the settings do not fit together, or a beam has no room for so many outputs.
 
     Example:
         >>> with_outputs(SearchConfig(beam=4, num_groups=2, diversity=0.5), nbest=5).beam
@@ -141,4 +142,7 @@ def with_outputs(config: SearchConfig, beam: int = 0, nbest: int = 1) -> SearchC
     carried = beam or config.beam
     if config.method == "beam" and carried < nbest:
         carried = -(-nbest // config.num_groups) * config.num_groups
+        if carried > MOST_HYPOTHESES:
+            most = MOST_HYPOTHESES // config.num_groups * config.num_groups
+            raise ConfigError(f"nbest {nbest}: a beam search gives at most {most:,} outputs; sampling gives more")
     return validate(SearchConfig, config.model_dump(mode="json") | {"beam": carried, "nbest": nbest}, "search")

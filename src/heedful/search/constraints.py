@@ -172,7 +172,7 @@ def _checked(constraints: Constraints, position: int, config: SearchConfig, max_
         continuing=continuing,
         index=position if constraints.index < 0 else constraints.index,
     )
-    if required and (fault := _fault(checked, config)):
+    if fault := why_impossible(checked, config):
         raise UsageError(f"required phrases: source {position}: {fault}")
     if (least := least_length(checked)) > max_length:
         raise UsageError(
@@ -181,8 +181,18 @@ def _checked(constraints: Constraints, position: int, config: SearchConfig, max_
     return checked
 
 
-def _fault(constraints: Constraints, config: SearchConfig) -> str:
-    """Reason why the required phrases cannot be satisfied; empty if they can."""
+def why_impossible(constraints: Constraints, config: SearchConfig) -> str:
+    """Say why a search cannot satisfy the required phrases.
+
+    Args:
+        constraints: constraints of a source.
+        config: search settings.
+
+    Returns:
+        The reason; empty if it can, or if there are none.
+    """
+    if not constraints.required:
+        return ""
     if config.method == "sampling":
         return "sampling cannot guarantee a phrase; set method = beam, or leave the phrases out"
     if config.no_repeat_ngram_size:

@@ -10,6 +10,7 @@ import io
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -127,7 +128,7 @@ class Tokenizer(ABC):
         """Return, for each token, the index of its space-separated word; a space belongs to the word after it.
 
         Args:
-            ids: token ids without bos or eos.
+            ids: token ids without bos or a last eos. The eos of an earlier sentence belongs to the word before it.
 
         Returns:
             0-based word indices, in non-decreasing order.
@@ -328,8 +329,11 @@ class UnitTokenizer(Tokenizer):
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         if self.units == "words":
-            return list(range(len(ids)))
-        return count_words(self.pieces(ids), " ")
+            return [max(0, number - 1) for number in accumulate(int(index != EOS) for index in ids)]
+        # No space stands between two sentences, so one is put before the first character of a sentence.
+        characters = ["" if index == EOS else self.vocabulary.tokens[index] for index in ids]
+        after = [False, *(index == EOS for index in ids[:-1])]
+        return count_words([" " * first + one for first, one in zip(after, characters, strict=False)], " ")
 
     def ranges(self, text: str) -> list[tuple[int, int]]:
         ranges: list[tuple[int, int]] = []
