@@ -28,6 +28,8 @@ max_steps = 8
 export = false
 [training.optimizer]
 learning_rate = 0.01
+[training.optimizer.schedule]
+warmup_steps = 400
 [search]
 beam = 2
 max_length_ratio = 1.0
