@@ -224,6 +224,11 @@ def test_an_engine_without_attention_is_refused_before_it_translates(copy: Path)
     with pytest.raises(UsageError, match=r"ctranslate2: gives no attention.*--engine onnx or --engine torch"):
         named.translate(items.sources, confidence=True)
     assert measure_confidence(named, items, items.sources) is None
+    rows = "".join(f"{source}\t{texts[0]}\n" for source, texts in zip(items.sources, items.references, strict=True))
+    (copy.parent / "words.tsv").write_text(rows, encoding="utf-8")
+    done = heedful("evaluate", copy, copy.parent / "words.tsv", "--engine", "ctranslate2", "--limit", "5")
+    assert done.code == 0, done.err
+    assert "confidence not measured: it needs attention, which --engine ctranslate2 does not give" in done.err
 
 
 def test_a_fast_engine_without_attention_leaves_no_feature_out(copy: Path):

@@ -164,7 +164,7 @@ def run(
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import changed_search, load_to_run, tell_engine
         from heedful.predictors.calibration import measure_confidence
-        from heedful.predictors.confidence import read_confidence
+        from heedful.predictors.confidence import ROLE, read_confidence
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
@@ -180,6 +180,10 @@ def run(
         calibration = None
         if not (ensemble and path == model):
             calibration = measure_confidence(translator, items, evaluated.outputs, seed, evaluated.generated)
+            if calibration is None and ROLE in translator.folder.facts:
+                messages.warn(
+                    f"{path}: confidence not measured: it needs attention, which --engine {engine} does not give"
+                )
         return evaluated, _perplexity(translator, items, messages), calibration
 
     scored = score(model)
