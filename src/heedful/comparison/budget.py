@@ -6,7 +6,9 @@ from typing import Final
 
 from heedful.config import read_toml, validate
 from heedful.data.same_data import EXPERIMENT
+from heedful.errors import UsageError
 from heedful.experiment import Experiment, upgraded
+from heedful.pages.record import read_run
 from heedful.resolution import user_settings
 from heedful.tasks.interface import Recipe
 from heedful.training.config import TrainingConfig
@@ -19,7 +21,7 @@ _LANDING: Final = ("linear", "cosine")
 def move_other_budget(recipe: Recipe) -> Path | None:
     """Move the folder of a run aside if its training cannot go on to the budget of a recipe.
 
-    It cannot if it was allowed more than the recipe allows, or if its rate was to fall to zero at another end.
+    It cannot if it has used more than the recipe allows, or if its rate was to fall to zero at another end.
 
     Args:
         recipe: recipe of one run of a comparison.
@@ -31,12 +33,24 @@ def move_other_budget(recipe: Recipe) -> Path | None:
     if not (folder / EXPERIMENT).is_file():
         return None
     before = validate(Experiment, upgraded(read_toml(folder / EXPERIMENT))).training
-    wanted = user_settings(recipe).get("training", {})
-    pairs = [(getattr(before, name), wanted.get(name, getattr(TrainingConfig(), name))) for name in _LIMITS]
-    is_less = any(now and (not old or now < old) for old, now in pairs)
-    has_landed = before.optimizer.schedule.kind in _LANDING and any(old != now for old, now in pairs)
-    if not (is_less or has_landed):
+    wanted = TrainingConfig().model_copy(update=user_settings(recipe).get("training", {}))
+    if all(getattr(before, name) == getattr(wanted, name) for name in _LIMITS):
+        return None
+    used = _used(folder)
+    is_over = wanted.share_done(*used) >= 1.0 or wanted.patience < before.patience
+    if not (is_over or before.optimizer.schedule.kind in _LANDING):
         return None
     names = (folder.with_name(f"{folder.name}.{number}") for number in count(1))
     moved = next(name for name in names if not name.exists())
     return folder.rename(moved)
+
+
+def _used(folder: Path) -> tuple[int, float, int, float]:
+    """Steps, epochs, target tokens and seconds of the training in a folder."""
+    try:
+        state = read_run(folder).checkpoint
+    except UsageError:  # it has not begun
+        return 0, 0.0, 0, 0.0
+    names = ("step", "epoch", "num_target_tokens", "seconds")
+    step, epoch, tokens, seconds = (state.get(name, 0) for name in names)
+    return int(step), float(epoch), int(tokens), float(seconds)
