@@ -111,7 +111,7 @@ def test_a_summary_model_trains_resumes_and_runs_without_pytorch_alike(tmp_path:
         "model.kind=rnnsearch", "model.attention.has_sentences=true", "model.attention.hidden_size=8",
         "model.embedding_size=8", "model.hidden_size=8", "model.maxout_size=4", "text.source_units=words",
         "text.target_units=words", "training.precision=float32", "training.validate_every=10",
-        "training.batch_tokens=256", "search.beam=1",
+        "training.batch_tokens=256", "training.optimizer.schedule.warmup_steps=20", "search.beam=1",
     )  # fmt: skip
 
     def make(out: str, number: int) -> Run:

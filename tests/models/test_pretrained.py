@@ -79,5 +79,5 @@ def test_what_does_not_fit_is_said():
     class Blind(nn.Module):
         pass
 
-    with pytest.raises(ConfigError, match="no embedding of the source"):
+    with pytest.raises(ConfigError, match="no single embedding of the source"):
         place_vectors(Blind(), [given("source", 3)])  # type: ignore[arg-type]
