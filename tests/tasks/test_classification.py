@@ -311,3 +311,13 @@ def test_a_validation_set_without_labels_is_refused_and_a_missing_one_announced(
     run = Run(data, tmp_path / "n", "training.max_steps=2")
     run.train()
     assert "validation is on the training texts and says nothing about new ones" in run.started[0].data.report
+
+
+def test_texts_of_thousands_of_characters_have_pieces_for_each(tmp_path: Path):
+    characters = [chr(0x4E00 + number) for number in range(3_000)]
+    rows = [f"{''.join(characters[n : n + 20])}{'好坏'[n % 2]}\t{n % 2}\n" for n in range(0, 3_000, 7)]
+    (tmp_path / "reviews.tsv").write_text("".join(rows), encoding="utf-8")
+    common = [setting for setting in SETTINGS if not setting.startswith("text.")]
+    run = Run(tmp_path / "reviews.tsv", tmp_path / "m", "training.max_steps=1", common=common)
+    run.train()
+    assert len(load(tmp_path / "m", kind=Classifier).tokenizer) > 3_000

@@ -41,7 +41,9 @@ def learn_tokenizers(
         except FileRefused:
             pass  # trained again, and compared with those that a begun training depends on
     sample = sampled(rows(), TOKENIZER_LINES)
-    size = config.vocabulary_size or choose_size(num_pairs, _num_characters(sample))
+    size = config.vocabulary_size or choose_size(
+        num_pairs, count_characters(text for pair in sample for text in pair[:2])
+    )
     if config.is_shared:
         lines = [pair.source for pair in sample] + [pair.target for pair in sample]
         shared = train_tokenizer(lines, config.source_units, _limit(size, config.source_units, config), config)
@@ -93,11 +95,22 @@ def named_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Token
     return source, target, names
 
 
-def _num_characters(pairs: Iterable[Pair]) -> int:
-    """Number of different characters of both sides."""
+def count_characters(texts: Iterable[str]) -> int:
+    """Count the different characters of texts, each of which needs a piece.
+
+    Args:
+        texts: any texts.
+
+    Returns:
+        The number.
+
+    Example:
+        >>> count_characters(["aba", "bc"])
+        3
+    """
     characters: set[str] = set()
-    for pair in pairs:
-        characters.update(pair.source, pair.target)
+    for text in texts:
+        characters.update(text)
     return len(characters)
 
 

@@ -22,7 +22,7 @@ from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_enco
 from heedful.data.images import ImageConfig, look_at, read_image
 from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
-from heedful.data.prepared_tokenizers import TOKENIZER_LINES
+from heedful.data.prepared_tokenizers import TOKENIZER_LINES, count_characters
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.evaluate import quick_scores
@@ -338,8 +338,9 @@ def _prepare(
     parts["dev"] = parts["dev"] or parts["train"]
     if not parts["train"]:
         raise DataError(f"{file.path}: too few different images: none is left for training; give --dev FILE")
-    size = config.vocabulary_size or (choose_size(len(pairs)) if config.target_units == "pieces" else 0)
     lines = [pair.target for pair in islice(parts["train"], TOKENIZER_LINES)]
+    are_pieces = config.target_units == "pieces"
+    size = config.vocabulary_size or (choose_size(len(pairs), count_characters(lines)) if are_pieces else 0)
     train = partial(train_tokenizer, lines, config.target_units, size, config)
     tokenizer, names, checksums = kept_tokenizer(train, config.target_units, config.normalization, folder)
     data = folder / "run/data"

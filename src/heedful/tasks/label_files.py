@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from heedful.data.encoded import write_encoded
 from heedful.data.prepared_files import TOKENIZERS, kept_tokenizer, read_prepared
+from heedful.data.prepared_tokenizers import count_characters
 from heedful.errors import DataError
 from heedful.files import digest, written_whole
 from heedful.formats import PREPARED_FORMAT
@@ -76,7 +77,8 @@ def store_items(
         encoded: function from the tokenizer to the ids of the training items, and the target ids of each.
         facts: further entries of the record: report, dev and test.
     """
-    size = config.vocabulary_size or (choose_size(num_items) if config.source_units == "pieces" else 0)
+    are_pieces = config.source_units == "pieces"
+    size = config.vocabulary_size or (choose_size(num_items, count_characters(lines)) if are_pieces else 0)
     train = partial(train_tokenizer, lines, config.source_units, size, config)
     tokenizer, names, checksums = kept_tokenizer(train, config.source_units, config.normalization, folder)
     data = folder / "run/data"
