@@ -3,8 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# The gate is deterministic: the same files give the same result. `pytest` alone uses a new seed each time.
+# The gate is deterministic: the same files give the same result. `pytest` alone uses a new seed each time, and runs the
+# thorough tests too, which take as long again.
 PYTEST := $(BIN)/python -m pytest --randomly-seed=1 --hypothesis-profile=gate
+QUICK := -m "not thorough"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -28,11 +30,11 @@ MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture te
 
 .PHONY: test-mechanisms
 test-mechanisms: $(VENV)/.installed-dev
-	OMP_WAIT_POLICY=passive $(PYTEST) $(MECHANISMS)
+	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) $(MECHANISMS)
 
 .PHONY: test-others
 test-others: $(VENV)/.installed-dev
-	OMP_WAIT_POLICY=passive $(PYTEST) tests src $(MECHANISMS:%=--ignore=%)
+	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) tests src $(MECHANISMS:%=--ignore=%)
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, all tests
@@ -51,6 +53,10 @@ bench: $(VENV)/.installed-dev ## run every benchmark that needs no data of yours
 	  echo "== $$file"; $(BIN)/python "$$file" || { [ $$? -eq 2 ] && echo "   (run it by itself)"; } || exit 1; \
 	done
 
+.PHONY: prove-tests
+prove-tests: $(VENV)/.installed-dev ## run the tests that the gate leaves out because they take long (minutes)
+	OMP_WAIT_POLICY=passive $(PYTEST) -m thorough tests
+
 .PHONY: prove-attention
 prove-attention: $(VENV)/.installed-dev ## test attention kernels on thousands of random shapes (minutes)
 	$(BIN)/python -m tests.prove.prove_attention
@@ -65,7 +71,7 @@ prove-checkpoints: $(VENV)/.installed-dev ## test saves under kills, full disks,
 
 .PHONY: prove-exports
 prove-exports: $(VENV)/.installed-dev ## export every small model and compare its engine with PyTorch (minutes)
-	HEEDFUL_EXPORT_ALL=1 $(PYTEST) tests/export tests/tasks/test_captioning.py
+	$(PYTEST) tests/export tests/tasks/test_captioning.py
 
 .PHONY: prove-decoding
 prove-decoding: $(VENV)/.installed-dev ## test that batch and engine do not change outputs; MODEL= SOURCE= REFERENCE= (minutes)

@@ -13,6 +13,7 @@ from heedful.custom_code import allow_code, import_class, is_custom, named_code
 from heedful.errors import FileRefused, UsageError
 from tests.architecture.package import ROOT
 from tests.seal import write_sealed
+from tests.thorough import thorough
 
 MINE = """
 from typing import Literal
@@ -119,6 +120,7 @@ def test_a_model_of_a_class_outside_is_opened_where_its_code_is_named(tmp_path: 
     assert opened.returncode == 0, opened.stderr
 
 
+@thorough
 def test_a_model_with_a_score_outside_is_opened_where_its_code_is_named(tmp_path: Path):
     word = "mine:Diagonal"
     train_mine(tmp_path, "model.kind=luong", "model.attention.score=mine:Diagonal", "model.hidden_size=8")

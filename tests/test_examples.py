@@ -9,6 +9,7 @@ import pytest
 from heedful.cli.main import main
 from tests.architecture.package import ROOT
 from tests.cli.conftest import write_pairs
+from tests.thorough import thorough
 
 EXAMPLES = ROOT / "examples"
 # Enough for a model to be kept, far too little for a good one.
@@ -185,6 +186,7 @@ def test_settings_for_one_training_are_valid_and_say_how_to_use_them():
         assert f"--config examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
 
 
+@thorough
 def test_the_grid_of_lengths_runs_on_joined_pairs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     runpy.run_path(str(EXAMPLES / "write_pairs.py"))["main"](tmp_path, num_pairs=400)
     files: list[Path] = []
@@ -207,6 +209,7 @@ def test_the_grid_of_lengths_runs_on_joined_pairs(tmp_path: Path, capfd: pytest.
     assert "\nRNNsearch  " in shown.out
 
 
+@thorough
 def test_the_grid_of_the_transformer_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     """A step of a few of its rows; that of attention is run by tests/test_readme.py, as the README tells it."""
     write_pairs(tmp_path / "words.tsv", 120)

@@ -21,6 +21,7 @@ from heedful.attention.softmax import SOFTMAX
 from heedful.errors import ShapeError
 from tests.architecture.package import ROOT
 from tests.cli.command import heedful
+from tests.thorough import thinned
 
 ADVICE = "run: python docs/make_attention.py"
 LANGUAGES = (0, 1)
@@ -165,7 +166,7 @@ def test_only_kernels_that_can_are_named(maker: Any):
     assert "sdpa" in kernels["graph"]
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", thinned(SCORES, 2))
 def test_the_cost_of_a_score_names_the_size_of_its_pairs(maker: Any, name: str):
     sizes = {"query_size": 5, "key_size": 7, "hidden_size": 11}
     try:

@@ -20,6 +20,7 @@ from heedful.errors import KernelUnsupported, NeedError
 from tests.attention.cases import MASKS, Case, make_case
 from tests.contracts.attention import distance
 from tests.contracts.errors import plain
+from tests.thorough import thinned
 
 
 def run(case: Case, kernel: str = "auto") -> Attended:
@@ -88,7 +89,7 @@ def test_auto_takes_the_first_that_supports():
     assert attend(*narrow.inputs, score=narrow.score, mask=narrow.mask, need=("weights",)).kernel == "plain"
 
 
-@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("score", thinned(SCORES, 2))
 def test_attend_takes_what_explain_says(score: str):
     for mask, normalizer in product(MASKS, NORMALIZERS):
         case = make_case(score, mask, (1,), 2, 3, normalizer=normalizer)

@@ -11,6 +11,7 @@ from heedful.attention.structured import ProjectiveTree
 from heedful.attention.structured_tree import projective_tree_marginals, shifted_arcs
 from heedful.attention.structured_tree_graph import exported_tree_marginals
 from tests.attention.test_structured_tree import draw, projective_trees
+from tests.thorough import thorough
 
 LENGTHS = torch.tensor([4, 2, 1, 0, 3])
 Marginals = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
@@ -60,6 +61,7 @@ def test_other_roots_and_other_lengths_are_refused():
         check(lambda scores, lengths, single: by_graph(scores, lengths.clamp(max=3), single), False)
 
 
+@thorough
 def test_arcs_that_no_tree_has_are_no_numbers():
     arcs = draw(6, 4, 4).masked_fill(torch.rand(6, 4, 4, generator=torch.Generator().manual_seed(1)) < 0.4, -torch.inf)
     lengths = torch.full((6,), 3)

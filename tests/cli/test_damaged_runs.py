@@ -11,6 +11,7 @@ import pytest
 from heedful.records import CHECKSUM
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
+from tests.thorough import thinned
 
 RECORDS = (
     "heedful.json",
@@ -64,7 +65,7 @@ def complaints(trained: Trained, model: Path) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", thinned(DAMAGES, 3))
 @pytest.mark.parametrize("file", [*RECORDS, *OTHERS])
 def test_damaged_files_of_a_run(file: str, damage: str, trained: Trained, whole: Path, tmp_path: Path):
     model = tmp_path / "m"
@@ -92,7 +93,7 @@ def replaced(value: Any, place: tuple[str | int, ...], other: Any) -> Any:
     return copy
 
 
-@pytest.mark.parametrize("file", RECORDS)
+@pytest.mark.parametrize("file", thinned(RECORDS, 3))
 def test_values_of_another_kind_in_records_of_earlier_versions(
     file: str, trained: Trained, whole: Path, tmp_path: Path
 ):

@@ -13,6 +13,7 @@ from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
 from tests.export.marian_folder import write_folder
+from tests.thorough import thorough
 
 LINES = "abc\nfed\n\ncafebabe\nab a d\n"
 
@@ -190,6 +191,7 @@ def test_a_damaged_engine_is_refused(copied: Path, damage: Callable[[Path], None
     assert "step.onnx: missing or changed" in done.errors[0]
 
 
+@thorough
 def test_eight_bits_are_taken_only_by_name(copied: Path):
     shutil.rmtree(copied / "engines")
     done = heedful("export", copied, "--to", "ctranslate2", "--int8")
@@ -231,6 +233,7 @@ def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
     assert "has no training pairs in run/data" in missing.errors[0]
 
 
+@thorough
 @pytest.mark.skipif(os.name == "nt", reason="no folder can be locked there")
 def test_what_killed_exports_left_is_removed_by_the_next(copied: Path):
     left = copied / "engines" / ".onnx-99-0.unfinished"

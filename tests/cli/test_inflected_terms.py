@@ -14,6 +14,7 @@ from heedful.text.inline_terms import MARK
 from heedful.text.terms import Term, Terms
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS
+from tests.thorough import thorough
 
 WORDS = [f"{a}{b}{a}" for a in "abcdef" for b in "abcdef"]
 
@@ -119,6 +120,7 @@ def test_marks_that_a_user_writes_are_text(inflecting: Inflecting, tmp_path: Pat
         assert all(source < len(text.split(" ")) for source, _ in facts["alignment"])
 
 
+@thorough
 def test_engines_agree(inflecting: Inflecting, terms: Path, tmp_path: Path):
     model = tmp_path / "m"
     shutil.copytree(inflecting.model, model)

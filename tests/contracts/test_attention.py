@@ -15,8 +15,16 @@ from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from tests.attention.cases import MASKS
 from tests.attention.kernels.interpreter import quiet
+from tests.contracts.attention import second_derivatives_are_right
 from tests.contracts.table import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, covering, supported, ways
+from tests.thorough import thorough
+
+
+@cache
+def few(contract: Contract, way: Way) -> list[Combination]:
+    """Combinations in which everything occurs once that a contract is asked of a kernel."""
+    return covering([each for each in cached(way) if contract.applies(each)], 1)
 
 
 def kept(contract: Contract, way: Way) -> list[Combination]:
@@ -27,7 +35,7 @@ def kept(contract: Contract, way: Way) -> list[Combination]:
     is_seen = way.is_tiled or way.kernel == "additive_triton"
     if contract.is_crossed and not is_seen:
         pairs = {(each.score, each.normalizer): each for each in random.Random(0).sample(candidates, len(candidates))}
-        return [*pairs.values(), *covering(candidates, 1)]
+        return [*pairs.values(), *few(contract, way)]
     return covering(candidates, 1 if is_seen else contract.strength)
 
 
@@ -37,7 +45,9 @@ KEPT = [(contract, way, each) for contract in CONTRACTS for way in ways() for ea
 
 def case(contract: Contract, way: Way, combination: Combination) -> ParameterSet:
     marks = [quiet] if "triton" in way.kernel else []
-    return pytest.param(contract, way, combination, marks=marks)
+    # Of every score with every normalizer, second derivatives take a minute.
+    is_slow = contract.check is second_derivatives_are_right and combination not in few(contract, way)
+    return pytest.param(contract, way, combination, marks=[*marks, thorough] if is_slow else marks)
 
 
 @pytest.mark.parametrize(("contract", "way", "combination"), [case(*each) for each in KEPT], ids=str)

@@ -20,6 +20,7 @@ from tests.contracts.nonfinite import hidden_nan_and_infinity_reach_nothing
 from tests.contracts.oracle import ORACLES
 from tests.contracts.table import CONTRACTS
 from tests.contracts.ways import Combination, Way
+from tests.thorough import thinned
 
 SETTINGS = {"relative_buckets": {"num_buckets": 6, "max_distance": 4}, "relative_keys": {"max_distance": 2}}
 KEPT = (
@@ -77,7 +78,7 @@ CROSSED = [
 ]
 
 
-@pytest.mark.parametrize(("score", "normalizer", "bias"), CROSSED)
+@pytest.mark.parametrize(("score", "normalizer", "bias"), thinned(CROSSED, 2))
 def test_every_score_with_every_normalizer(score: str, normalizer: str, bias: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(SCORES, "novel", factory(score, bias))
     is_tree = NORMALIZERS[normalizer].scope == "matrix"

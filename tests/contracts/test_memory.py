@@ -15,6 +15,7 @@ from heedful.attention.interface import Need
 from heedful.attention.kernels import window
 from heedful.attention.masks import Mask, causal, local_monotonic, local_predictive, padding
 from tests.attention.cases import make_normalizer, make_score
+from tests.thorough import thinned
 
 SIZE = 4
 SHORT, LONG = 256, 512
@@ -153,7 +154,7 @@ def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_small_tiles")
-@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("call", thinned(CALLS, 2), ids=str)
 def test_twice_the_length_needs_as_much_more_as_explain_says(call: Call):
     one, two = call.run(call.length), call.run(2 * call.length)
     inputs = 3 * call.length * SIZE * 4

@@ -17,6 +17,7 @@ from tests.attention.cases import MASKS, Case
 from tests.contracts.attention import make
 from tests.contracts.nonfinite import hidden_nan_and_infinity_reach_nothing
 from tests.contracts.ways import Combination
+from tests.thorough import thinned
 
 pytestmark = [
     # PyTorch's own: the compiler makes an object of an autograd function.
@@ -62,12 +63,12 @@ def test_mapped(combination: Combination):
     hidden_nan_and_infinity_reach_nothing(mapped, combination)
 
 
-@pytest.mark.parametrize("combination", COMPILED, ids=str)
+@pytest.mark.parametrize("combination", thinned(COMPILED, 2), ids=str)
 def test_compiled(combination: Combination):
     hidden_nan_and_infinity_reach_nothing(compiled, combination)
 
 
-@pytest.mark.parametrize("mask", MASKED)
+@pytest.mark.parametrize("mask", thinned(MASKED, 3))
 def test_every_mask_can_be_compiled(mask: str):
     case = make(Combination("scaled_dot", mask, "softmax", 3, 4), (3,), [3, 0, 2])
     with torch.no_grad():

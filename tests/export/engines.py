@@ -1,6 +1,5 @@
 """Engines side by side: the same steps, the same searches."""
 
-import os
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +12,6 @@ from heedful.search.interface import Engine, Hypothesis
 from heedful.text.vocabulary import BOS, EOS
 from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 
-EXPORTS_ALL = bool(os.environ.get("HEEDFUL_EXPORT_ALL"))
-"""Whether every model is exported, seconds each, as `make prove-exports` does, or one for each way a graph is made."""
 TOLERANCE = 1e-5
 """Nats; log probabilities here are down to -30, in float32."""
 

@@ -30,6 +30,7 @@ from heedful.text.tokenizer import PieceTokenizer, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, Vocabulary
 from tests.cli.command import disk_quota
 from tests.export.marian_folder import write_folder
+from tests.thorough import thinned
 
 MOST = 30
 FLOAT32, FLOAT64 = 1e-5, 1e-11
@@ -82,7 +83,7 @@ KINDS: dict[str, dict[str, Any]] = {
 Exported = tuple[Transformer, tuple[Tokenizer, Tokenizer], Path]
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
+@pytest.fixture(params=thinned(KINDS.values(), 2), ids=KINDS.keys())
 def exported(request: pytest.FixtureRequest, tokenizers: tuple[Tokenizer, Tokenizer], tmp_path: Path) -> Exported:
     source, target = tokenizers
     changes: dict[str, Any] = request.param

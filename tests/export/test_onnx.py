@@ -17,8 +17,9 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
-from tests.export.engines import EXPORTS_ALL, SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
+from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
+from tests.thorough import is_thorough, thinned
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
@@ -27,7 +28,7 @@ MOST = 20
 QUICK = ("transformer-pre", "rnnsearch-after", "luong")
 # No graph has a chain or a tree.
 EVERY = tuple(name for name in CONFIGS if name not in ("transformer-local", "luong-trees"))
-NAMES = EVERY if EXPORTS_ALL else QUICK
+NAMES = [*QUICK, *map(is_thorough, sorted({*EVERY} - {*QUICK}))]
 ONE_LAYER = {"num_encoder_layers": 1, "num_decoder_layers": 1}
 
 Make = Callable[[str], tuple[Seq2Seq, Graphs]]
@@ -57,7 +58,7 @@ def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str)
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", ["transformer-additive", "transformer-relative"])
+@pytest.mark.parametrize("name", thinned(["transformer-additive", "transformer-relative"], 2))
 def test_other_scores_and_normalizers_are_the_models(name: str, tmp_path: Path):
     model = make_model(changed(CONFIGS[name], **ONE_LAYER)).float()
     export_graphs(model, tmp_path, MOST)
@@ -67,7 +68,8 @@ def test_other_scores_and_normalizers_are_the_models(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [("rnnsearch-coverage", {}), ("luong-coverage", {}), ("transformer-pre", ONE_LAYER)]
+    ("name", "changes"),
+    thinned([("rnnsearch-coverage", {}), ("luong-coverage", {}), ("transformer-pre", ONE_LAYER)], 3),
 )
 def test_copies_and_coverage_are_the_models(name: str, changes: dict[str, int], tmp_path: Path):
     model = make_model(changed(CONFIGS[name], has_copy=True, **changes), is_shared=True).float()

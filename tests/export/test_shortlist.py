@@ -26,8 +26,9 @@ from heedful.search.constraints import Constraints, holds
 from heedful.search.inputs import token_draw
 from heedful.text.shortlist import Shortlist
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
-from tests.export.engines import EXPORTS_ALL, SEARCHES, assert_same, draw_sources
+from tests.export.engines import SEARCHES, assert_same, draw_sources
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, changed, make_model
+from tests.thorough import thinned, thorough
 
 MOST = 12
 SPECIAL = {PAD, UNK, BOS, EOS}
@@ -95,9 +96,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
 
 
 @pytest.mark.parametrize("config", [*SEARCHES.values()], ids=[*SEARCHES])
-@pytest.mark.parametrize(
-    "name", ["transformer-bias", "rnnsearch", "luong", *(["transformer-pre"] if EXPORTS_ALL else [])]
-)
+@pytest.mark.parametrize("name", thinned(["transformer-bias", "rnnsearch", "luong", "transformer-pre"], 4))
 def test_onnx_runtime_finds_what_a_model_without_the_other_tokens_finds(
     name: str, config: SearchConfig, exported: Callable[[str], tuple[Seq2Seq, Stepwise]]
 ):
@@ -141,6 +140,7 @@ def test_exact_results_use_the_whole_vocabulary(exported: Callable[[str], tuple[
     assert exact.decode(SOURCES, config.model_copy(update={"shortlist": True})) == exact.decode(SOURCES, config)
 
 
+@thorough
 def test_eight_bits_have_a_list_too(tmp_path: Path):
     model = make_model("transformer-bias").float()
     write_shortlist(Shortlist([4, 5], {}), tmp_path)

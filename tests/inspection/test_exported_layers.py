@@ -13,8 +13,10 @@ from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.runtime.onnx_layers import LAYERS, OnnxLayers
 from heedful.search.inputs import as_inputs, token_draw
+from tests.thorough import thorough
 
 
+@thorough
 def test_every_layer_and_head_of_any_length(tmp_path: Path):
     pytest.importorskip("onnxruntime")
     torch.manual_seed(0)

@@ -14,6 +14,7 @@ from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Adjust, Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD
 from tests.models.tiny import CONFIGS, make_model, make_sources
+from tests.thorough import thinned
 
 LENGTHS = (5, 2, 7, 1, 3, 6)
 
@@ -49,7 +50,7 @@ def whole_output(hypothesis: Hypothesis) -> list[int]:
     return [*hypothesis.token_ids, *([EOS] if hypothesis.finish_reason == "eos" else [])]
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", thinned(CONFIGS, 2))
 def test_a_beam_of_one_is_greedy(name: str):
     model = make_lively(name)
     for source, (found,) in zip(ids_of(), find(model, ids_of(), beam=1), strict=True):
@@ -66,7 +67,7 @@ def test_a_beam_of_one_is_greedy(name: str):
         assert whole_output(found) == outputs
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", thinned(CONFIGS, 2))
 def test_scores_are_those_of_forced_decoding(name: str):
     model = make_lively(name)
     found = find(model, ids_of(), beam=4, nbest=4)
@@ -78,7 +79,7 @@ def test_scores_are_those_of_forced_decoding(name: str):
             assert one.log_prob == pytest.approx(sum(wanted), abs=1e-10)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", thinned(CONFIGS, 2))
 def test_batches_and_their_order_change_nothing(name: str):
     model = make_lively(name)
     sources = ids_of()

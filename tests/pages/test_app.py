@@ -14,6 +14,7 @@ from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import SentenceView, WeightMap
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.views import sentence_view, weights_of
+from tests.thorough import thinned
 
 pytestmark = needs_chromium
 VIEWS = ("translate", "inside", "search", "learn")
@@ -261,7 +262,7 @@ def test_chinese_leaves_no_english(browser: Any, tmp_path: Path, view: str):
     tab.close()
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", thinned(VIEWS, 2))
 def test_a_narrow_screen_does_not_scroll_sideways(browser: Any, tmp_path: Path, view: str):
     tab = Tab(browser, written(tmp_path) + f"#view={view}&word=0", width=320)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -9,6 +9,7 @@ import pytest
 from tests.pages.browser import chromium, needs_chromium
 from tests.pages.hostile_pages import executed
 from tests.pages.payloads import FEW, PAYLOADS
+from tests.thorough import thorough
 
 pytestmark = needs_chromium
 
@@ -25,6 +26,7 @@ def test_no_payload_is_run(browser: Any, tmp_path: Path):
     assert list(executed(browser, tmp_path, FEW)) == []
 
 
+@thorough
 def test_a_page_that_takes_texts_for_markup_is_found_out(browser: Any):
     context = browser.new_context()
     page = context.new_page()

@@ -16,6 +16,7 @@ from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import EOS
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained, trained, write_pairs  # noqa: F401
+from tests.thorough import thorough
 
 
 @pytest.fixture
@@ -66,6 +67,7 @@ def test_the_length_penalty_of_a_request_is_the_search_s(viewer: SentenceViewer)
     assert [one.score for one in view.outputs] == pytest.approx([one.log_prob for one in view.outputs])
 
 
+@thorough
 def test_without_pytorch_an_onnx_engine_gives_the_layers(
     trained: Trained,  # noqa: F811
     tmp_path: Path,

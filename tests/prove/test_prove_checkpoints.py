@@ -10,6 +10,7 @@ from heedful.data.batch import Position
 from heedful.training import loop
 from tests.prove import prove_checkpoints as sweeps
 from tests.prove.prove_checkpoints import PHASES, Record
+from tests.thorough import thinned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked child")
 
@@ -31,7 +32,9 @@ def record() -> Record:
 
 
 @pytest.mark.parametrize(
-    ("phase", "with_power"), [(PHASES[0], False), (PHASES[-1], True)], ids=["kill", "power cut, before damaged ones"]
+    ("phase", "with_power"),
+    thinned([(PHASES[0], False), (PHASES[-1], True)], 2),
+    ids=["kill", "power cut, before damaged ones"],
 )
 def test_death_at_any_call_of_a_save(
     phase: sweeps.Phase, with_power: bool, tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch

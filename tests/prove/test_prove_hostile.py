@@ -16,6 +16,7 @@ from tests.prove import prove_hostile as proofs
 from tests.prove.hostile_cases import BY_NAME, Case, all_cases
 from tests.prove.hostile_files import make_tiny
 from tests.prove.hostile_process import Surroundings
+from tests.thorough import thorough
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="forks, and watches memory in /proc")
 
@@ -62,6 +63,7 @@ def server() -> Iterator[proofs.Server]:
     shutil.rmtree(root)
 
 
+@thorough
 def test_hostile_cases_end_as_they_should(server: proofs.Server):
     every = all_cases(server.files, server.full, server.null)
     made = {path.name for path in server.files.iterdir()}

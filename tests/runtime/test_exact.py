@@ -18,6 +18,7 @@ from heedful.search.interface import Adjust, FloatArray, Hypothesis, IntArray, S
 from heedful.text.vocabulary import EOS, PAD
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, make_model
 from tests.search.engines import State, Toy
+from tests.thorough import thinned
 
 BATCH_SIZES = (1, 3, 7, 64)
 GREEDY = SearchConfig(beam=1, max_length_offset=4, max_length_ratio=1.0)
@@ -230,7 +231,7 @@ def test_blocks_know_their_own_states_only():
 
 @pytest.mark.parametrize(
     ("name", "has_sentences"),
-    [*((name, False) for name in CONFIGS), ("luong-sentences", True), ("rnnsearch-sentences", True)],
+    [*thinned(((name, False) for name in CONFIGS), 2), ("luong-sentences", True), ("rnnsearch-sentences", True)],
 )
 def test_every_model_in_pytorch(name: str, has_sentences: bool):
     model = make_model(name).float()

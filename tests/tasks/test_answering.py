@@ -17,6 +17,7 @@ from heedful.text.stories import Story
 from tests.tasks.stories import SETTINGS, write_stories
 from tests.tasks.test_classification import Run
 from tests.tasks.two_processes import assert_two_processes_agree
+from tests.thorough import thinned, thorough
 
 PRESETS = ("memory_network", "memory_network-average", "memory_network-hard", "memory_network-chain")
 
@@ -47,7 +48,7 @@ def test_it_learns_which_facts_tell_and_says_how_well(tmp_path: Path):
     assert (facts["task"], facts["kind"]) == ("answering", "memory_network")
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", thinned(PRESETS, 4))
 def test_an_engine_gives_the_answers_and_weights_of_pytorch(preset: str, tmp_path: Path):
     data = write_stories(tmp_path / "stories.jsonl")
     run = make_run(data, tmp_path / "m", "training.max_steps=20", "training.export=true", preset=preset)
@@ -85,6 +86,7 @@ def test_an_attention_that_no_graph_can_hold_runs_with_pytorch(tmp_path: Path):
     assert load(tmp_path / "m", kind=Answerer).answer([Story(("Ada went home.",), "Where is Ada?")])[0].answer
 
 
+@thorough
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
     settings = (*SETTINGS, "training.max_steps=20", "model.dropout=0", "training.optimizer.learning_rate=0.1")
     assert_two_processes_agree("answering", write_stories(tmp_path / "s.jsonl"), tmp_path, settings)

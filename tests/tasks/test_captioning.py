@@ -22,9 +22,9 @@ from heedful.tasks.captioning import Captioning, CaptioningData
 from heedful.tasks.interface import Recipe
 from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress
-from tests.export.engines import EXPORTS_ALL
 from tests.tasks.scenes import PLACES, SETTINGS, write_boxes, write_scenes
 from tests.tasks.two_processes import assert_two_processes_agree
+from tests.thorough import is_thorough, thinned, thorough
 
 SMALL = {
     "image_transformer": (
@@ -71,7 +71,8 @@ def test_captions_too_short_for_bleu_are_selected_by_errors(num_words: int, metr
 
 
 @pytest.mark.parametrize(
-    ("preset", "kind"), [("show_attend_tell", "png"), ("show_attend_tell", "npy"), ("image_transformer", "png")]
+    ("preset", "kind"),
+    thinned([("show_attend_tell", "png"), ("show_attend_tell", "npy"), ("image_transformer", "png")], 3),
 )
 def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp_path: Path):
     data = write_scenes(tmp_path / "scenes.tsv", 120, kind=kind)
@@ -95,10 +96,10 @@ def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp
 @pytest.mark.parametrize(
     ("preset", "kind", "settings"),
     [
-        *((preset, "png", ()) for preset in ("show_attend_tell", "image_transformer")),
-        *((preset, kind, ()) for preset in MODELS for kind in ("png", "npy") if EXPORTS_ALL),
-        ("show_attend_tell", "png", ("model.hides_background=true",)),
-        ("show_attend_tell", "npy", ("model.num_region_layers=1",)),
+        ("image_transformer", "png", ()),
+        *map(is_thorough, ((preset, kind, ()) for preset in MODELS for kind in ("png", "npy"))),
+        is_thorough(("show_attend_tell", "png", ("model.hides_background=true",))),
+        is_thorough(("show_attend_tell", "npy", ("model.num_region_layers=1",))),
     ],
 )
 def test_an_engine_gives_the_captions_and_attention_of_pytorch(
@@ -165,6 +166,7 @@ def test_images_that_change_after_the_start_do_not_change_a_resumed_training(tmp
     assert weights[0] == weights[1]
 
 
+@thorough
 def test_two_processes_train_the_model_of_one(tmp_path: Path):
     settings = (*SETTINGS, "training.max_steps=10", "training.optimizer.learning_rate=0.1")
     assert_two_processes_agree("captioning", write_scenes(tmp_path / "scenes.tsv", 60), tmp_path, settings)

@@ -22,6 +22,7 @@ from heedful.train_model import train_model
 from heedful.training.progress import Outcome, Progress
 from tests.tasks.reviews import BAD, GOOD, NEUTRAL, SETTINGS, write_reviews
 from tests.tasks.two_processes import assert_two_processes_agree
+from tests.thorough import thinned
 
 
 class Run:
@@ -83,7 +84,7 @@ def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Pat
     assert (facts["task"], facts["kind"]) == ("classification", PRESETS[preset].kind)
 
 
-@pytest.mark.parametrize("preset", MODELS)
+@pytest.mark.parametrize("preset", thinned(MODELS, 3))
 def test_an_engine_gives_the_labels_vectors_and_attention_of_pytorch(preset: str, tmp_path: Path):
     settings = ("training.max_steps=20", "training.export=true")
     run = Run(write_reviews(tmp_path / "reviews.tsv", sentences=3), tmp_path / "m", *settings, preset=preset)

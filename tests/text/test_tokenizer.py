@@ -264,6 +264,7 @@ def test_pieces_grow_with_the_corpus():
     assert (sizes[0], sizes[3], sizes[-1]) == (704, 4000, 32000)
     assert choose_size(30_000, 3_500) == 7256  # more than characters alone
     assert choose_size(30_000, 100) == 4000
+    assert choose_size(3_000, 3_500, 1.1) == 4104
     assert choose_size(30_000, 10**6) == 32000
     assert all(size % 8 == 0 for size in sizes)
 

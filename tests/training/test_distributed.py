@@ -27,6 +27,7 @@ from tests.prove.prove_checkpoints import Record
 from tests.prove.prove_ddp import Doom, Toy
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
 from tests.prove.task_trainings import TASKS, make_corpus
+from tests.thorough import thinned
 
 together = pytest.mark.skipif(not IS_POSSIBLE, reason=REASON)
 CORPUS = make_corpus(20)
@@ -272,7 +273,7 @@ def test_the_death_of_one_ends_all_and_costs_nothing(tmp_path: Path, monkeypatch
 
 
 @together
-@pytest.mark.parametrize("kind", TASKS)
+@pytest.mark.parametrize("kind", thinned(TASKS, 3))
 def test_a_training_of_another_task_survives_a_death_to_the_same_bits(kind: str, tmp_path: Path):
     record = Record()
     prove_ddp.sweep_deaths(tmp_path, 2, [Doom(1, "backward")], record, Toy(kind))
@@ -305,7 +306,7 @@ def test_a_sharded_model_computes_what_one_process_does(tmp_path: Path):
 
 @together
 @pytest.mark.usefixtures("_fsdp")
-@pytest.mark.parametrize("kind", ["transformer-pre", "transformer-learned", "rnnsearch"])
+@pytest.mark.parametrize("kind", thinned(["transformer-pre", "transformer-learned", "rnnsearch"], 3))
 def test_a_sharded_model_in_mixed_precision_is_near_to_one_process(kind: str, tmp_path: Path):
     # Loops of our own read parameters there; memory that NumPy shared could not be taken away.
     settings = {"parallel": "sharded", "precision": "bfloat16"}

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.thorough import thinned
+
 SCRIPT = """
 import sys
 from hashlib import sha256
@@ -100,7 +102,7 @@ def told(folder: Path, part: str, helpers: str = "inlined") -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
-@pytest.mark.parametrize("part", ["fused", "packed", "losses", "additive"])
+@pytest.mark.parametrize("part", thinned(["losses", "fused", "additive", "packed"], 2))
 def test_the_first_process_computes_what_later_ones_do(tmp_path: Path, part: str):
     first = told(tmp_path, part)
     assert [*tmp_path.rglob("*.nbc")]

@@ -19,6 +19,9 @@ from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tok
 
 LABELS: Final = "labels.json"
 MOST_LABELS: Final = 1000
+PIECES_PER_CHARACTER: Final = 1.1
+"""Pieces for each different character, at least. Labels are told by few pieces, each of which has to occur often: on
+Chinese hotel reviews 4,008 pieces give 1 % more right labels than 7,376, which translation would have."""
 
 
 def kept_labels(folder: Path) -> list[str] | None:
@@ -78,7 +81,9 @@ def store_items(
         facts: further entries of the record: report, dev and test.
     """
     are_pieces = config.source_units == "pieces"
-    size = config.vocabulary_size or (choose_size(num_items, count_characters(lines)) if are_pieces else 0)
+    size = config.vocabulary_size
+    if are_pieces and not size:
+        size = choose_size(num_items, count_characters(lines), PIECES_PER_CHARACTER)
     train = partial(train_tokenizer, lines, config.source_units, size, config)
     tokenizer, names, checksums = kept_tokenizer(train, config.source_units, config.normalization, folder)
     data = folder / "run/data"

@@ -12,6 +12,7 @@ from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.text.vocabulary import BOS
 from tests.inspection.measures.models import NORMS, OUTPUT, SOURCE, make_transformer
+from tests.thorough import thinned
 
 MODELS = (*NORMS, "rnnsearch", "luong", "reversed")
 
@@ -50,7 +51,7 @@ def log_probs(model: Seq2Seq, scales: torch.Tensor) -> torch.Tensor:
         handle.remove()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS, 2))
 def test_attributions_are_the_integral_of_slopes_and_complete(name: str):
     model = make_model(name)
     size = len(SOURCE)

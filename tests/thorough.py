@@ -1,0 +1,22 @@
+"""Tests that take long: `make check` leaves them out, `make prove-tests` runs them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+
+thorough = pytest.mark.thorough
+
+
+def is_thorough(case: Any) -> Any:
+    """Mark a case of a test as one that the gate leaves out."""
+    if isinstance(case, ParameterSet):
+        return pytest.param(*case.values, marks=[*case.marks, thorough], id=case.id)
+    values = case if type(case) is tuple else (case,)  # a named tuple is one value
+    return pytest.param(*values, marks=thorough)
+
+
+def thinned(cases: Iterable[Any], step: int) -> Sequence[Any]:
+    """Leave every step-th case of a test to the gate, the first one included, and mark the others."""
+    return [is_thorough(case) if number % step else case for number, case in enumerate(cases)]
