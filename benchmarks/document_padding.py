@@ -1,9 +1,9 @@
-"""Padding of documents: padded positions as a share of all those that the two-level encoder computes in training.
+"""Padding of documents: padded positions as a share of all those that are pooled in training; encoders have none.
 
     heedful train train.tsv --task classification --preset hierarchical --out imdb.model --set training.max_steps=1
     python benchmarks/document_padding.py imdb.model
 
-In an epoch of training batches, every block that a level of the model would encode is counted in its place. With
+In an epoch of training batches, every block that a level of the model would pool is counted in its place. With
 --random, batches are not of similar documents, but of any 16. A third row is what one array [document, sentence, word]
 for each batch would have.
 """
@@ -19,11 +19,13 @@ from torch import Tensor
 
 from heedful.data.labelled import LabelSampler
 from heedful.experiment import load_experiment
+from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.hierarchical import HierarchicalConfig, Level, Sentences
 from heedful.models.inputs import TokenInputs
 from heedful.tasks.table import find_task
 
 BATCH_DOCUMENTS = 16
+RUN = "heedful.models.hierarchical.run_ragged"
 
 
 def main() -> None:
@@ -43,15 +45,18 @@ def main() -> None:
         real[name] += num_real
         computed[name] += num_computed
 
-    def pool(level: Level, items: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        count("words" if level is model.words else "sentences", int(lengths.sum()), items[..., 0].numel())
-        return items.new_zeros(len(items), 2), items.new_zeros(items.shape[:2])
+    def pooled(level: Level, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        count("words" if level is model.words else "sentences", int(lengths.sum()), states[..., 0].numel())
+        return states.new_zeros(len(states), 2), states.new_zeros(states.shape[:2])
+
+    def encoded(encoder: BidirectionalEncoder, items: Tensor, lengths: Tensor) -> Tensor:
+        return items.new_zeros(len(items), 2)
 
     batches = sampler.plan(0)
     if options.random:
         everything = np.random.default_rng(0).permutation(len(sampler.corpus))
         batches = np.array_split(everything, len(everything) // BATCH_DOCUMENTS)
-    with mock.patch.object(Level, "pool", pool), torch.no_grad():
+    with mock.patch.object(Level, "_pooled", pooled), mock.patch(RUN, encoded), torch.no_grad():
         for indices in batches:
             tokens = TokenInputs(*map(torch.from_numpy, sampler.collect(indices).arrays()[:2]))
             model.encode(tokens)

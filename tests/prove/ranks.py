@@ -1,5 +1,6 @@
 """Several processes that train together, forked from this one, with a hand on each: `torchrun` without its start-up."""
 
+import faulthandler
 import os
 import signal
 import socket
@@ -99,6 +100,7 @@ def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object],
         os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
         torch.set_num_threads(1)
         os.dup2(stderr, 2)
+        faulthandler.enable(2)  # an abort tells where it was
         with joined("cpu") as ranks:
             body(ranks)
         code = 0

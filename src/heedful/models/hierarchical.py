@@ -23,6 +23,7 @@ from heedful.config import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
+from heedful.layers.ragged_recurrence import run_ragged
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.inputs import Inputs, TokenInputs, token_inputs
 from heedful.models.label_model import Encoded, LabelModel
@@ -128,9 +129,10 @@ class Level(nn.Module):
             [sequence, 2 * hidden_size] vectors; and [item] attention weights, which sum to 1 in each sequence, or None
             without attention.
 
-        Cost: that of the encoder; sequences of similar length are padded to the longest of them, so that at most 15 %
-            of the positions of a block are padding.
+        Cost: that of the encoder, which has no padding; to be pooled, sequences of similar length are padded to the
+            longest of them, so that at most 15 % of the positions of a block are padding.
         """
+        states = run_ragged(self.encoder, items, lengths)
         starts = lengths.cumsum(0) - lengths
         order = torch.argsort(lengths, descending=True, stable=True)
         vectors: list[Tensor] = []
@@ -141,7 +143,7 @@ class Level(nn.Module):
             positions = torch.arange(int(own[0]), device=own.device)
             real = positions < own[:, None]
             indices = torch.where(real, starts[rows][:, None] + positions, 0)
-            vector, weight = self.pool(items[indices], own)
+            vector, weight = self._pooled(states[indices], own)
             vectors.append(vector)
             if weight is not None:
                 weights[indices[real]] = weight[real].to(weights.dtype)  # of lower precision under autocast
@@ -152,7 +154,7 @@ class Level(nn.Module):
     def pool(
         self, items: Float[Tensor, "sequence position item_size"], lengths: Int[Tensor, " sequence"]
     ) -> tuple[Float[Tensor, "sequence _"], Float[Tensor, "sequence position"] | None]:
-        """Pool padded sequences.
+        """Encode and pool padded sequences.
 
         Args:
             items: [sequence, position, item_size].
@@ -161,11 +163,15 @@ class Level(nn.Module):
         Returns:
             [sequence, 2 * hidden_size] vectors; and [sequence, position] attention weights, or None without attention.
         """
-        states = self.encoder(items, lengths)
+        return self._pooled(self.encoder(items, lengths), lengths)
+
+    def _pooled(
+        self, states: Float[Tensor, "sequence position _"], lengths: Int[Tensor, " sequence"]
+    ) -> tuple[Tensor, Tensor | None]:
         if self.attention is not None:
             vector, attended = self.attention(states, states, padding(lengths), ("weights",))
             return vector, None if attended.weights is None else attended.weights[:, 0]
-        real = (torch.arange(items.shape[1], device=items.device) < lengths[:, None])[..., None]
+        real = (torch.arange(states.shape[1], device=states.device) < lengths[:, None])[..., None]
         if self.pooling == "max":
             return states.masked_fill(~real, -torch.inf).amax(dim=1), None
         return states.masked_fill(~real, 0.0).sum(dim=1) / lengths[:, None], None
