@@ -12,7 +12,7 @@ from heedful.layers.recurrent import BidirectionalEncoder, RecurrentUnit
 
 @final
 @dataclass(frozen=True)
-class TimeOrder:
+class _TimeOrder:
     """Order in which units read all sequences at once: the first items of all, then the second ones, and so on.
 
     Longer sequences come first, so that those that go on at a step are the first rows of the step before.
@@ -26,7 +26,7 @@ class TimeOrder:
     """Number of sequences that have an item at each step."""
 
     @classmethod
-    def of(cls, lengths: Int[Tensor, " sequence"]) -> "TimeOrder":
+    def of(cls, lengths: Int[Tensor, " sequence"]) -> "_TimeOrder":
         """Find the order.
 
         Args:
@@ -36,7 +36,7 @@ class TimeOrder:
             The order.
 
         Example:
-            >>> order = TimeOrder.of(torch.tensor([1, 3, 2]))
+            >>> order = _TimeOrder.of(torch.tensor([1, 3, 2]))
             >>> order.onward.tolist(), order.back.tolist(), order.num_rows
             ([1, 4, 0, 2, 5, 3], [3, 5, 0, 2, 4, 1], [3, 2, 1])
         """
@@ -66,7 +66,7 @@ def run_ragged(
     Cost: as many steps in each direction as the longest sequence has items; a step computes the sequences that have an
         item there, and no padding.
     """
-    order = TimeOrder.of(lengths)
+    order = _TimeOrder.of(lengths)
     units = ((encoder.forward_unit, order.onward), (encoder.backward_unit, order.back))
     return torch.cat([_run(unit, items, places, order.num_rows) for unit, places in units], dim=-1)
 
