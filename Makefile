@@ -37,7 +37,7 @@ test-others: $(VENV)/.installed-dev
 	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) tests src $(MECHANISMS:%=--ignore=%)
 
 .PHONY: check
-check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, all tests
+check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, tests (a quarter of an hour)
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint test-mechanisms test-others
 
 .PHONY: lint
