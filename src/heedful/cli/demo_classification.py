@@ -86,13 +86,15 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
 
 
 def _drawn(result: "Classification", out: Path, messages: Messages) -> str:
-    """Draw the weights of the words, a row for each sentence."""
-    from heedful.inspection.plot import save_heat_map
+    """Draw the weights of the words, each sentence on lines of its own."""
+    from heedful.inspection.text_plot import save_weighted_text
+    from heedful.inspection.weighted_words import weighted_sentences
 
     if result.attention is None:
         return ""
     picture = beside(out, "-attention.png")
-    note = save_heat_map(picture, result.pieces, [result.label], [result.attention], f"label: {result.label}")
+    sentences = weighted_sentences(result.pieces, result.attention.tolist(), result.text)
+    note = save_weighted_text(picture, [*sentences], f"label: {result.label}")
     if note:
         messages.say(note)
     return f"weights of the words of the first review as a picture: {picture}"
