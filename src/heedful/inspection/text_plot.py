@@ -1,4 +1,4 @@
-"""Texts as figures: words on a ground whose colour tells their weight, the weight of each sentence before it."""
+"""Figures of texts: words coloured by attention weight, with the total weight of each sentence at its start."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,8 +36,8 @@ class _Placed(NamedTuple):
 def save_weighted_text(path: Path, sentences: Sequence[Sequence[tuple[str, float]]], title: str = "") -> str:
     """Draw a text with the weights of its words into a file, each sentence on lines of its own.
 
-    Blue words weigh most of the text; the sum of a sentence stands before it on an orange ground. Matplotlib's global
-    state is kept.
+    Larger weights have a darker blue background; the largest of the text is darkest. The sum of the weights of a
+    sentence is written at its start, on orange. Matplotlib's global state is kept.
 
     Args:
         path: the file; its suffix determines the format.
