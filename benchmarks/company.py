@@ -46,7 +46,7 @@ TRAIN = (
     + """
 import numpy as np, torch
 from torch import nn
-from heedful.compiled.threads import follow_company
+from heedful.cpu.threads import follow_company
 from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.layers.cpu.accelerate import accelerate

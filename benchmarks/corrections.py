@@ -25,7 +25,7 @@ from typing import IO, cast
 
 from heedful.data.corpus import find_pairs
 from heedful.data.corrections import NAME
-from heedful.runtime.translation_memory import TranslationMemory
+from heedful.engines.translation_memory import TranslationMemory
 
 NUM_WAITS = 10
 HEEDFUL = (sys.executable, "-m", "heedful")

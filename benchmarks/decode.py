@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 
 from heedful.cli.options import use_threads
+from heedful.engines.ctranslate2 import token_names
+from heedful.engines.engine import decode_sorted
+from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.ctranslate2 import token_names
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS

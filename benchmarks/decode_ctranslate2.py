@@ -22,13 +22,13 @@ import ctranslate2
 import torch
 
 from heedful.cli.options import use_threads
-from heedful.config import validate
-from heedful.experiment import Experiment, build_model
+from heedful.config.base import validate
+from heedful.engines.ctranslate2 import token_names
 from heedful.models.store import save_model
 from heedful.models.transformer import PRESETS
 from heedful.predictors.table import load
-from heedful.runtime.ctranslate2 import token_names
 from heedful.search.config import SearchConfig
+from heedful.tasks.experiment import Experiment, build_model
 from heedful.text.tokenizer import TextConfig
 from heedful.text.vocabulary import BOS, EOS, PAD
 

@@ -19,7 +19,7 @@ import torch
 import yaml
 
 from heedful.cli.options import use_threads
-from heedful.config import validate
+from heedful.config.base import validate
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig

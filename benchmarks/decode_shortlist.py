@@ -19,10 +19,10 @@ import sacrebleu
 import torch
 
 from heedful.cli.options import use_threads
-from heedful.config import validate
+from heedful.config.base import validate
+from heedful.engines.ctranslate2 import token_names
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.ctranslate2 import token_names
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import EOS
 

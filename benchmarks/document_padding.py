@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from heedful.data.labelled import LabelSampler
-from heedful.experiment import load_experiment
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.hierarchical import HierarchicalConfig, Level, Sentences
 from heedful.models.inputs import TokenInputs
+from heedful.tasks.experiment import load_experiment
 from heedful.tasks.table import find_task
 
 BATCH_DOCUMENTS = 16

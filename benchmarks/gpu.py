@@ -318,9 +318,9 @@ def plain_kernels() -> tuple[Any, ...]:
 
 
 def decoding_rows(setting: Setting) -> Iterator[Row]:
+    from heedful.engines.engine import decode_sorted
     from heedful.models.engine import torch_backend
     from heedful.models.transformer import PRESETS
-    from heedful.runtime.engine import decode_sorted
     from heedful.search.config import SearchConfig, with_outputs
 
     words = 100 if setting.is_tiny else 8_000

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 import heedful
 from heedful.data.corpus import find_pairs
+from heedful.engines.scored_pairs import word_links
 from heedful.errors import UsageError
 from heedful.evaluation.alignment_error import gold_links, score_alignments
 from heedful.inspection.measures.table import MEASURES, source_shares, why_not
 from heedful.models.inputs import TokenInputs
 from heedful.predictors.translator import Translator
-from heedful.runtime.scored_pairs import word_links
 from heedful.search.inputs import as_inputs
 from heedful.text.links import Links, combine_links, merge_weights
 from heedful.text.vocabulary import BOS, EOS, UNK

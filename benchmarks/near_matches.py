@@ -30,6 +30,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.data.corpus import find_pairs
+from heedful.engines.scored_pairs import encode_source
+from heedful.engines.translation_memory import NEAR_SHARE, MemoryMatch
 from heedful.evaluation.evaluate import compare, evaluate
 from heedful.evaluation.report import Report
 from heedful.models.inputs import inputs_on
@@ -37,8 +39,6 @@ from heedful.models.step_scores import TorchStepScores
 from heedful.predictors.corrected import MOST_MATCHES
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.scored_pairs import encode_source
-from heedful.runtime.translation_memory import NEAR_SHARE, MemoryMatch
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import InputArrays, as_inputs

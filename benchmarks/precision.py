@@ -14,7 +14,7 @@ import time
 import numpy as np
 import torch
 
-from heedful.config import validate
+from heedful.config.base import validate
 from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models import rnnsearch, transformer

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.cli.options import use_threads
+from heedful.engines.engine import Stepwise, decode_sorted
+from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.table import load
-from heedful.runtime.engine import Stepwise, decode_sorted
-from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import with_outputs
 from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, StepScores

@@ -27,11 +27,11 @@ from unittest import mock
 
 from heedful.cli.options import use_threads
 from heedful.data.corpus import find_pairs
+from heedful.engines.offered_terms import TermSearch
+from heedful.engines.text_constraints import TextConstraints
 from heedful.evaluation.evaluate import evaluate
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.offered_terms import TermSearch
-from heedful.runtime.text_constraints import TextConstraints
 from heedful.text.term_files import read_terms
 from heedful.text.terms import Term, Terms, split_units
 from heedful.text.word_alignment import align_pairs

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.records import CHECKSUM, checksum
+from heedful.files.records import CHECKSUM, checksum
 
 
 def write_sealed(path: Path, facts: Mapping[str, Any]) -> None:

@@ -7,12 +7,12 @@ from typing import Any, get_args
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
-from heedful.config import Config, _config_classes, validate
+from heedful.config.base import Config, _config_classes, validate
 from heedful.errors import ConfigError
-from heedful.experiment import Experiment
 from heedful.export.marian import MarianSettings
 from heedful.models.luong import LuongConfig
 from heedful.models.table import MODELS
+from heedful.tasks.experiment import Experiment
 from heedful.text.word2vec import Word2VecConfig
 
 

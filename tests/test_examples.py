@@ -150,8 +150,8 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("compare_*.toml")), ids=lambda path: path.name)
 def test_every_row_of_a_grid_can_be_run(path: Path):
     from heedful.comparison.grid import baseline_of, read_grid, rows_of
-    from heedful.experiment import load_experiment
-    from heedful.resolution import check_buildable
+    from heedful.runs.resolution import check_buildable
+    from heedful.tasks.experiment import load_experiment
     from heedful.tasks.interface import Recipe
 
     grid = read_grid(path)
@@ -178,7 +178,7 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
 
 
 def test_settings_for_one_training_are_valid_and_say_how_to_use_them():
-    from heedful.experiment import load_experiment
+    from heedful.tasks.experiment import load_experiment
 
     grids = {*EXAMPLES.glob("compare_*.toml")}
     for path in {*EXAMPLES.glob("*.toml")} - grids:

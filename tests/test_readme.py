@@ -93,7 +93,7 @@ def test_results_are_the_same_in_both_languages():
 @pytest.fixture
 def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the examples and a few pairs in it, where training is over in a moment."""
-    from heedful.train_model import train_model
+    from heedful.runs.api import train_model
 
     def train_briefly(*data: str, settings: Mapping[str, Any] | None = None, **options: Any) -> object:
         return train_model(*data, settings={**(settings or {}), **SHORT}, **options)

@@ -12,14 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from heedful.comparison.compare import compare_grid as compare
     from heedful.inspection.capture import capture
-    from heedful.pipelines import pipeline
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.notebook import make_widget as widget
     from heedful.predictors.table import load
     from heedful.predictors.translation import Translation
     from heedful.predictors.translator import Translator
-    from heedful.train_model import train_model as train
+    from heedful.runs.api import train_model as train
+    from heedful.serving.transformers_pipelines import pipeline
 
 __all__ = [
     "Captioner",
@@ -40,8 +40,8 @@ __all__ = [
 _LAZY = {
     "capture": ("heedful.inspection.capture", "capture"),
     "compare": ("heedful.comparison.compare", "compare_grid"),
-    "train": ("heedful.train_model", "train_model"),
-    "pipeline": ("heedful.pipelines", "pipeline"),
+    "train": ("heedful.runs.api", "train_model"),
+    "pipeline": ("heedful.serving.transformers_pipelines", "pipeline"),
     "load": ("heedful.predictors.table", "load"),
     "widget": ("heedful.predictors.notebook", "make_widget"),
     "Captioner": ("heedful.predictors.captioner", "Captioner"),

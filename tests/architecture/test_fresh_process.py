@@ -14,7 +14,7 @@ from tests.architecture.package import SOURCE, read_package
 
 HEAVY = ("torch", "numba", "ctranslate2", "onnxruntime", "onnx", "sacrebleu", "matplotlib", "transformers", "sklearn")
 BLOCKED = ("torch", "numba")
-RUN_TIME = ("errors", "config", "text", "search", "runtime", "evaluation", "pages", "backends", "predictors", "serving")
+RUN_TIME = ("errors", "config", "text", "search", "engines", "evaluation", "pages", "predictors", "serving")
 
 # Runs `code`, then prints which of `heavy` it loaded.
 LOADED = """
@@ -95,7 +95,7 @@ def test_help_loads_nothing_heavy():
 
 def test_models_run_without_pytorch():
     names = [module.name for module in read_package() if f"{module.name}..".split(".")[1] in RUN_TIME]
-    assert {"heedful.text", "heedful.search", "heedful.runtime", "heedful.evaluation"} <= set(names)
+    assert {"heedful.text", "heedful.search", "heedful.engines", "heedful.evaluation"} <= set(names)
     assert import_failures(names, SOURCE) == {}
 
 

@@ -16,7 +16,7 @@ from tests.architecture.package import ROOT, SOURCE, Module, read_package
 
 # What runs a model; DESIGN: none of it reaches torch or numba.
 RUN_TIME = frozenset(
-    {"errors", "config", "files", "text", "data", "search", "runtime", "evaluation", "pages", "backends", "predictors"}
+    {"errors", "config", "files", "text", "data", "search", "engines", "evaluation", "pages", "predictors"}
     | {"serving"}
 )
 

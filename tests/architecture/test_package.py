@@ -16,11 +16,11 @@ def test_every_definition_is_found_with_its_owner():
 
 def test_bases_are_followed_through_imports_and_scopes():
     text = (
-        "from heedful.config import Config as Base\nimport torch.nn as nn\nclass Config(Base): ...\n"
+        "from heedful.config.base import Config as Base\nimport torch.nn as nn\nclass Config(Base): ...\n"
         "class A(nn.Module):\n    class Config(Config): ...\ndef f():\n    class B(Config, Generic[T]): ...\n"
     )
     found = {name: entry.bases for name, entry in classes([Module("m.n", text)]).items()}
-    assert found["m.n.Config"] == ("heedful.config.Config",)
+    assert found["m.n.Config"] == ("heedful.config.base.Config",)
     assert found["m.n.A"] == ("torch.nn.Module",)
     assert found["m.n.f.B"] == ("m.n.Config", "Generic")
 

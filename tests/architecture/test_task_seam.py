@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from torch import Tensor, nn
 
-from heedful.config import Config
+from heedful.config.base import Config
 
 
 class ToyConfig(Config):

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from heedful.engines.shards import Shard
 from heedful.predictors import distillation
-from heedful.runtime.shards import Shard
 
 
 @contextmanager

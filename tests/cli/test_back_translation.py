@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config import read_toml
+from heedful.config.base import read_toml
 from heedful.predictors import distillation
 from heedful.predictors.back_translation import TAG
 from heedful.predictors.table import load

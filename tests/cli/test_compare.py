@@ -301,7 +301,7 @@ def test_validation_data_stand_in_for_a_test_set_and_metrics_may_be_chosen(tmp_p
 def test_what_is_refused_before_any_training(
     change: tuple[str, str], more: tuple[str, ...], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("heedful.recipe._trainer", None)
+    monkeypatch.setattr("heedful.runs.train._trainer", None)
     done = heedful(*make_grid(tmp_path, GRID.replace(*change)), *more)
     assert (done.code, done.out) == (2, "")
     assert complaint in done.errors[0]

@@ -9,7 +9,7 @@ import heedful as package
 from heedful.cli.main import main
 from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import UsageError
-from heedful.formats import COMPARISON_FORMAT, KEY
+from heedful.files.formats import COMPARISON_FORMAT, KEY
 from tests.cli.command import heedful
 from tests.cli.test_compare import BASE
 
@@ -162,7 +162,7 @@ def test_a_model_that_is_gone_is_told_and_nothing_is_trained_for_it(made: Path):
 def test_links_that_do_not_fit_are_refused_before_any_training(
     made: Path, text: str, options: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("heedful.recipe._trainer", None)
+    monkeypatch.setattr("heedful.runs.train._trainer", None)
     (made / "bad").write_bytes(text.encode())
     done = heedful(*command(made, "--gold", made / "bad", *options, out="new"))
     assert (done.code, done.out) == (2, "")

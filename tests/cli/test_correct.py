@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from heedful.data.corrections import NAME
+from heedful.engines.folder import commit, open_folder
+from heedful.engines.text_constraints import TextConstraints
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.folder import commit, open_folder
-from heedful.runtime.text_constraints import TextConstraints
 from heedful.search.config import SearchConfig
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful

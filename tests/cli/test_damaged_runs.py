@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heedful.records import CHECKSUM
+from heedful.files.records import CHECKSUM
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
 from tests.thorough import thinned

@@ -9,12 +9,12 @@ import pytest
 
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.folder import commit, open_folder
+from heedful.engines.scored_pairs import ScoredPair
 from heedful.predictors import distillation
 from heedful.predictors.distillation import doubt, read_sources
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.folder import commit, open_folder
-from heedful.runtime.scored_pairs import ScoredPair
 from heedful.text.tokenizer import TextConfig, train_tokenizer
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs

@@ -5,7 +5,7 @@ import pytest
 
 from heedful import __version__
 from heedful.cli.doctor import _is_older, _package
-from heedful.installation import install_command
+from heedful.errors import install_command
 from tests.cli.command import heedful
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.engines.folder import open_folder
 from heedful.pages.evaluation import evaluation
-from heedful.runtime.folder import open_folder
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained, write_pairs
 

@@ -5,8 +5,16 @@ import pytest
 import typer
 
 from heedful.cli.failures import Failure, explain
-from heedful.errors import DataError, EndedElsewhere, LostProcess, MissingExtra, NonFiniteError, ResourceError, Stopped
-from heedful.installation import install_command
+from heedful.errors import (
+    DataError,
+    EndedElsewhere,
+    LostProcess,
+    MissingExtra,
+    NonFiniteError,
+    ResourceError,
+    Stopped,
+    install_command,
+)
 from tests.cli.command import heedful
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.engines.text_constraints import TextConstraints
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.text_constraints import TextConstraints
 from heedful.text.inline_terms import MARK
 from heedful.text.terms import Term, Terms
 from tests.cli.command import Done, heedful

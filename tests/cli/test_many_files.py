@@ -15,9 +15,8 @@ import pytest
 
 from heedful.cli.many_files import ManyFiles, run_with_ray, translate_files
 from heedful.cli.messages import Messages
-from heedful.errors import ResourceError, UsageError
-from heedful.installation import install_command
-from heedful.runtime.shards import Shard, plan_jobs, run_jobs
+from heedful.engines.shards import Shard, plan_jobs, run_jobs
+from heedful.errors import ResourceError, UsageError, install_command
 from tests.architecture.package import SOURCE
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained

@@ -8,8 +8,8 @@ import typer
 
 from heedful.cli.main import COMMANDS, _app
 from heedful.cli.options import choose_device, parse_columns, use_threads
+from heedful.cpu.contention import stop_following
 from heedful.errors import UsageError
-from heedful.runtime.company import stop_following
 from tests.cli.command import heedful
 
 

@@ -8,15 +8,15 @@ import pytest
 
 from heedful.cli.messages import Messages
 from heedful.cli.scoring import tell_engine
+from heedful.engines.text_constraints import TextConstraints
 from heedful.errors import UsageError
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.text_constraints import TextConstraints
 from heedful.text.term_files import read_terms
 from heedful.text.terms import Term, Terms
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
-from tests.runtime.test_engine import Spy
+from tests.engines.test_engine import Spy
 from tests.seal import write_sealed
 
 

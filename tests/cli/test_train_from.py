@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import load_file
 
 import heedful as package
-from heedful.config import read_toml
+from heedful.config.base import read_toml
 from heedful.data.encoded import EncodedCorpus
 from heedful.data.mixing import MIX
-from heedful.formats import KEY
+from heedful.engines.folder import commit, open_folder
+from heedful.files.formats import KEY
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.folder import commit, open_folder
 from heedful.tasks.translation import Translation
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from heedful.config import read_toml
+from heedful.config.base import read_toml
 from tests.cli.command import Done, heedful
 from tests.tasks.reviews import SETTINGS as REVIEW_SETTINGS
 from tests.tasks.reviews import write_reviews

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from heedful.files import digest
+from heedful.files.atomic_write import digest
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import EOS
 from tests.architecture.package import ROOT

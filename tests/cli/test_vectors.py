@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from heedful.installation import install_command
+from heedful.errors import install_command
 from heedful.text.vectors import read_vectors
 from tests.cli.command import heedful
 

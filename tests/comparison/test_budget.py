@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from heedful.comparison.budget import move_other_budget
-from heedful.config import to_toml
+from heedful.config.base import to_toml
 from heedful.data.same_data import EXPERIMENT
-from heedful.experiment import load_experiment
+from heedful.tasks.experiment import load_experiment
 from heedful.tasks.interface import Recipe
 from heedful.training.history import History
 

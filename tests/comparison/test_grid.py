@@ -7,7 +7,7 @@ import pytest
 
 from heedful.comparison.grid import Grid, NamedSettings, baseline_of, read_grid, rows_of
 from heedful.errors import ConfigError
-from heedful.experiment import load_experiment
+from heedful.tasks.experiment import load_experiment
 
 GRID = """
 title = "t"
@@ -120,7 +120,7 @@ def test_attention_is_varied_in_every_model(kind: str):
 
 def test_strings_lists_and_numbers_survive():
     model = {"a": 'é"\\', "b": [1, 2], "c": 1e-9, "d": False}
-    from heedful.config import parse_overrides
+    from heedful.config.base import parse_overrides
 
     (row,) = rows_of(Grid.model_validate({"rows": ({"name": "r", "model": model},)}))
     assert parse_overrides(row.settings) == {"model": model}

@@ -15,7 +15,7 @@ from heedful.comparison.evaluation import MEASURES, attention_entropy, bleu_befo
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.summary import COLUMNS
-from heedful.config import parse_overrides
+from heedful.config.base import parse_overrides
 from heedful.data.prepare import EvaluationSet
 from heedful.predictors.translation import Translation
 from heedful.search.config import SearchConfig

@@ -29,7 +29,7 @@ from heedful.attention.interface import Normalized, Normalizer
 STEP = """
 import torch
 
-from heedful.config import validate
+from heedful.config.base import validate
 from heedful.models.inputs import FeatureInputs
 from heedful.models.table import MODELS
 from heedful.tasks.answering import Answering

@@ -8,8 +8,8 @@ from heedful.data.corpus_links import link_corpus
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.encoded import EncodedCorpus
 from heedful.errors import DataError
-from heedful.inspection.labels import WORD_MARK
 from heedful.pages.words import Words
+from heedful.text.token_labels import WORD_MARK
 from heedful.text.tokenizer import Tokenizer, Units
 from tests.data.test_corpus_links import encode, links_of
 

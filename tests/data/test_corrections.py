@@ -15,8 +15,8 @@ import pytest
 from heedful.data import corrections
 from heedful.data.corrections import MOST_CHARACTERS, CorrectionJournal
 from heedful.errors import DamagedFile, NewerFormat, ResourceError, UsageError
-from heedful.formats import CORRECTIONS_FORMAT, KEY
-from heedful.records import CHECKSUM, checksum
+from heedful.files.formats import CORRECTIONS_FORMAT, KEY
+from heedful.files.records import CHECKSUM, checksum
 from tests.architecture.package import ROOT, SOURCE
 from tests.cli.command import disk_quota
 

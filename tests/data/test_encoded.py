@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.errors import FileRefused
-from heedful.formats import ENCODED_FORMAT
-from heedful.records import read_facts, write_facts
+from heedful.files.formats import ENCODED_FORMAT
+from heedful.files.records import read_facts, write_facts
 
 Pairs = list[tuple[list[int], list[int]]]
 PAIRS: Pairs = [([5, 3], [6, 7, 3]), ([3], [3]), ([9, 9, 9, 3], [4, 3])]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.data.passages import Passage, answer_place, encode_passage
-from heedful.runtime.spans import best_answers
+from heedful.engines.spans import best_answers
 from heedful.synthetic.notices import generate
 from heedful.text.stories import Story
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer

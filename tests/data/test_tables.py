@@ -12,8 +12,7 @@ import pytest
 from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
 from heedful.data.tables import check_data_file, data_lines, is_table
-from heedful.errors import DataError, MissingExtra
-from heedful.installation import install_command
+from heedful.errors import DataError, MissingExtra, install_command
 
 ROWS = [{"id": number, "de": f'Wort {number}\t"ä"\u2028', "en": f"word {number}"} for number in range(2500)]
 

@@ -10,8 +10,8 @@ from heedful.data import term_pairs as module
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.term_pairs import NUM_FIELDS, TERMS, are_forms, find_phrases, read_terms, store_terms
 from heedful.errors import FileRefused, NewerFormat, UsageError
-from heedful.formats import ENCODED_FORMAT
-from heedful.records import read_facts, write_facts
+from heedful.files.formats import ENCODED_FORMAT
+from heedful.files.records import read_facts, write_facts
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, train_tokenizer
 from heedful.text.vocabulary import EOS

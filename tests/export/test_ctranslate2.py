@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.engines.ctranslate2 import CTranslate2, ctranslate2_backend, token_names, why_not
+from heedful.engines.engine import Backend, decode_sorted
 from heedful.errors import UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.models.attention_config import is_scaled_dot_softmax
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import TransformerConfig
-from heedful.runtime.ctranslate2 import CTranslate2, ctranslate2_backend, token_names, why_not
-from heedful.runtime.engine import Backend, decode_sorted
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 from tests.export.engines import draw_sources

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from heedful.engines.engine import decode_sorted
 from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.export.huggingface import Described, export_huggingface
 from heedful.export.marian import MarianModel, read_marian
@@ -22,9 +23,8 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.predictors.table import load
-from heedful.runtime.engine import decode_sorted
+from heedful.runs.marian import import_marian
 from heedful.search.config import SearchConfig
-from heedful.tasks.marian import import_marian
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, Vocabulary

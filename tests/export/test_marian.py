@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from heedful.engines.engine import decode_sorted
 from heedful.errors import FileRefused, UsageError
 from heedful.export.marian import read_marian
 from heedful.models.engine import torch_backend
@@ -15,9 +16,8 @@ from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import Transformer
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.engine import decode_sorted
+from heedful.runs.marian import import_marian
 from heedful.search.config import SearchConfig
-from heedful.tasks.marian import import_marian
 from heedful.text.vocabulary import BOS, EOS, PAD, UNK
 from tests.export.marian_folder import CONFIG, SIZE, TOKENS, tensors, write_folder
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.engines.onnx import BEST, GRAPHS, Graphs, OnnxEngine, onnx_backend
 from heedful.errors import UsageError
 from heedful.export.onnx import export_graphs, quantize
 from heedful.models.engine import TorchEngine
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.onnx import BEST, GRAPHS, Graphs, OnnxEngine, onnx_backend
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints

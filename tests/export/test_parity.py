@@ -3,8 +3,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from heedful.engines.engine import Backend
 from heedful.export.parity import draw_sources, measure
-from heedful.runtime.engine import Backend
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import ForcedDecoding

@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from heedful.data.encoded import write_encoded
+from heedful.engines.ctranslate2 import SHORTLIST, ctranslate2_backend
+from heedful.engines.engine import Stepwise, decode_sorted
+from heedful.engines.exact import Exact
+from heedful.engines.onnx import onnx_backend
+from heedful.engines.shortlist_file import read_shortlist, write_shortlist
 from heedful.errors import FileRefused, UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.export.onnx import export_graphs
 from heedful.export.shortlist import learn_shortlist
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.ctranslate2 import SHORTLIST, ctranslate2_backend
-from heedful.runtime.engine import Stepwise, decode_sorted
-from heedful.runtime.exact import Exact
-from heedful.runtime.onnx import onnx_backend
-from heedful.runtime.shortlist_file import read_shortlist, write_shortlist
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints, holds
 from heedful.search.inputs import token_draw

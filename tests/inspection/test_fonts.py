@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.errors import MissingExtra
+from heedful.errors import MissingExtra, install_command
 from heedful.inspection.fonts import BASE_FAMILY, choose_fonts
-from heedful.installation import install_command
 from tests.inspection.drawn_fonts import install_only, make_font
 
 

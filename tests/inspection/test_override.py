@@ -87,7 +87,7 @@ def test_a_search_with_changes_is_another_search(model: Seq2Seq):
 
 @pytest.mark.parametrize("fields", [{"role": "other"}, {"layer": -1}, {"kind": "half"}, {"positions": [-1]}])
 def test_bad_changes_are_refused(fields: dict[str, object]):
-    from heedful.config import validate
+    from heedful.config.base import validate
 
     with pytest.raises(ConfigError):
         validate(AttentionChange, {"role": "cross", "layer": 0, "kind": "off"} | fields, "changes")

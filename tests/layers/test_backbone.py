@@ -18,8 +18,8 @@ from heedful.models.inputs import PixelInputs
 from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
-from heedful.resolution import check_buildable
-from heedful.results import export_engines
+from heedful.runs.finish import export_engines
+from heedful.runs.resolution import check_buildable
 from heedful.tasks.interface import Recipe
 from tests.tasks.scenes import write_scenes
 from tests.tasks.test_captioning import Run

@@ -14,15 +14,15 @@ from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled
-from heedful.config import read_toml, to_toml, validate
+from heedful.config.base import read_toml, to_toml, validate
 from heedful.errors import ConfigError
-from heedful.experiment import Experiment, load_experiment
 from heedful.models.attention_config import AttentionConfig, build_normalizer, build_score, is_scaled_dot_softmax
 from heedful.models.inputs import TokenInputs
 from heedful.models.luong import LuongConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
+from heedful.tasks.experiment import Experiment, load_experiment
 from tests.models.tiny import CONFIGS, changed, make_model, make_sources, make_targets
 from tests.prove.mechanisms import (
     MODELS,

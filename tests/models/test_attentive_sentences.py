@@ -13,7 +13,7 @@ from heedful.models.rnnsearch import RNNsearchMemory
 from heedful.models.transformer import TransformerConfig
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.results import export_engines
+from heedful.runs.finish import export_engines
 from tests.models.by_hand import Parameters, Vector, gru, softmax
 from tests.models.tiny import make_model, make_targets, run_steps
 from tests.tasks.test_classification import Run

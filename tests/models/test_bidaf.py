@@ -7,10 +7,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from heedful.engines.passages import PassageArrays
 from heedful.models.bidaf import PRESETS, Bidaf, BidafConfig
 from heedful.models.inputs import PassageInputs, TokenInputs, inputs_on
 from heedful.models.label_model import Encoded
-from heedful.search.passages import PassageArrays
 from heedful.training.label_step import LabelStep
 from tests.models.by_hand_spans import bidaf
 from tests.models.tiny import perturbed

@@ -5,11 +5,11 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from heedful.config import merge
+from heedful.config.base import merge
 from heedful.errors import ConfigError
-from heedful.experiment import Experiment
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded, Seq2Seq
+from heedful.tasks.experiment import Experiment
 from heedful.text.vocabulary import EOS, PAD
 from heedful.training.copy_cross_entropy import copy_cross_entropy
 from heedful.training.pair_step import PairStep

@@ -8,10 +8,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from heedful.engines.stories import StoryArrays
 from heedful.layers.embedding import Embedding
 from heedful.models.inputs import StoryInputs, TokenInputs, inputs_on
 from heedful.models.memory_network import PRESETS, MemoryNetwork, MemoryNetworkConfig, with_empty_facts
-from heedful.search.stories import StoryArrays
 from heedful.text.vocabulary import PAD
 from heedful.training.label_step import LabelStep
 from tests.models.by_hand import Vector, softmax

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config import validate
+from heedful.config.base import validate
+from heedful.engines.labels import run_labels
 from heedful.errors import ConfigError
 from heedful.layers.query_vectors import StepQueryVectorAttention, TanhDot
 from heedful.models.inputs import TokenInputs
@@ -18,8 +19,7 @@ from heedful.models.table import PRESETS
 from heedful.models.text_classifier import TextClassifier, TextClassifierConfig
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
-from heedful.results import export_engines
-from heedful.runtime.labels import run_labels
+from heedful.runs.finish import export_engines
 from heedful.search.inputs import TokenArrays
 from heedful.training.label_step import LabelStep
 from tests.models.by_hand import Parameters, Vector, gru, softmax

@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from heedful.engines.folder import MANIFEST, commit, open_folder
 from heedful.errors import FileRefused, ResourceError
-from heedful.experiment import Experiment, build_model, load_experiment
 from heedful.models.inputs import TokenInputs
 from heedful.models.store import load_model, save_model
-from heedful.runtime.folder import MANIFEST, commit, open_folder
+from heedful.tasks.experiment import Experiment, build_model, load_experiment
 from tests.prove.disk import Call, calls
-from tests.test_experiment import TINY
+from tests.tasks.test_experiment import TINY
 
 
 def make_folder(path: Path, kind: str = "transformer") -> tuple[Experiment, dict[str, torch.Tensor]]:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.engines.labels import run_labels
 from heedful.models.inputs import TokenInputs
 from heedful.models.label_model import label_run
 from heedful.models.text_classifier import PRESETS, TextClassifier, TextClassifierConfig
-from heedful.runtime.labels import run_labels
 from heedful.search.inputs import TokenArrays
 from tests.models.by_hand import Parameters, Vector, with_one_changed
 from tests.models.by_hand_classifiers import bag_logits, gru_logits

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.attention.interface import Need
-from heedful.compiled.availability import loops_problem
+from heedful.cpu.availability import loops_problem
 from heedful.inspection.capture import capture
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from heedful.formats import TEST_SCORES_FORMAT
+from heedful.files.formats import TEST_SCORES_FORMAT
+from heedful.files.records import write_facts
 from heedful.pages.evaluation import evaluation
 from heedful.pages.record import EVALUATION, TEST
-from heedful.records import write_facts
 
 BUCKET = {"shortest": 1, "longest": 4, "num_items": 9, "score": 30.0, "low": 20.0, "high": 40.0}
 RESULT = {"metric": "chrf", "name": "chrF2", "unit": "", "score": 40.0, "low": 35.0, "high": 45.0}

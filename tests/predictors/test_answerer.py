@@ -7,12 +7,12 @@ import pytest
 
 from heedful.data.labelled import LabelledTexts
 from heedful.data.stories import Stories
+from heedful.engines.folder import open_folder
 from heedful.errors import DataError, UsageError
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
-from heedful.results import export_engines
-from heedful.runtime.folder import open_folder
+from heedful.runs.finish import export_engines
 from heedful.synthetic.facts import generate
 from heedful.text.stories import Story
 from tests.cli.test_export import without_torch

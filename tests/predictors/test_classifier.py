@@ -9,12 +9,12 @@ import pytest
 
 from heedful.data.labelled import LabelledTexts
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.folder import open_folder
 from heedful.errors import DataError, UsageError
 from heedful.export.labels import export_classifier
 from heedful.pages.attention_text import TextView
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
-from heedful.runtime.folder import open_folder
 from tests.architecture.package import SOURCE
 from tests.cli.command import heedful
 from tests.cli.test_export import without_torch

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.folder import commit, open_folder
+from heedful.engines.scored_pairs import ScoredPair
 from heedful.errors import FileRefused, NewerFormat, UsageError
-from heedful.formats import CONFIDENCE_FORMAT
+from heedful.files.formats import CONFIDENCE_FORMAT
+from heedful.files.records import CHECKSUM
 from heedful.predictors.calibration import calibrate, measure_confidence
 from heedful.predictors.confidence import (
     FEATURES,
@@ -24,9 +27,6 @@ from heedful.predictors.confidence import (
 )
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.records import CHECKSUM
-from heedful.runtime.folder import commit, open_folder
-from heedful.runtime.scored_pairs import ScoredPair
 from tests.cli.command import heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.seal import write_sealed

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from heedful.engines.folder import ModelFolder
 from heedful.predictors import kept_scores as module
 from heedful.predictors.interface import Measured, Predictor
 from heedful.predictors.kept_scores import TEST, kept_scores
-from heedful.runtime.folder import ModelFolder
 
 
 @dataclass

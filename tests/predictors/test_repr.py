@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.scored_pairs import ScoredPair
 from heedful.evaluation.labels import score_labels
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.classifier import Classification, Classifier
@@ -11,7 +12,6 @@ from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translation import Alternative, Translation
 from heedful.predictors.translator import Translator
-from heedful.runtime.scored_pairs import ScoredPair
 from tests.cli.conftest import Trained, trained
 
 __all__ = ["trained"]

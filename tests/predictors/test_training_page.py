@@ -8,7 +8,7 @@ from heedful.errors import MissingExtra
 from heedful.pages.record import read_run
 from heedful.predictors import training_page
 from heedful.predictors.training_page import sample_views, write_page
-from heedful.train_model import train_model
+from heedful.runs.api import train_model
 
 TINY = {"model.kind": "rnnsearch", "model.embedding_size": 8, "model.hidden_size": 8, "model.alignment_size": 8}
 RUN = {"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256, "text.max_tokens": 20}

@@ -18,9 +18,9 @@ from zlib import crc32
 import typer
 
 from heedful.cli.main import COMMANDS, _app
-from heedful.config import Config, _config_classes
-from heedful.experiment import Experiment
+from heedful.config.base import Config, _config_classes
 from heedful.models.table import MODELS
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.table import TASKS
 from tests.prove.hostile_files import DAMAGES, VALUES, Damage, places, read_tree, rehash, replace_value
 from tests.prove.hostile_process import PLAIN, Surroundings

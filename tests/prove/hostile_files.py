@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.records import CHECKSUM, checksum
+from heedful.files.records import CHECKSUM, checksum
 from heedful.synthetic.facts import generate
 from heedful.synthetic.notices import generate as generate_notices
 from tests.prove.hostile_process import PATIENT, run

@@ -16,7 +16,7 @@ from heedful.attention.interface import PreparedKey
 from heedful.attention.lowered import LoweredScore
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
-from heedful.config import Config, validate
+from heedful.config.base import Config, validate
 from heedful.errors import ConfigError
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongConfig

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from heedful.cli.main import main as run
 from heedful.cli.options import use_threads
+from heedful.engines.engine import Backend, decode_sorted
+from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runtime.engine import Backend, decode_sorted
-from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints, holds
 from heedful.search.interface import Hypothesis

@@ -15,12 +15,12 @@ from heedful.data.captioned import CaptionSampler, StoredImages, write_images
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.images import ImageConfig
 from heedful.data.labelled import LabelSampler
+from heedful.engines.passages import PassageArrays
 from heedful.models.bidaf import BidafConfig
 from heedful.models.inputs import FeatureInputs, PassageInputs, TokenInputs
 from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.models.text_classifier import TextClassifierConfig
 from heedful.search.inputs import TokenArrays
-from heedful.search.passages import PassageArrays
 from heedful.text.vocabulary import EOS
 from heedful.training.caption_step import CaptionStep
 from heedful.training.config import TrainingConfig

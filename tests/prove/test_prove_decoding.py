@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.engines.engine import Backend
+from heedful.engines.exact import Exact
 from heedful.predictors.table import load
-from heedful.runtime.engine import Backend
-from heedful.runtime.exact import Exact
 from heedful.search.interface import Hypothesis
 from tests.cli.command import heedful
 from tests.cli.conftest import SETTINGS, write_pairs

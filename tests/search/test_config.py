@@ -1,6 +1,6 @@
 import pytest
 
-from heedful.config import read_toml, to_toml, validate
+from heedful.config.base import read_toml, to_toml, validate
 from heedful.errors import ConfigError
 from heedful.search.config import SearchConfig, with_outputs
 

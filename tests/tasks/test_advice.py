@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.config import parse_overrides
+from heedful.config.base import parse_overrides
 from heedful.tasks.advice import FEW_PAIRS, MEASURED, expectation, named_sections, reasons, verdict
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from heedful.data.stories import find_stories
+from heedful.engines.folder import open_folder
 from heedful.errors import ConfigError, DataError, Stopped, UsageError
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.table import load
-from heedful.results import export_engines, score_test
-from heedful.runtime.folder import open_folder
+from heedful.runs.finish import export_engines, score_test
 from heedful.synthetic.facts import generate
 from heedful.text.stories import Story
 from tests.tasks.stories import SETTINGS, write_stories

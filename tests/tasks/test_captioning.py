@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.engines.folder import open_folder
 from heedful.errors import DataError, Stopped, UsageError
-from heedful.experiment import load_experiment
 from heedful.models.table import PRESETS
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
-from heedful.recipe import Started, train
-from heedful.results import export_engines, score_test
-from heedful.runtime.folder import open_folder
+from heedful.runs.finish import export_engines, score_test
+from heedful.runs.train import Started, train
 from heedful.tasks.captioning import Captioning, CaptioningData
+from heedful.tasks.experiment import load_experiment
 from heedful.tasks.interface import Recipe
 from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.custom_code import allow_code
+from heedful.config.plugins import allow_code
+from heedful.engines.folder import open_folder
 from heedful.errors import ConfigError, DataError, Stopped, UsageError
 from heedful.models.table import PRESETS
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.recipe import Started, train
-from heedful.results import export_engines, score_test
-from heedful.runtime.folder import open_folder
+from heedful.runs.api import train_model
+from heedful.runs.finish import export_engines, score_test
+from heedful.runs.train import Started, train
 from heedful.tasks.interface import Recipe
-from heedful.train_model import train_model
 from heedful.training.progress import Outcome, Progress
 from tests.tasks.reviews import BAD, GOOD, NEUTRAL, SETTINGS, write_reviews
 from tests.tasks.two_processes import assert_two_processes_agree
@@ -181,7 +181,7 @@ def test_what_is_of_another_task_is_refused(settings: tuple[str, ...], complaint
 OUTSIDE = """
 from typing import Literal
 from torch import nn
-from heedful.config import Config
+from heedful.config.base import Config
 
 class Other(Config):
     kind: Literal["{module}:Other"] = "{module}:Other"

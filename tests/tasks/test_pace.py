@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config import read_toml
+from heedful.config.base import read_toml
 from heedful.data.same_data import EXPERIMENT
-from heedful.recipe import Started, train
+from heedful.runs.train import Started, train
 from heedful.tasks.interface import Recipe
 from heedful.tasks.pace import LEAST_ITEMS, Pace, warmup_steps
 from heedful.training.progress import Outcome
@@ -50,7 +50,7 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
     assert training.optimizer.learning_rate > 1e-3
     stored = read_toml(tmp_path / "m" / EXPERIMENT)["training"]
     # On a machine of another speed the same command goes on with the same settings, even with other limits.
-    monkeypatch.setattr("heedful.recipe.measure_pace", pytest.fail)
+    monkeypatch.setattr("heedful.runs.train.measure_pace", pytest.fail)
     again, more, _ = run(
         data, tmp_path / "m", *settings[:-1], "training.max_minutes=0.06", f"training.max_steps={outcome.step + 5}"
     )
@@ -62,7 +62,7 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
 
 def test_runs_of_a_comparison_have_the_same_settings_on_any_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     data = write_pairs(tmp_path / "words.tsv", 120)
-    monkeypatch.setattr("heedful.recipe.measure_pace", pytest.fail)
+    monkeypatch.setattr("heedful.runs.train.measure_pace", pytest.fail)
     started, _, warned = run(data, tmp_path / "m", *SMALL, "training.max_minutes=0.01", is_compared=True)
     assert started.experiment.training.optimizer.schedule.warmup_steps == 400
     assert warned == []

@@ -2,9 +2,9 @@
 
 import pytest
 
-from heedful.config import merge
-from heedful.experiment import Experiment, load_experiment
+from heedful.config.base import merge
 from heedful.models.table import PRESETS
+from heedful.tasks.experiment import Experiment, load_experiment
 from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LEARNING_RATE,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.models.table import PRESETS
-from heedful.recipe import train
+from heedful.runs.train import train
 from heedful.tasks.interface import Recipe
 from heedful.tasks.table import TASKS
 from heedful.training.progress import Progress

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from heedful.engines.folder import open_folder
 from heedful.errors import DataError, Stopped
 from heedful.models.attention_config import AttentionConfig
 from heedful.models.bidaf import BidafConfig
 from heedful.pages.attention_text import TextView
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.table import load
-from heedful.results import export_engines, score_test
-from heedful.runtime.folder import open_folder
+from heedful.runs.finish import export_engines, score_test
 from heedful.synthetic.notices import generate
 from heedful.text.stories import Story
 from tests.cli.command import heedful

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from heedful.predictors.table import load
-from heedful.recipe import train
+from heedful.runs.train import train
 from heedful.tasks.interface import Recipe
 from tests.architecture.package import SOURCE
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import DataError
-from heedful.files import written_whole
+from heedful.files.atomic_write import written_whole
 from heedful.text.lines import read_lines
 from heedful.text.text_files import (
     begin_fingerprints,

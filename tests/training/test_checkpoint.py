@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heedful.errors import FileRefused, NewerFormat, ResourceError
-from heedful.formats import Format
+from heedful.files.formats import Format
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.checkpoint_formats import manifest_bytes, read_manifest
 from tests.prove.disk import Call, calls

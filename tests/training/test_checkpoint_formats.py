@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from heedful.config import read_toml, validate
+from heedful.config.base import read_toml, validate
 from heedful.errors import DamagedFile, FileRefused, NewerFormat
-from heedful.experiment import Experiment, build_model
+from heedful.tasks.experiment import Experiment, build_model
 from heedful.tasks.table import TASKS
 from heedful.text.vocabulary import Vocabulary
 from heedful.training.checkpoint import CheckpointFolder
@@ -20,7 +20,7 @@ from heedful.training.checkpoint_formats import manifest_bytes, read_manifest, r
 from heedful.training.distributed import Alone
 from heedful.training.loop import TrainerState
 from heedful.training.train_state import TrainState
-from tests.test_formats import NEWEST, SAMPLES
+from tests.files.test_formats import NEWEST, SAMPLES
 
 
 def learner(version: str) -> TrainState:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.compiled import threads
-from heedful.compiled.availability import loops_problem
+from heedful.cpu import threads
+from heedful.cpu.availability import loops_problem
 from heedful.training import cross_entropy_rows
 from heedful.training.cross_entropy_rows import RowLosses, take_losses
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from heedful.errors import ConfigError
-from heedful.experiment import load_experiment
 from heedful.layers.normalizing import set_soft
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded
+from heedful.tasks.experiment import load_experiment
 from heedful.training.guided import Guidance, alignment_loss
 from heedful.training.pair_step import PairStep
 from tests.models.tiny import make_model, make_targets

@@ -20,7 +20,7 @@ from hashlib import sha256
 import numpy as np
 from numba import njit
 
-from heedful.compiled import numba_math as lanes
+from heedful.cpu import numba_math as lanes
 
 part, helpers = sys.argv[1:]
 if helpers == "apart":

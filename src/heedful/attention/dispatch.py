@@ -44,7 +44,7 @@ from heedful.attention.scores import Function
 from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
-from heedful.compiled.concrete import concrete
+from heedful.cpu.concrete import concrete
 from heedful.errors import HeedfulError, KernelUnsupported, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (

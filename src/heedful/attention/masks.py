@@ -16,7 +16,7 @@ from jaxtyping import Bool, Int, Real
 from torch import Tensor
 
 from heedful.attention.mask_bounds import Gaussian, MaskBounds, lead
-from heedful.compiled.concrete import concrete
+from heedful.cpu.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 

@@ -19,7 +19,7 @@ from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, scaled
 from heedful.attention.trilinear import Trilinear
-from heedful.compiled.concrete import concrete
+from heedful.cpu.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 

@@ -10,7 +10,7 @@ from heedful.attention.attention_inputs import AttentionInputs
 from heedful.attention.interface import Attended
 from heedful.attention.kernels.interface import Kernel, Request
 from heedful.attention.tensor_tree import map_leaves, with_tensors
-from heedful.compiled.derivatives import with_formula
+from heedful.cpu.derivatives import with_formula
 from heedful.errors import KernelUnsupported
 
 _SAVED: Final = torch.empty(0)

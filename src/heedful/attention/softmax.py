@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
-from heedful.compiled.concrete import concrete
+from heedful.cpu.concrete import concrete
 from heedful.errors import ShapeError, UsageError
 
 

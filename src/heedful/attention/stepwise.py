@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.attention.interface import Attended, Need
-from heedful.compiled.concrete import concrete
+from heedful.cpu.concrete import concrete
 
 
 @final

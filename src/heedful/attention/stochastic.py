@@ -18,7 +18,7 @@ from torch import Tensor
 from heedful.attention.interface import Allowed, Normalized, Normalizer, RowIds, Scores
 from heedful.attention.simplex import shift, wide_dtype
 from heedful.attention.softmax import SOFTMAX, Softmax, require_positive
-from heedful.compiled.concrete import concrete
+from heedful.cpu.concrete import concrete
 
 # SplitMix64: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 17.
 _STEP: Final = 0x9E3779B97F4A7C15 - (1 << 64)

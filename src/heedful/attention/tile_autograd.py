@@ -17,8 +17,8 @@ from heedful.attention.interface import Attended
 from heedful.attention.kernels.interface import Request
 from heedful.attention.recomputation import Recomputation
 from heedful.attention.tensor_tree import is_open, tensors_of, with_tensors
-from heedful.compiled.concrete import concrete
-from heedful.compiled.derivatives import current_autocast
+from heedful.cpu.concrete import concrete
+from heedful.cpu.derivatives import current_autocast
 
 Compute = Callable[[AttentionInputs], Attended]
 """Pure function that attends for some queries, from inputs that may be widened."""

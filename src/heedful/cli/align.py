@@ -44,7 +44,7 @@ from heedful.cli.options import (
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.runtime.scored_pairs import ScoredPair
+    from heedful.engines.scored_pairs import ScoredPair
     from heedful.text.links import GoldLinks, Links
 
 _GOLD: Final = "Against manual links"

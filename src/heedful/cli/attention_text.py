@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from heedful.inspection.weighted_words import weighted_sentences
+from heedful.text.weighted_words import weighted_sentences
 
 if TYPE_CHECKING:
     from rich.console import Console

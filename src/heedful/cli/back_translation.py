@@ -13,8 +13,8 @@ from heedful.errors import UsageError
 from heedful.training.rank import place
 
 if TYPE_CHECKING:
-    from heedful.config import Tree
-    from heedful.recipe import Started
+    from heedful.config.base import Tree
+    from heedful.runs.train import Started
     from heedful.tasks.interface import Recipe
 
 
@@ -45,8 +45,8 @@ def with_back_translation(
     from heedful.data.corpus import find_pairs
     from heedful.predictors.back_translation import REVERSE, REVERSE_SHARE, mix_pairs, select_texts, store_pairs
     from heedful.predictors.translator import Translator
-    from heedful.resolution import files_of, folder_of, task_of, user_settings
-    from heedful.results import export_engines
+    from heedful.runs.finish import export_engines
+    from heedful.runs.resolution import files_of, folder_of, task_of, user_settings
 
     out = folder_of(recipe, files_of(task_of(recipe), recipe))
     folder = beside(out, ".back-translated", keeps_suffix=True)
@@ -87,7 +87,7 @@ def with_back_translation(
 
 def _begun_minutes(folder: Path) -> float:
     """Minutes of the model of the other direction if it has begun to translate: then it is not trained further."""
-    from heedful.config import read_toml
+    from heedful.config.base import read_toml
     from heedful.predictors.back_translation import OUTPUTS, REVERSE
 
     config = folder / REVERSE / "config.toml"
@@ -105,7 +105,7 @@ def _check(recipe: "Recipe") -> None:
         raise UsageError(f"--monolingual: for translation, not for {recipe.task}; leave one of the two out")
     if recipe.origin:
         raise UsageError("--monolingual: trains from fresh weights; leave out --from")
-    from heedful.resolution import user_settings
+    from heedful.runs.resolution import user_settings
 
     if user_settings(recipe).get("training", {}).get("mix"):
         raise UsageError("--monolingual: takes no older pairs by --mix; put them into the data, or go on with --from")
@@ -118,7 +118,7 @@ def _reversed_settings(recipe: "Recipe") -> list[str]:
 
     Those of source and target change places. Corrected word links and terms are of the data's direction, and left out.
     """
-    from heedful.resolution import user_settings
+    from heedful.runs.resolution import user_settings
 
     tree = user_settings(recipe)
     sections = {name: dict(section) for name, section in tree.items() if isinstance(section, dict)}

@@ -80,7 +80,7 @@ def engines() -> Iterable[str]:
     Returns:
         Values of --engine.
     """
-    from heedful.runtime.exported import ENGINES
+    from heedful.engines.exported import ENGINES
 
     return ("auto", "torch", *ENGINES)
 

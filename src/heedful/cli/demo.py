@@ -118,7 +118,7 @@ def run(
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
-    from heedful.results import export_engines
+    from heedful.runs.finish import export_engines
     from heedful.tasks.interface import Recipe
 
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))

@@ -39,7 +39,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.answerer import Answerer
     from heedful.predictors.table import load
-    from heedful.results import export_engines
+    from heedful.runs.finish import export_engines
     from heedful.tasks.interface import Recipe
 
     out = out or Path("stories.model")

@@ -55,7 +55,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.table import load
-    from heedful.results import export_engines
+    from heedful.runs.finish import export_engines
     from heedful.synthetic.scenes import generate_scenes
     from heedful.tasks.interface import Recipe
 

@@ -44,7 +44,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.cli.train import ending, train_and_watch
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
-    from heedful.results import export_engines
+    from heedful.runs.finish import export_engines
     from heedful.synthetic.reviews import generate
     from heedful.tasks.interface import Recipe
 
@@ -88,7 +88,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
 def _drawn(result: "Classification", out: Path, messages: Messages) -> str:
     """Draw the weights of the words, each sentence on lines of its own."""
     from heedful.inspection.text_plot import save_weighted_text
-    from heedful.inspection.weighted_words import weighted_sentences
+    from heedful.text.weighted_words import weighted_sentences
 
     if result.attention is None:
         return ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from heedful.errors import UsageError
-from heedful.files import written_whole
+from heedful.files.atomic_write import written_whole
 
 
 def write_examples(out: Path, texts: Mapping[str, str], noun: str) -> list[Path]:
@@ -22,7 +22,7 @@ def write_examples(out: Path, texts: Mapping[str, str], noun: str) -> list[Path]
         UsageError: the folder holds files of another run, or another process is training in it.
     """
     from heedful.data.same_data import has_begun
-    from heedful.runtime.folder import claim
+    from heedful.engines.folder import claim
     from heedful.training.lock import locked
 
     folder = out / "run"

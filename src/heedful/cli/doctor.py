@@ -16,11 +16,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from heedful.cli.cores import physical_cores, quota
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
-from heedful.installation import install_command
-from heedful.runtime.company import has_steered_waiting, processors_of_others
+from heedful.cpu.contention import has_steered_waiting, processors_of_others
+from heedful.cpu.cores import physical_cores, quota
+from heedful.errors import install_command
 from heedful.version import __version__
 
 Row = tuple[str, str]

@@ -222,8 +222,8 @@ def _refuse_options(options: dict[str, Any], predictor: "Predictor", beam: int |
 
 
 def _keep(model: Path, evaluated: "MeasuredTranslations", messages: Messages) -> None:
+    from heedful.engines.folder import open_folder
     from heedful.predictors.kept_scores import keep_evaluation
-    from heedful.runtime.folder import open_folder
 
     keep_evaluation(open_folder(model), evaluated)
     messages.say(f"{model}: scores stored; heedful serve {model} shows them")
@@ -249,8 +249,8 @@ def _perplexity(translator: "Translator", items: "EvaluationSet", messages: Mess
 def _other_task(model: Path, engine: str, device: str) -> "Predictor | None":
     """Open a model of a task other than translation, which has no search options."""
     from heedful.cli.scoring import load_to_run
+    from heedful.engines.folder import open_folder
     from heedful.predictors.interface import Predictor
-    from heedful.runtime.folder import open_folder
 
     if open_folder(model).task == "translation":
         return None

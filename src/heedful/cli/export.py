@@ -118,7 +118,7 @@ def _export_engine(
 
 def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]:
     """Writer of the graphs that give the attention of every layer."""
-    from heedful.inspection.exported_layers import export_layers
+    from heedful.export.layers import export_layers
 
     return lambda folder: export_layers(predictor.model(), folder, predictor.text.max_tokens, predictor.backends.draw)
 

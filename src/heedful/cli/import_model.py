@@ -46,7 +46,7 @@ def run(
     codes = parse_languages(languages)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target}: already exists; name another folder with --out")
-    from heedful.tasks.marian import import_marian
+    from heedful.runs.marian import import_marian
 
     experiment = import_marian(folder, target, codes)
     Messages(quiet).say(f"{target}: {experiment.model.kind}; try: heedful translate {target}")

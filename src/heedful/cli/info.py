@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.cli.messages import Messages, aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.errors import FileRefused
-from heedful.regular_files import open_regular, parse_json
+from heedful.files.bounded_read import open_regular, parse_json
 from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
+    from heedful.engines.exported import Exported
     from heedful.predictors.interface import Predictor
     from heedful.predictors.translator import Translator
-    from heedful.runtime.exported import Exported
 
 Row = tuple[str, str]
 
@@ -36,9 +36,9 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Describe a model."""
+    from heedful.engines.folder import open_folder
     from heedful.predictors.table import find_predictor
     from heedful.predictors.translator import Translator
-    from heedful.runtime.folder import open_folder
 
     folder = open_folder(model, will_run=False)
     predictor = find_predictor(folder)(folder)

@@ -135,7 +135,7 @@ def _write(path: Path, page: str) -> None:
     Raises:
         ResourceError: the file cannot be written.
     """
-    from heedful.files import written_whole
+    from heedful.files.atomic_write import written_whole
 
     try:
         with written_whole(path) as stream:

@@ -14,7 +14,7 @@ import typer
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import FILES
 from heedful.errors import UsageError
-from heedful.files import written_in_parts
+from heedful.files.atomic_write import written_in_parts
 
 if TYPE_CHECKING:
     from heedful.text.lines import Lines
@@ -224,7 +224,7 @@ def refuse_overwriting(path: Path, inputs: Iterable[Path | None]) -> None:
     Raises:
         UsageError: the file is one of the inputs, or exists in a model's folder.
     """
-    from heedful.runtime.folder import MANIFEST
+    from heedful.engines.folder import MANIFEST
 
     if not path.is_file():
         return

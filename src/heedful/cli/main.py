@@ -17,7 +17,7 @@ import typer
 from heedful.cli.failures import explain
 from heedful.cli.help import Command, Group
 from heedful.cli.messages import discard_output, print_message
-from heedful.custom_code import allow_code, is_custom
+from heedful.config.plugins import allow_code, is_custom
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
     finally:
         # Commands that compute have begun to watch for other programs; the rest have not imported the module.
-        if company := sys.modules.get("heedful.runtime.company"):
+        if company := sys.modules.get("heedful.cpu.contention"):
             company.stop_following()
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from heedful.cli.messages import Messages
+from heedful.engines.shards import Shard, plan_jobs, run_jobs
 from heedful.errors import HeedfulError, MissingExtra, ResourceError, UsageError
-from heedful.runtime.shards import Shard, plan_jobs, run_jobs
 from heedful.text.counts import counted
 
 QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}

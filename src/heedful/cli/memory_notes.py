@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final, final
 from heedful.cli.messages import MOST_WARNINGS, Messages
 
 if TYPE_CHECKING:
+    from heedful.engines.translation_memory import MemoryMatch
     from heedful.predictors.translator import Translator
-    from heedful.runtime.translation_memory import MemoryMatch
 
 
 @final

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from heedful.cli.completion import DEVICES, completed, engines
-from heedful.cli.cores import physical_cores, processors
 from heedful.cli.help import COMMON
 from heedful.cli.messages import Messages
+from heedful.cpu.contention import follow
+from heedful.cpu.cores import physical_cores, processors
 from heedful.errors import UsageError
-from heedful.runtime.company import follow
 from heedful.training.memory_settings import use_large_pages
 
 if TYPE_CHECKING:

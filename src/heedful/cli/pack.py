@@ -31,8 +31,8 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Pack a model."""
-    from heedful.runtime.folder import open_folder
-    from heedful.runtime.pack import pack
+    from heedful.engines.folder import open_folder
+    from heedful.engines.pack import pack
 
     messages = Messages(quiet)
     folder = open_folder(model, will_run=False)

@@ -32,9 +32,9 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Write the page."""
+    from heedful.engines.folder import MANIFEST
     from heedful.pages.training import PAGE
     from heedful.predictors.training_page import write_page
-    from heedful.runtime.folder import MANIFEST
 
     path = output or model / "run" / PAGE
     refuse_overwriting(path, ())

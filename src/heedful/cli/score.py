@@ -39,7 +39,7 @@ from heedful.cli.options import (
 from heedful.text.counts import counted
 
 if TYPE_CHECKING:
-    from heedful.runtime.scored_pairs import ScoredPair
+    from heedful.engines.scored_pairs import ScoredPair
 
 
 def run(
@@ -62,8 +62,8 @@ def run(
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
+    from heedful.engines.scored_pairs import num_scored_characters
     from heedful.predictors.translator import Translator
-    from heedful.runtime.scored_pairs import num_scored_characters
 
     pairs = find_pairs(data, parse_columns(columns))
     messages.say(pairs.describe())

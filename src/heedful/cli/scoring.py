@@ -9,9 +9,9 @@ from heedful.cli.options import choose_device
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.engines.engine import Backend
     from heedful.predictors.table import PredictorT
     from heedful.predictors.translator import Translator
-    from heedful.runtime.engine import Backend
     from heedful.search.config import SearchConfig
     from heedful.search.constraints import Constraints
 
@@ -115,7 +115,7 @@ def changed_search(
     Returns:
         The settings.
     """
-    from heedful.config import validate
+    from heedful.config.base import validate
     from heedful.search.config import SearchConfig, with_outputs
 
     overrides = {name: value for name, value in (changes or {}).items() if value is not None}

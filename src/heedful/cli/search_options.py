@@ -11,8 +11,8 @@ from heedful.cli.options import MOST_HYPOTHESES, MOST_SEED, SEARCH, parse_langua
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.engines.text_constraints import TextConstraints
     from heedful.predictors.translator import Translator
-    from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
     from heedful.text.terms import Terms
 
@@ -157,7 +157,7 @@ def text_constraints(
     Raises:
         UsageError: there are no terms to bind.
     """
-    from heedful.runtime.text_constraints import TextConstraints
+    from heedful.engines.text_constraints import TextConstraints
 
     if bind_terms and terms is None:
         raise UsageError("--bind-terms: there are no terms; give a file by --terms")
@@ -179,7 +179,7 @@ def listed_terms(path: Path | None, languages: str, model: Path) -> "Terms | Non
         DataError: the file is no list of terms, or a term base whose languages are not known.
         UsageError: the languages are not two codes, or are given for no term base.
     """
-    from heedful.runtime.folder import open_folder
+    from heedful.engines.folder import open_folder
     from heedful.text.tbx import is_tbx
     from heedful.text.term_files import read_terms
     from heedful.text.text_files import UNNAMED

@@ -20,7 +20,7 @@ from heedful.cli.memory_notes import warn_of_damage
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, Debug, Device, Engine, Quiet, Threads, choose_device, use_threads
 from heedful.errors import UsageError, needed_for
-from heedful.regular_files import read_text
+from heedful.files.bounded_read import read_text
 
 GUARD: Final = "Guard"
 LIMITS: Final = "Limits"

@@ -49,7 +49,7 @@ from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import place
 
 if TYPE_CHECKING:
-    from heedful.recipe import Started
+    from heedful.runs.train import Started
     from heedful.tasks.interface import Recipe
     from heedful.training.progress import Outcome
 
@@ -218,7 +218,7 @@ def print_results(started: "Started", outcome: "Outcome", device: str, messages:
         device: PyTorch's device.
         messages: printer of what is not a result.
     """
-    from heedful.results import compare_with_origin, judge, make_ready, score_test
+    from heedful.runs.finish import compare_with_origin, judge, make_ready, score_test
     from heedful.tasks.table import find_task
 
     print(ending(started, outcome))
@@ -272,7 +272,7 @@ def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = Fa
         EndedElsewhere: this process is not the first of its training, which reports the outcome.
     """
     from heedful.cli.progress import followed
-    from heedful.recipe import train
+    from heedful.runs.train import train
     from heedful.training.step_times import StepTimes
 
     known: list[Started] = []

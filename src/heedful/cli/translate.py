@@ -79,15 +79,15 @@ from heedful.cli.search_options import (
     listed_terms,
     text_constraints,
 )
-from heedful.custom_code import allow_code, allowed_code
+from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 
 if TYPE_CHECKING:
+    from heedful.engines.shards import Shard
+    from heedful.engines.text_constraints import TextConstraints
     from heedful.predictors.translation import Translation
     from heedful.predictors.translator import Translator
-    from heedful.runtime.shards import Shard
-    from heedful.runtime.text_constraints import TextConstraints
     from heedful.search.config import SearchConfig
 
 Align = Annotated[bool, typer.Option("--align", help="Add word alignments.", rich_help_panel=FILES)]
@@ -304,11 +304,11 @@ class _Work:
         return replace(self, model=self.model.resolve(), ensemble=tuple(each.resolve() for each in self.ensemble))
 
     def translate(self, sources: Sequence[Path], folder: Path, workers: int, threads: int, messages: Messages) -> None:
-        from heedful.cli.cores import physical_cores
         from heedful.cli.many_files import ManyFiles, translate_files
         from heedful.cli.scoring import tell_engine
+        from heedful.cpu.cores import physical_cores
+        from heedful.files.records import checksum
         from heedful.predictors.confidence import ROLE
-        from heedful.records import checksum
 
         translator = self.translator()
         constraints = self.written.constraints.of_sources(translator.target_tokenizer).strictest

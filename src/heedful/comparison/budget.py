@@ -4,12 +4,12 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from heedful.config import read_toml, validate
+from heedful.config.base import read_toml, validate
 from heedful.data.same_data import EXPERIMENT
 from heedful.errors import UsageError
-from heedful.experiment import Experiment, upgraded
 from heedful.pages.record import read_run
-from heedful.resolution import user_settings
+from heedful.runs.resolution import user_settings
+from heedful.tasks.experiment import Experiment, upgraded
 from heedful.tasks.interface import Recipe
 from heedful.training.config import TrainingConfig
 

@@ -12,12 +12,12 @@ from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.run import Runner, run_grid
 from heedful.comparison.summary import Comparison, RowSummary
 from heedful.comparison.tables import length_rows, remarks, score_rows, to_markdown, to_text
-from heedful.config import merge, validate
+from heedful.config.base import merge, validate
 from heedful.data.rows import Columns
 from heedful.errors import UsageError
 from heedful.models.store import DEFAULT_TASK
 from heedful.pages.document import listed, table
-from heedful.recipe import Started, train
+from heedful.runs.train import Started, train
 from heedful.tasks.interface import Recipe
 from heedful.training.progress import Outcome
 

@@ -8,15 +8,17 @@ import numpy as np
 import torch
 
 from heedful.comparison.run_result import Items, RunResult
-from heedful.config import validate
+from heedful.config.base import validate
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.engine import DEFAULT_BATCH_TOKENS
+from heedful.engines.folder import CONFIG
 from heedful.errors import HeedfulError
 from heedful.evaluation.answers import AnswerReport, score_answers, score_spans
 from heedful.evaluation.interface import Setting, corpus_score
 from heedful.evaluation.labels import score_labels
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
-from heedful.files import digest
+from heedful.files.atomic_write import digest
 from heedful.predictors.answerer import Answerer, story_of_line
 from heedful.predictors.interface import Predictor
 from heedful.predictors.label_predictor import LabelPredictor
@@ -24,8 +26,6 @@ from heedful.predictors.perplexity import perplexity
 from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
-from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
-from heedful.runtime.folder import CONFIG
 from heedful.version import __version__
 
 _MOST_DRAWN: Final = 2

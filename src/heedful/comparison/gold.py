@@ -9,10 +9,10 @@ from heedful.comparison.grid import GoldSettings
 from heedful.comparison.run_result import run_key
 from heedful.data.corpus import find_pairs
 from heedful.data.rows import Columns
+from heedful.engines.scored_pairs import TextPair
 from heedful.errors import ConfigError
 from heedful.evaluation.alignment_error import gold_links, score_alignments
 from heedful.predictors.translator import Translator
-from heedful.runtime.scored_pairs import TextPair
 from heedful.text.links import GoldLinks
 
 AER: Final = "aer"

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, final
 
 from pydantic import Field, field_validator
 
-from heedful.config import Config, Tree, merge, read_toml, validate
-from heedful.custom_code import is_custom
+from heedful.config.base import Config, Tree, merge, read_toml, validate
+from heedful.config.plugins import is_custom
 from heedful.errors import ConfigError, UsageError, did_you_mean
 from heedful.evaluation.by_length import require_increasing
 from heedful.evaluation.interface import Setting

@@ -13,7 +13,7 @@ from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
 from heedful.data.same_data import DataWatch
 from heedful.models.store import DEFAULT_TASK
-from heedful.resolution import other_files
+from heedful.runs.resolution import other_files
 from heedful.tasks.interface import Recipe, Task
 from heedful.tasks.table import find_task
 

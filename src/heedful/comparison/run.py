@@ -16,7 +16,7 @@ from heedful.comparison.plan import Plan, fingerprints, shell_command, task_of, 
 from heedful.comparison.run_result import Items, RunResult, find_run_result, read_record, run_key, write_record
 from heedful.comparison.save_tables import write_tables
 from heedful.comparison.summary import Comparison
-from heedful.config import validate
+from heedful.config.base import validate
 from heedful.data.corpus import find_pairs
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.same_data import DataWatch
@@ -28,8 +28,8 @@ from heedful.predictors.captioner import Captioner
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.recipe import Started
-from heedful.resolution import check_buildable
+from heedful.runs.resolution import check_buildable
+from heedful.runs.train import Started
 from heedful.tasks.interface import Recipe
 from heedful.text.tokenizer import TextConfig
 from heedful.training.lock import locked

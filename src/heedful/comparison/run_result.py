@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from heedful.config import Config, ConfigType, validate
+from heedful.config.base import Config, ConfigType, validate
 from heedful.errors import ConfigError, DamagedFile, FileRefused, ResourceError
-from heedful.files import written_whole
-from heedful.formats import COMPARISON_FORMAT
-from heedful.regular_files import MOST_BULK_BYTES, read_json_object
+from heedful.files.atomic_write import written_whole
+from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
+from heedful.files.formats import COMPARISON_FORMAT
 
 
 class DrawnAttention(Config):

@@ -11,8 +11,8 @@ from heedful.comparison.run_result import Items, RunResult
 from heedful.comparison.summary import Comparison, summarise
 from heedful.comparison.tables import to_markdown
 from heedful.errors import MissingExtra, ResourceError
-from heedful.files import written_whole
-from heedful.formats import COMPARISON_FORMAT
+from heedful.files.atomic_write import written_whole
+from heedful.files.formats import COMPARISON_FORMAT
 from heedful.inspection.length_plot import Curve, save_length_plot
 
 

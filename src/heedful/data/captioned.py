@@ -16,8 +16,8 @@ from heedful.data.images import ImageConfig, inside, read_image, stack_features
 from heedful.data.prepared_files import verify_files
 from heedful.data.rows import Columns
 from heedful.errors import FileRefused
-from heedful.formats import PREPARED_FORMAT
-from heedful.records import read_facts, write_facts
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import read_facts, write_facts
 
 IMAGES: Final = "images.json"
 """Record of stored images: sizes and checksums of the arrays beside it."""

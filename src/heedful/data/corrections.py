@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final, cast, final
 
 from heedful.errors import ResourceError, UsageError
-from heedful.files import NoLocks, lock, sync
-from heedful.formats import CORRECTIONS_FORMAT, KEY
-from heedful.records import CHECKSUM, checksum
-from heedful.regular_files import MOST_BYTES, open_regular, parse_json, read_bytes
+from heedful.files.atomic_write import NoLocks, lock, sync
+from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json, read_bytes
+from heedful.files.formats import CORRECTIONS_FORMAT, KEY
+from heedful.files.records import CHECKSUM, checksum
 from heedful.text.quoting import shortened
 
 NAME: Final = "corrections.jsonl"

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import FileRefused
-from heedful.formats import ENCODED_FORMAT
-from heedful.records import read_facts, write_facts
-from heedful.regular_files import open_regular
+from heedful.files.bounded_read import open_regular
+from heedful.files.formats import ENCODED_FORMAT
+from heedful.files.records import read_facts, write_facts
 
 Ids = NDArray[np.integer]
 ENCODED: Final = "encoded.json"

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from heedful.config import Config
+from heedful.config.base import Config
 from heedful.errors import DataError, FileRefused, needed_for
-from heedful.regular_files import open_regular
+from heedful.files.bounded_read import open_regular
 
 MOST_PIXELS: Final = 50_000_000
 """Largest number of pixels of a picture that is decoded; a small file may claim billions."""

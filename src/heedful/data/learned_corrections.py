@@ -6,8 +6,8 @@ from typing import Any, Final, final
 
 from heedful.data.corrections import NAME, CorrectionJournal
 from heedful.data.same_data import has_begun
-from heedful.files import sync
-from heedful.regular_files import read_bytes
+from heedful.files.atomic_write import sync
+from heedful.files.bounded_read import read_bytes
 
 LEARNED: Final = "run/corrections.jsonl"
 """Copy of the journal in a training's model folder, which later corrections do not change."""

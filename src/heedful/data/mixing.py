@@ -15,8 +15,8 @@ from heedful.data.prepare import PREPARED, EvaluationSet
 from heedful.data.prepared_files import read_prepared
 from heedful.data.random_changes import NO_CHANGES, RandomChanges
 from heedful.errors import DataError, FileRefused, HeedfulError, NewerFormat
-from heedful.formats import PREPARED_FORMAT
-from heedful.records import write_facts
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import write_facts
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import TextConfig, Tokenizer

@@ -23,9 +23,9 @@ from heedful.data.prepared_files import is_texts, read_prepared, repaired
 from heedful.data.prepared_tokenizers import learn_tokenizers, named_tokenizers, sampled
 from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.errors import DataError, FileRefused
-from heedful.files import digest
-from heedful.formats import PREPARED_FORMAT
-from heedful.records import write_facts
+from heedful.files.atomic_write import digest
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import write_facts
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import (

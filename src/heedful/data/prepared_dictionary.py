@@ -6,9 +6,9 @@ from typing import Final
 
 from heedful.data.corpus import Pair
 from heedful.data.prepared_files import read_prepared, verify_files
-from heedful.files import digest
-from heedful.formats import PREPARED_FORMAT
-from heedful.records import write_facts
+from heedful.files.atomic_write import digest
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import write_facts
 from heedful.text.dictionary import Dictionary, learn_dictionary
 from heedful.text.tokenizer import Tokenizer, UnitTokenizer
 from heedful.text.word_alignment import align_pairs

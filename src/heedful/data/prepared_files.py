@@ -8,10 +8,10 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 from heedful.data.same_data import has_begun
 from heedful.errors import DamagedFile, FileRefused, NewerFormat
-from heedful.files import digest, unfinished
-from heedful.formats import PREPARED_FORMAT
-from heedful.records import read_facts, write_facts
-from heedful.regular_files import read_bytes
+from heedful.files.atomic_write import digest, unfinished
+from heedful.files.bounded_read import read_bytes
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import read_facts, write_facts
 from heedful.text.tokenizer import Normalization, Tokenizer, Units
 from heedful.text.tokenizer_files import load_tokenizer
 

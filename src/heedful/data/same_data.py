@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from heedful.errors import DataError, UsageError
-from heedful.files import digest, recorded_name
-from heedful.formats import DATA_FORMAT
-from heedful.records import read_facts, write_facts
+from heedful.files.atomic_write import digest, recorded_name
+from heedful.files.formats import DATA_FORMAT
+from heedful.files.records import read_facts, write_facts
 from heedful.text.text_files import file_identity
 
 FINGERPRINTS: Final = "run/data.json"

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Final, Literal, cast, final
 
 from heedful.data.tmx import is_tmx, tmx_rows
 from heedful.errors import DamagedFile, DataError, MissingExtra
-from heedful.files import recorded_name
-from heedful.regular_files import open_regular, read_json_object
+from heedful.files.atomic_write import recorded_name
+from heedful.files.bounded_read import open_regular, read_json_object
 from heedful.text.lines import Lines, read_lines
 from heedful.text.text_files import Fingerprint, check_file, file_identity, fingerprint_file
 

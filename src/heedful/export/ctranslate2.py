@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heedful.engines.ctranslate2 import token_names
 from heedful.errors import UsageError
 from heedful.layers.feedforward import FeedForward
 from heedful.layers.multihead import MultiheadAttention
@@ -15,7 +16,6 @@ from heedful.layers.positions import LearnedPositions, Positions
 from heedful.layers.residual import Residual
 from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import DecoderLayer, EncoderLayer, Transformer
-from heedful.runtime.ctranslate2 import token_names
 
 ACTIVATIONS: Final = {
     "relu": ctranslate2.specs.Activation.RELU,

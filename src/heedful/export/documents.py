@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.engines.documents import SENTENCES, WORDS
 from heedful.export.onnx import record_graph
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.label_model import Encoded
-from heedful.runtime.documents import SENTENCES, WORDS
 from heedful.search.inputs import InputArrays, InputDraw, IntArray, TokenArrays, token_draw, token_sequences
 from heedful.text.vocabulary import EOS
 

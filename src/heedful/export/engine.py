@@ -4,18 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
+from heedful.engines.engine import Backend
+from heedful.engines.exported import FOLDER, Exported, Parity, commit_engine, find_exported
+from heedful.engines.folder import ModelFolder
+from heedful.engines.onnx import import_runtime, onnx_backend
+from heedful.engines.shortlist_file import write_shortlist
 from heedful.errors import FileRefused, UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.export.onnx import export_graphs
 from heedful.export.parity import draw_sources, measure
-from heedful.files import unfinished
+from heedful.files.atomic_write import unfinished
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.engine import Backend
-from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
-from heedful.runtime.folder import ModelFolder
-from heedful.runtime.onnx import import_runtime, onnx_backend
-from heedful.runtime.shortlist_file import write_shortlist
 from heedful.search.inputs import InputDraw
 from heedful.text.shortlist import Shortlist
 from heedful.version import __version__
@@ -86,7 +86,7 @@ def _write(
         open_backend = onnx_backend
         export_graphs(model, path, max_length, is_int8, draw, has_list)
     elif kind == "ctranslate2":
-        from heedful.runtime.ctranslate2 import ctranslate2_backend as open_backend
+        from heedful.engines.ctranslate2 import ctranslate2_backend as open_backend
 
         export_ctranslate2(model, path, max_length, is_int8)
     else:

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from heedful.engines.exported import Parity
 from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.export.marian import read_marian
 from heedful.export.marian_layout import (
@@ -38,11 +39,10 @@ from heedful.export.marian_layout import (
     layer_tensors,
 )
 from heedful.export.parity import draw_sources, measure
-from heedful.files import sync, unfinished
+from heedful.files.atomic_write import sync, unfinished
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import Transformer, TransformerConfig
-from heedful.runtime.exported import Parity
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
 from heedful.text.marian import MarianTokenizer

@@ -7,23 +7,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.engines.exported import FOLDER, Exported, Parity, commit_engine, find_exported
+from heedful.engines.folder import ModelFolder
+from heedful.engines.labels import GRAPH, open_label_graphs, run_labels
+from heedful.engines.onnx import import_runtime
+from heedful.engines.passages import passage_draw
+from heedful.engines.stories import story_draw
 from heedful.errors import FileRefused, MissingExtra
 from heedful.export.documents import document_draw, record_levels
 from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable, refuse_unexportable
 from heedful.export.records import flatten
-from heedful.files import unfinished
+from heedful.files.atomic_write import unfinished
 from heedful.models.bidaf import Bidaf
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.label_model import LabelModel, label_run
 from heedful.models.memory_network import MemoryNetwork
-from heedful.runtime.exported import FOLDER, Exported, Parity, commit_engine, find_exported
-from heedful.runtime.folder import ModelFolder
-from heedful.runtime.labels import GRAPH, open_label_graphs, run_labels
-from heedful.runtime.onnx import import_runtime
 from heedful.search.inputs import InputDraw, token_draw
-from heedful.search.passages import passage_draw
-from heedful.search.stories import story_draw
 from heedful.version import __version__
 
 ENGINE: Final = "onnx"

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from heedful.config import Config, validate
+from heedful.config.base import Config, validate
 from heedful.errors import ConfigError, FileRefused, UsageError
 from heedful.export.marian_layout import (
     BIAS,
@@ -36,9 +36,9 @@ from heedful.export.marian_layout import (
     Axis,
     layer_tensors,
 )
+from heedful.files.bounded_read import MOST_BULK_BYTES, read_bytes, read_json_object
 from heedful.layers.positions import sinusoids
 from heedful.models.transformer import TransformerConfig
-from heedful.regular_files import MOST_BULK_BYTES, read_bytes, read_json_object
 from heedful.text.marian import MarianTokenizer
 from heedful.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 

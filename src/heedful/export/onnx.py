@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.engines.onnx import FEATURES
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.onnx_recurrent import record_units, translations
 from heedful.export.onnx_small import OPSET, write_listed_graphs, write_small_graphs
@@ -39,7 +40,6 @@ from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import SinusoidalPositions
 from heedful.models.inputs import Inputs, inputs_on
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State
-from heedful.runtime.onnx import FEATURES
 from heedful.search.inputs import InputDraw, token_draw
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)

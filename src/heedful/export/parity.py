@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from heedful.runtime.engine import Backend
-from heedful.runtime.exported import Parity
+from heedful.engines.engine import Backend
+from heedful.engines.exported import Parity
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import InputArrays, InputDraw, Sources
 from heedful.text.vocabulary import EOS

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from heedful.errors import ResourceError, ShapeError
 from heedful.inspection.fonts import choose_fonts
-from heedful.inspection.labels import shorten
 from heedful.inspection.plot import FAINT_INK, INK, new_figure
+from heedful.text.token_labels import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from heedful.attention.dispatch import observer
 from heedful.attention.editing import editor
 from heedful.attention.interface import Attended, Score
-from heedful.config import Config
+from heedful.config.base import Config
+from heedful.engines.engine import Stepwise
 from heedful.inspection.layers import Role, natural_order, role_of
 from heedful.models.engine import TorchEngine
 from heedful.models.interface import Seq2Seq
-from heedful.runtime.engine import Stepwise
 from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, IntArray, StepScores
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from heedful.errors import ResourceError, UsageError, needed_for
 from heedful.inspection.fonts import choose_fonts
-from heedful.inspection.labels import readable_labels, shorten
 from heedful.inspection.plot import FORMATS, INK, new_figure
+from heedful.text.token_labels import readable_labels, shorten
 
 _COLUMNS: Final = 6
 _PANEL_INCHES: Final = 1.5

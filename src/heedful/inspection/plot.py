@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from heedful.errors import ResourceError, ShapeError, UsageError
 from heedful.inspection.fonts import BASE_FAMILY, Fonts, choose_fonts
-from heedful.inspection.labels import pad, readable_labels, shorten
+from heedful.text.token_labels import pad, readable_labels, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.compiled.threads import is_exact
+from heedful.cpu.threads import is_exact
 from heedful.layers.embedding import draw_normal
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.text.vocabulary import EOS

@@ -17,8 +17,8 @@ from heedful.attention.dispatch import why_refused
 from heedful.attention.interface import Need, Normalizer, Score
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
-from heedful.config import MOST_SIZE, Config
-from heedful.custom_code import import_class, is_custom
+from heedful.config.base import MOST_SIZE, Config
+from heedful.config.plugins import import_class, is_custom
 from heedful.errors import HeedfulError, did_you_mean
 from heedful.layers.projected_score import ProjectedScore
 from heedful.layers.summed_score import SummedScore

@@ -24,7 +24,7 @@ from heedful.attention.interface import Need
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding
 from heedful.attention.softmax import Softmax
-from heedful.config import MOST_SIZE, Config
+from heedful.config.base import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.normalizing import NormalizerLayer

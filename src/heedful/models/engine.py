@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.attention.interface import Need
-from heedful.compiled.threads import follow_company, single_threaded
+from heedful.cpu.threads import follow_company, single_threaded
+from heedful.engines.engine import Stepwise
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.step_scores import TorchStepScores, compute_scores, step_weights
-from heedful.runtime.engine import Stepwise
 from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Engine, IntArray, StepScores
 from heedful.search.listed_scores import ListedScores

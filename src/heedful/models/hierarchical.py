@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Need
 from heedful.attention.masks import padding
-from heedful.config import MOST_SIZE, Config
+from heedful.config.base import MOST_SIZE, Config
+from heedful.engines.documents import SHORTEST_SHARE
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, TanhDot
@@ -27,7 +28,6 @@ from heedful.layers.ragged_recurrence import run_ragged
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.inputs import Inputs, TokenInputs, token_inputs
 from heedful.models.label_model import Encoded, LabelModel
-from heedful.runtime.documents import SHORTEST_SHARE
 from heedful.text.vocabulary import EOS
 
 Pooling = Literal["attention", "average", "max"]

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from heedful.attention.interface import Need
-from heedful.config import Config
+from heedful.config.base import Config
 from heedful.models.image_encoder import Backbone, ImageEncoder
 from heedful.models.inputs import Inputs, VectorInputs
 from heedful.models.interface import Decoded, Memory, Seq2Seq, State

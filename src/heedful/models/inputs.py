@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
+from heedful.engines.images import FeatureArrays, PixelArrays
+from heedful.engines.passages import PassageArrays
+from heedful.engines.stories import StoryArrays
 from heedful.models.record import Record
-from heedful.search.images import FeatureArrays, PixelArrays
 from heedful.search.inputs import InputArrays, TokenArrays
-from heedful.search.passages import PassageArrays
-from heedful.search.stories import StoryArrays
 
 
 @dataclass(frozen=True)

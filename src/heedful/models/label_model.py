@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need
+from heedful.engines.label_arrays import LabelArrays, LabelRun
 from heedful.models.inputs import Inputs, inputs_on
-from heedful.runtime.label_arrays import LabelArrays, LabelRun
 from heedful.search.inputs import InputArrays
 
 
@@ -95,7 +95,7 @@ def label_run(model: LabelModel) -> LabelRun:
         model: in evaluation mode.
 
     Returns:
-        A function for `heedful.runtime.labels.run_labels`.
+        A function for `heedful.engines.labels.run_labels`.
     """
     device = next(model.parameters()).device
 

@@ -31,7 +31,7 @@ from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.masks import padding
 from heedful.attention.softmax import Softmax
 from heedful.attention.structured_chain import linear_chain_marginals
-from heedful.config import MOST_SIZE, MOST_STEPS, Config
+from heedful.config.base import MOST_SIZE, MOST_STEPS, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, draw_normal
 from heedful.layers.normalizing import NormalizerLayer

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from heedful.attention.interface import Need
-from heedful.config import MOST_SIZE, Config
+from heedful.config.base import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_small, draw_uniform

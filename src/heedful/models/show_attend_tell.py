@@ -16,7 +16,7 @@ from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask, graph
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
-from heedful.config import MOST_SIZE, Config
+from heedful.config.base import MOST_SIZE, Config
 from heedful.errors import ConfigError
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer

@@ -12,21 +12,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from heedful.config import Config, read_toml, to_toml, validate
-from heedful.custom_code import named_code
+from heedful.config.base import Config, read_toml, to_toml, validate
+from heedful.config.plugins import named_code
+from heedful.engines.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.errors import FileRefused, ResourceError
-from heedful.files import sync, write_through, written_whole
-from heedful.formats import KEY
+from heedful.files.atomic_write import sync, write_through, written_whole
+from heedful.files.formats import KEY
 from heedful.models.table import ModelConfig
 from heedful.models.transformer import TransformerConfig
-from heedful.runtime.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.version import __version__
 
 DEFAULT_TASK: Final = "translation"
 
 
 class StoredSettings(Config):
-    """Settings without which a stored model cannot be loaded; `heedful.experiment.Experiment` adds the others."""
+    """Settings without which a stored model cannot be loaded; `heedful.tasks.experiment.Experiment` adds the others."""
 
     task: str = DEFAULT_TASK
     """Key of `heedful.tasks.table.TASKS`."""

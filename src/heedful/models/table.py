@@ -6,8 +6,8 @@ from typing import Annotated, Final, cast
 
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
 
-from heedful.config import Config
-from heedful.custom_code import import_class, is_custom
+from heedful.config.base import Config
+from heedful.config.plugins import import_class, is_custom
 from heedful.models import (
     bidaf,
     hierarchical,

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Need
 from heedful.attention.masks import padding
-from heedful.config import MOST_SIZE, Config
+from heedful.config.base import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding
 from heedful.layers.query_vectors import MultiQueryVectorAttention, StepQueryVectorAttention, TanhDot

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask, causal, padding, window
-from heedful.config import MOST_SIZE, Config
+from heedful.config.base import MOST_SIZE, Config
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.feedforward import Activation, FeedForward

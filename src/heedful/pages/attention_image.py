@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final, final
 
-from heedful.inspection.labels import readable_labels
 from heedful.pages.attention_view import AttentionView
+from heedful.text.token_labels import readable_labels
 
 _DIMMEST: Final = 0.8
 """Opacity of the dark over a region without weight."""

@@ -9,8 +9,8 @@ from typing import Final, final
 
 from rich.cells import cell_len
 
-from heedful.inspection.labels import readable_labels, shorten
 from heedful.pages.attention_view import AttentionView
+from heedful.text.token_labels import readable_labels, shorten
 
 MOST_TOKENS: Final = 60
 """Longest side of a map that is drawn."""

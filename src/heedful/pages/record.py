@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final, cast, final
 from pydantic import Field
 
 from heedful.errors import DamagedFile, FileRefused, NewerFormat, UsageError
-from heedful.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
-from heedful.records import Kinds, read_facts
-from heedful.regular_files import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
+from heedful.files.bounded_read import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
+from heedful.files.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
+from heedful.files.records import Kinds, read_facts
 
 METRICS: Final = "run/metrics.jsonl"
 HISTORY: Final = "run/history.jsonl"

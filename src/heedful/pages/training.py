@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, final
 from heedful.errors import ResourceError
 from heedful.evaluation.interface import Metric, Setting
 from heedful.evaluation.metrics.table import METRICS, score_name
-from heedful.files import written_whole
+from heedful.files.atomic_write import written_whole
 from heedful.pages.attention_view import AttentionView
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts

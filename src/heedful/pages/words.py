@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from heedful.inspection.labels import WORD_MARK
+from heedful.text.token_labels import WORD_MARK
 from heedful.text.vocabulary import EOS, SPECIAL_TOKENS
 
 _INSIDE: Final = "'\u2019\u200c\u200d"

@@ -11,17 +11,17 @@ import numpy as np
 from heedful.data.passages import encode_passage
 from heedful.data.rows import Columns
 from heedful.data.stories import Stories, answered_stories, encode_story, find_stories
+from heedful.engines.label_arrays import Floats
+from heedful.engines.labels import run_labels
+from heedful.engines.passages import PassageArrays
+from heedful.engines.spans import best_answers
+from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, score_spans
 from heedful.pages.attention_map import FactMap
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
-from heedful.runtime.label_arrays import Floats
-from heedful.runtime.labels import run_labels
-from heedful.runtime.spans import best_answers
-from heedful.search.passages import PassageArrays
-from heedful.search.stories import StoryArrays
 from heedful.text.quoting import shortened
 from heedful.text.stories import SEPARATOR, Story, parse_story, story_of
 

@@ -14,7 +14,7 @@ from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.pair_rows import tsv_lines
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
-from heedful.files import written_whole
+from heedful.files.atomic_write import written_whole
 from heedful.predictors.distillation import DEV, SPACES, Sources, held_out_items, translated_pairs
 from heedful.predictors.translator import Translator
 from heedful.text.counts import counted

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.backends import Backends
-from heedful.config import read_toml, validate
+from heedful.config.base import read_toml, validate
 from heedful.data.captioned import CaptionFile
 from heedful.data.images import ImageConfig, checked_features, encode_png, read_image
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
+from heedful.engines.engine import decode_sorted
+from heedful.engines.folder import CONFIG, ModelFolder
+from heedful.engines.images import image_arrays, image_draw
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.pages.attention_image import ImageView
 from heedful.pages.attention_view import AttentionView
+from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.folder import CONFIG, ModelFolder
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.search.images import image_arrays, image_draw
 from heedful.search.interface import Hypothesis
 from heedful.text.quoting import shortened
 from heedful.text.tokenizer import TextConfig, Units

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.rows import Columns
+from heedful.engines.label_arrays import Floats
+from heedful.engines.labels import run_labels
+from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
-from heedful.inspection.weighted_words import weighted_sentences
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import LabelPredictor
-from heedful.runtime.label_arrays import Floats
-from heedful.runtime.labels import run_labels
-from heedful.runtime.scored_pairs import encode_source
 from heedful.search.inputs import TokenArrays
 from heedful.text.quoting import shortened
+from heedful.text.weighted_words import weighted_sentences
 
 if TYPE_CHECKING:
     pass

@@ -9,14 +9,14 @@ from typing import Annotated, Final, final
 import numpy as np
 from pydantic import Field
 
+from heedful.engines.folder import ModelFolder, commit, open_folder
+from heedful.engines.scored_pairs import ScoredPair, TextPair
 from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.evaluation.calibration import Calibrator
 from heedful.evaluation.confidence import Criterion
-from heedful.formats import CONFIDENCE_FORMAT
+from heedful.files.formats import CONFIDENCE_FORMAT
+from heedful.files.records import Kinds, read_facts, write_facts
 from heedful.predictors.translation import Translation
-from heedful.records import Kinds, read_facts, write_facts
-from heedful.runtime.folder import ModelFolder, commit, open_folder
-from heedful.runtime.scored_pairs import ScoredPair, TextPair
 
 ROLE: Final = "confidence"
 """Entry of `heedful.json` that names the file."""

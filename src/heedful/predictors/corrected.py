@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from heedful.engines.scored_pairs import ScoredPair, TextPair
+from heedful.engines.translation_memory import MemoryMatch, MemoryState
 from heedful.predictors.translation import Alternative, Translation
-from heedful.runtime.scored_pairs import ScoredPair, TextPair
-from heedful.runtime.translation_memory import MemoryMatch, MemoryState
 
 MOST_MATCHES = 4
 """Number of corrections of similar sources that an output follows at most."""

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, final
 
-from heedful.backends import Backends
+from heedful.engines.biased_search import BiasedSearch
+from heedful.engines.engine import Backend, decode_sorted
+from heedful.engines.offered_terms import search_sources
+from heedful.engines.scored_pairs import encode_source
+from heedful.engines.text_constraints import SourceConstraints, TextConstraints
+from heedful.engines.translation_memory import MemoryMatch
+from heedful.engines.unknown_words import UnknownWords
+from heedful.predictors.engine_choice import Backends
 from heedful.predictors.translation import Alternative, Translation, translation_of
-from heedful.runtime.biased_search import BiasedSearch
-from heedful.runtime.engine import Backend, decode_sorted
-from heedful.runtime.offered_terms import search_sources
-from heedful.runtime.scored_pairs import encode_source
-from heedful.runtime.text_constraints import SourceConstraints, TextConstraints
-from heedful.runtime.translation_memory import MemoryMatch
-from heedful.runtime.unknown_words import UnknownWords
 from heedful.search.config import SearchConfig
 from heedful.text.dictionary import Dictionary
 from heedful.text.tokenizer import TextConfig, Tokenizer

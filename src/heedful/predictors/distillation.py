@@ -14,11 +14,11 @@ from typing import Final, final
 from heedful.data.corpus import PairFile
 from heedful.data.pair_rows import tsv_lines
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.shards import Shard, plan_jobs, run_jobs
 from heedful.errors import DataError, UsageError
-from heedful.files import written_whole
+from heedful.files.atomic_write import written_whole
 from heedful.predictors.interface import spaced
 from heedful.predictors.translator import Translator
-from heedful.runtime.shards import Shard, plan_jobs, run_jobs
 from heedful.text.counts import counted
 from heedful.text.lines import raw_lines
 from heedful.text.tokenizer import Tokenizer

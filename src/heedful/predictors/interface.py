@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from heedful.data.rows import Columns
+from heedful.engines.folder import ModelFolder
 from heedful.pages.attention_view import AttentionView
-from heedful.runtime.folder import ModelFolder
 
 
 class Measured(Protocol):

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from heedful.engines.folder import ModelFolder
 from heedful.errors import ResourceError
-from heedful.formats import TEST_SCORES_FORMAT
+from heedful.files.formats import TEST_SCORES_FORMAT
+from heedful.files.records import write_facts
 from heedful.pages.record import EVALUATION, TEST, read_scores
 from heedful.predictors.interface import Items, Measured, Predictor, spaced
-from heedful.records import write_facts
-from heedful.runtime.folder import ModelFolder
 
 NUM_TRIED: Final = 50
 """Number of items that are predicted first where time is limited, to estimate how many can be."""

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from heedful.config import read_toml, validate
+from heedful.config.base import read_toml, validate
+from heedful.engines.exported import ENGINES, find_exported, named_engine
+from heedful.engines.folder import CONFIG, ModelFolder
+from heedful.engines.label_arrays import LabelRun
+from heedful.engines.labels import open_label_graphs
 from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
+from heedful.files.bounded_read import MOST_BULK_BYTES, read_json
 from heedful.predictors.interface import Predictor
-from heedful.regular_files import MOST_BULK_BYTES, read_json
-from heedful.runtime.exported import ENGINES, find_exported, named_engine
-from heedful.runtime.folder import CONFIG, ModelFolder
-from heedful.runtime.label_arrays import LabelRun
-from heedful.runtime.labels import open_label_graphs
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, final
 
 from pydantic import Field
 
-from heedful.config import Config, validate
+from heedful.config.base import Config, validate
 from heedful.errors import EXTRAS, HeedfulError, MissingExtra, UsageError, did_you_mean
 from heedful.pages.evaluation import evaluation
 from heedful.pages.record import points, read_run

@@ -9,9 +9,9 @@ import numpy as np
 from heedful.data.batching import pairs_by_length
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.engine import score_sorted
+from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.translator import Translator
-from heedful.runtime.engine import score_sorted
-from heedful.runtime.scored_pairs import encode_source
 from heedful.text.vocabulary import EOS
 
 

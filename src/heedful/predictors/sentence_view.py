@@ -9,14 +9,14 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import validate
+from heedful.config.base import validate
+from heedful.engines.engine import Backend, Stepwise
+from heedful.engines.onnx_layers import LAYERS, OnnxLayers
+from heedful.engines.scored_pairs import encode_source
 from heedful.errors import HeedfulError, UsageError, needed_for
 from heedful.pages.sentence import Choice, MeasureName, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
-from heedful.runtime.engine import Backend, Stepwise
-from heedful.runtime.onnx_layers import LAYERS, OnnxLayers
-from heedful.runtime.scored_pairs import encode_source
 from heedful.search.beam import search
 from heedful.search.choices import token_choices
 from heedful.search.config import SearchConfig

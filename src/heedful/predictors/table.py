@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar, overload
 
-from heedful.custom_code import allow_code
+from heedful.config.plugins import allow_code
+from heedful.engines.folder import ModelFolder, open_folder
 from heedful.errors import FileRefused, UsageError
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translator import Translator
-from heedful.runtime.folder import ModelFolder, open_folder
 
 PredictorT = TypeVar("PredictorT", bound=Predictor)
 

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.scored_pairs import word_links
+from heedful.engines.translation_memory import MemoryMatch
 from heedful.errors import DataError
 from heedful.evaluation.report import Report
 from heedful.evaluation.worst import ScoredOutput
-from heedful.inspection.weighted_words import EOS_PIECES
 from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import Output, SentenceView
 from heedful.pages.words import Words
-from heedful.runtime.scored_pairs import word_links
-from heedful.runtime.translation_memory import MemoryMatch
 from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
 from heedful.text.inline_terms import source_words
@@ -27,6 +26,7 @@ from heedful.text.quoting import shortened
 from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
+from heedful.text.weighted_words import EOS_PIECES
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from heedful.backends import Backends
-from heedful.config import read_toml, validate
+from heedful.config.base import read_toml, validate
 from heedful.data import corrections
 from heedful.data.corpus import find_pairs
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
+from heedful.engines.engine import DEFAULT_BATCH_TOKENS
+from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
+from heedful.engines.scored_pairs import PairScorer, ScoredPair, TextPair
+from heedful.engines.text_constraints import TextConstraints
+from heedful.engines.translation_memory import TranslationMemory
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.metrics.table import default_metrics
@@ -23,17 +27,13 @@ from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
+from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
 from heedful.predictors.translation import (
     MeasuredTranslations,
     Translation,
     read_items,
 )
-from heedful.runtime.engine import DEFAULT_BATCH_TOKENS
-from heedful.runtime.folder import CONFIG, ModelFolder, require_same_tokens
-from heedful.runtime.scored_pairs import PairScorer, ScoredPair, TextPair
-from heedful.runtime.text_constraints import TextConstraints
-from heedful.runtime.translation_memory import TranslationMemory
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
 from heedful.text.dictionary import Dictionary
@@ -146,7 +146,7 @@ class Translator(Predictor):
             search: all other search settings; None = the model's own.
             wording: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: whether each result is bit-identical regardless of the number and order of the other texts;
-                `batch_tokens` then has no effect (`heedful.runtime.exact`).
+                `batch_tokens` then has no effect (`heedful.engines.exact`).
             corrected: whether corrections in force replace the outputs of their sources, and outputs of similar sources
                 follow them; the outputs of other sources do not depend on it. They are only named under constraints
                 and, for similar sources, where outputs are drawn or the named engine searches by itself.

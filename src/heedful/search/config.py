@@ -4,7 +4,7 @@ from typing import Final, Literal, Self, final
 
 from pydantic import Field, model_validator
 
-from heedful.config import Config, validate
+from heedful.config.base import Config, validate
 from heedful.errors import ConfigError
 
 MOST_HYPOTHESES: Final = 1000
@@ -38,7 +38,7 @@ class SearchConfig(Config):
         min_length: an output has at least this many tokens before its EOS, unless its length limit is lower.
         forbid_unknown: never generate the unknown token.
         replace_unknown: once the search is over, an unknown word of an output is replaced by the translation of the
-            source word it attends to, or by that word itself (`heedful.runtime.unknown_words`).
+            source word it attends to, or by that word itself (`heedful.engines.unknown_words`).
         shortlist: consider only the vocabulary shortlist of the sources, in engines that were exported with one; others
             consider the whole vocabulary.
         stopping: when the search of a source ends: `likely` once `beam` outputs have ended and no live hypothesis

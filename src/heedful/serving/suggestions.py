@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, final
 
 from heedful.errors import UsageError
-from heedful.regular_files import open_regular
+from heedful.files.bounded_read import open_regular
 from heedful.text.links import format_pharaoh, parse_pharaoh
 
 

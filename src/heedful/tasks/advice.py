@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import log
 from typing import Final, NamedTuple
 
-from heedful.config import Tree
+from heedful.config.base import Tree
 from heedful.text.tokenizer import Units
 
 FEW_PAIRS: Final = 1_000

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import Tree
+from heedful.config.base import Tree
 from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
@@ -23,12 +23,12 @@ from heedful.data.stories import (
     find_stories,
     story_pair,
 )
+from heedful.engines.passages import PassageArrays
+from heedful.engines.spans import best_answers
+from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.answers import score_spans
-from heedful.experiment import Experiment
-from heedful.runtime.spans import best_answers
-from heedful.search.passages import PassageArrays
-from heedful.search.stories import StoryArrays
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import Recipe
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
 from heedful.tasks.label_task import LabelData, LabelTask, Reader, SourceKind

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 from torch import nn
 
-from heedful.config import Tree, merge
+from heedful.config.base import Tree, merge
 from heedful.data.batch import Sampler
 from heedful.data.boxes import store_boxes
 from heedful.data.captioned import IMAGES, CaptionFile, CaptionSampler, StoredImages, captions_by_length, write_images
@@ -24,22 +24,22 @@ from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES, count_characters
 from heedful.data.split import MIN_PAIRS, Split
+from heedful.engines.engine import decode_sorted
+from heedful.engines.exported import Exported
+from heedful.engines.images import image_arrays, image_draw
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions
-from heedful.experiment import Experiment
 from heedful.export.engine import export_engine
-from heedful.formats import PREPARED_FORMAT
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import read_facts, write_facts
 from heedful.models.engine import torch_backend
 from heedful.models.inputs import FeatureInputs, PixelInputs
 from heedful.models.interface import Seq2Seq
 from heedful.predictors.captioner import Captioner, caption_metrics
 from heedful.predictors.interface import Predictor, spaced
-from heedful.records import read_facts, write_facts
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.exported import Exported
 from heedful.search.config import SearchConfig
-from heedful.search.images import image_arrays, image_draw
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import Prepared, Recipe, Task
 from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.counts import counted

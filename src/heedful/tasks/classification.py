@@ -10,16 +10,16 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import Tree
+from heedful.config.base import Tree
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepared_files import is_texts
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
+from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused
-from heedful.experiment import Experiment
-from heedful.runtime.scored_pairs import encode_source
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import Recipe
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
 from heedful.tasks.label_task import LabelTask

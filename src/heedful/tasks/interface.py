@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from torch import nn
 
-from heedful.config import Tree
+from heedful.config.base import Tree
 from heedful.data.batch import Sampler
 from heedful.data.rows import Columns
 from heedful.data.same_data import WatchedFile
+from heedful.engines.exported import Exported
 from heedful.errors import ConfigError, FileRefused
-from heedful.experiment import Experiment, build_model
 from heedful.models.store import takes_sizes
 from heedful.predictors.interface import Items, Predictor
 from heedful.predictors.table import load
-from heedful.runtime.exported import Exported
+from heedful.tasks.experiment import Experiment, build_model
 from heedful.tasks.pace import Pace
 from heedful.training.loss import TrainingStep
 from heedful.training.progress import Validation
@@ -132,7 +132,7 @@ class Task(ABC, Generic[FileT, DataT]):
             resolve: function that returns the whole configuration with given settings of this kind.
 
         Returns:
-            Values for `heedful.experiment.load_experiment`; none by default.
+            Values for `heedful.tasks.experiment.load_experiment`; none by default.
         """
         return {}
 
@@ -177,7 +177,7 @@ class Task(ABC, Generic[FileT, DataT]):
             experiment: configuration before these settings.
 
         Returns:
-            Values for `heedful.experiment.load_experiment`.
+            Values for `heedful.tasks.experiment.load_experiment`.
         """
 
     def planned(self, data: DataT, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
@@ -190,7 +190,7 @@ class Task(ABC, Generic[FileT, DataT]):
             is_named: whether the user named the preset, so that the model keeps its size.
 
         Returns:
-            Values for `heedful.experiment.load_experiment`.
+            Values for `heedful.tasks.experiment.load_experiment`.
         """
         return self.adapted(data, experiment)
 

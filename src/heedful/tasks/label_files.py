@@ -10,10 +10,10 @@ from heedful.data.encoded import write_encoded
 from heedful.data.prepared_files import TOKENIZERS, kept_tokenizer, read_prepared
 from heedful.data.prepared_tokenizers import count_characters
 from heedful.errors import DataError
-from heedful.files import digest, written_whole
-from heedful.formats import PREPARED_FORMAT
+from heedful.files.atomic_write import digest, written_whole
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import write_facts
 from heedful.predictors.label_predictor import read_labels
-from heedful.records import write_facts
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 

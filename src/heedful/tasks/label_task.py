@@ -11,28 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config import Tree, merge
+from heedful.config.base import Tree, merge
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
 from heedful.data.labelled import LabelSampler, make_label_batch
 from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
 from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
+from heedful.engines.exported import Exported
+from heedful.engines.label_arrays import Floats
+from heedful.engines.labels import run_labels
+from heedful.engines.passages import PassageArrays
+from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.labels import score_labels
-from heedful.experiment import Experiment
 from heedful.export.labels import ENGINE, export_classifier
-from heedful.formats import PREPARED_FORMAT
+from heedful.files.formats import PREPARED_FORMAT
+from heedful.files.records import read_facts
 from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
 from heedful.models.pretrained import place_vectors
 from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.label_predictor import LabelPredictor
-from heedful.records import read_facts
-from heedful.runtime.exported import Exported
-from heedful.runtime.label_arrays import Floats
-from heedful.runtime.labels import run_labels
 from heedful.search.inputs import TokenArrays
-from heedful.search.passages import PassageArrays
-from heedful.search.stories import StoryArrays
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
 from heedful.tasks.label_files import LABELS
 from heedful.tasks.pace import Pace, warmup_steps

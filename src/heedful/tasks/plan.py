@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Final, Literal, final
 
-from heedful.config import Tree
-from heedful.experiment import Experiment
+from heedful.config.base import Tree
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.pace import Pace
 
 Size = Literal["small", "tiny", "mini"]
@@ -91,7 +91,7 @@ class Plan:
         """List the settings.
 
         Returns:
-            Values for `heedful.experiment.load_experiment`.
+            Values for `heedful.tasks.experiment.load_experiment`.
         """
         training = {
             "batch_tokens": self.batch_tokens,

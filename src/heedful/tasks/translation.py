@@ -9,7 +9,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 from torch import nn
 
-from heedful.config import Tree, merge
+from heedful.config.base import Tree, merge
 from heedful.data.batch import Sampler
 from heedful.data.batching import PairSampler, pairs_by_length
 from heedful.data.check import check_corpus
@@ -30,10 +30,13 @@ from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
+from heedful.engines.ctranslate2 import why_not
+from heedful.engines.engine import decode_sorted
+from heedful.engines.exported import Exported
+from heedful.engines.scored_pairs import encode_source
 from heedful.errors import UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
-from heedful.experiment import Experiment, has_attention
 from heedful.export.engine import EngineKind, export_engine
 from heedful.models.attention_config import AttentionConfig
 from heedful.models.engine import torch_backend
@@ -43,13 +46,10 @@ from heedful.models.table import PRESETS
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.predictors.interface import Predictor, spaced
 from heedful.predictors.translator import Translator
-from heedful.runtime.ctranslate2 import why_not
-from heedful.runtime.engine import decode_sorted
-from heedful.runtime.exported import Exported
-from heedful.runtime.scored_pairs import encode_source
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
+from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import Prepared, Recipe, Task
 from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (

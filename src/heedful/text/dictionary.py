@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, UsageError
-from heedful.files import written_whole
-from heedful.formats import DICTIONARY_FORMAT, KEY
+from heedful.files.atomic_write import written_whole
+from heedful.files.formats import DICTIONARY_FORMAT, KEY
 from heedful.text.lines import read_lines
 from heedful.text.links import Links, links_from_weights
 from heedful.text.vocabulary import SPECIAL_TOKENS, UNK

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast, final
 
 from heedful.errors import DamagedFile, DataError
-from heedful.regular_files import open_regular
+from heedful.files.bounded_read import open_regular
 from heedful.text.encodings import GZIP_MAGIC, explain_bad_byte, guess_encoding
 
 MAX_LINE_BYTES: Final = 1 << 26  # 64 MiB; keeps memory bounded on a file that has no line ends

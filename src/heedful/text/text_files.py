@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DamagedFile, DataError
-from heedful.files import recorded_name
-from heedful.regular_files import open_regular
+from heedful.files.atomic_write import recorded_name
+from heedful.files.bounded_read import open_regular
 from heedful.text.encodings import guess_encoding
 from heedful.text.lines import open_bytes, raw_lines, read_chunks
 

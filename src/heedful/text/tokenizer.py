@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, final
 import sentencepiece
 from pydantic import Field
 
-from heedful.config import Config
+from heedful.config.base import Config
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.text.token_places import byte_ranges, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, ShapeError
-from heedful.files import written_whole
+from heedful.files.atomic_write import written_whole
 from heedful.text.lines import BYTE_ORDER_MARK, open_bytes, raw_lines, read_chunks
 
 Layout = Literal["word2vec text", "word2vec binary", "GloVe text"]

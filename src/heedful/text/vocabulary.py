@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, final
 
 from heedful.errors import DamagedFile, FileRefused
-from heedful.formats import VOCABULARY_FORMAT
-from heedful.regular_files import MOST_BULK_BYTES, read_json
+from heedful.files.bounded_read import MOST_BULK_BYTES, read_json
+from heedful.files.formats import VOCABULARY_FORMAT
 
 PAD: Final = 0
 UNK: Final = 1

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 from pydantic import Field
 
-from heedful.config import Config
+from heedful.config.base import Config
 from heedful.errors import DataError, MissingExtra, UsageError
 from heedful.text.lines import read_lines
 from heedful.text.tokenizer import Normalization, UnitTokenizer

@@ -22,8 +22,8 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from heedful.errors import DamagedFile, FileRefused, NewerFormat, ResourceError
-from heedful.files import sync, write_through
-from heedful.regular_files import open_regular, parse_json
+from heedful.files.atomic_write import sync, write_through
+from heedful.files.bounded_read import open_regular, parse_json
 from heedful.training.checkpoint_formats import MANIFEST, manifest_bytes, read_manifest, upgrade
 
 _NAME: Final = re.compile(r"\d{6,}")

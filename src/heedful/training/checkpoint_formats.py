@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from torch import Tensor
 
 from heedful.errors import FileRefused
-from heedful.formats import CHECKPOINT_FORMAT, KEY
-from heedful.regular_files import read_json_object
+from heedful.files.bounded_read import read_json_object
+from heedful.files.formats import CHECKPOINT_FORMAT, KEY
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from heedful.config import MOST_STEPS, Config
+from heedful.config.base import MOST_STEPS, Config
 from heedful.training.optimizer import OptimizerConfig
 from heedful.training.precision import Precision
 

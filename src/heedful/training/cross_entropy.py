@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.compiled.concrete import concrete
-from heedful.compiled.derivatives import differentiable_by
+from heedful.cpu.concrete import concrete
+from heedful.cpu.derivatives import differentiable_by
 from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import RowLosses, take_losses
 

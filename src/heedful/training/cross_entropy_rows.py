@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.compiled.availability import copied, loops_problem
-from heedful.compiled.threads import run_parts
+from heedful.cpu.availability import copied, loops_problem
+from heedful.cpu.threads import run_parts
 
 BLOCK_ELEMENTS: Final = 2_000_000
 """Number of logits that plain operations process at a time."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
-from heedful.formats import HISTORY_FORMAT
+from heedful.files.formats import HISTORY_FORMAT
 
 if TYPE_CHECKING:
     from heedful.training.progress import Progress, Watcher

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from heedful.errors import DamagedFile, UsageError
-from heedful.files import NoLocks, lock, write_through
-from heedful.regular_files import read_json_object
+from heedful.files.atomic_write import NoLocks, lock, write_through
+from heedful.files.bounded_read import read_json_object
 
 NAME: Final = "lock"
 

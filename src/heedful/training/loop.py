@@ -10,7 +10,7 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor, nn
 
-from heedful.compiled.threads import follow_company
+from heedful.cpu.threads import follow_company
 from heedful.data.batch import Batch, Position, Sampler
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.layers.normalizing import is_soft_step, set_soft

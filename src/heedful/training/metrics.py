@@ -8,9 +8,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.files import written_whole
-from heedful.formats import METRICS_FORMAT
-from heedful.regular_files import MOST_BULK_BYTES, parse_json, read_bytes
+from heedful.files.atomic_write import written_whole
+from heedful.files.bounded_read import MOST_BULK_BYTES, parse_json, read_bytes
+from heedful.files.formats import METRICS_FORMAT
 
 
 @final

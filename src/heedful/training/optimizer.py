@@ -7,7 +7,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from heedful.config import Config
+from heedful.config.base import Config
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.positions import LearnedPositions
 from heedful.training.muon import Muon

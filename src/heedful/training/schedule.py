@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from heedful.config import MOST_STEPS, Config
+from heedful.config.base import MOST_STEPS, Config
 from heedful.errors import UsageError
 
 

@@ -18,7 +18,7 @@ from heedful.attention.kernels.fused.plan import Plan
 from heedful.attention.lowered import LoweredAdditive
 from heedful.attention.masks import Mask, padding, window
 from heedful.attention.scores import Additive, Dot, Gaussian
-from heedful.compiled import derivatives
+from heedful.cpu import derivatives
 from tests.attention.kernels.watch import Watch
 from tests.contracts.errors import Ready
 

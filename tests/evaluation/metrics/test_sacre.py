@@ -4,13 +4,12 @@ import sys
 import numpy as np
 import pytest
 
-from heedful.errors import MissingExtra
+from heedful.errors import MissingExtra, install_command
 from heedful.evaluation.interface import Metric
 from heedful.evaluation.metrics.bleu import Bleu
 from heedful.evaluation.metrics.chrf import Chrf
 from heedful.evaluation.metrics.sacre import load_sacrebleu
 from heedful.evaluation.metrics.ter import Ter
-from heedful.installation import install_command
 from tests.evaluation.corpus import HYPOTHESES, REFERENCES
 
 

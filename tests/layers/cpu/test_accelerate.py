@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.compiled.availability import loops_problem
+from heedful.cpu.availability import loops_problem
 from heedful.layers.cpu.accelerate import LAYER_FORMS, Form, accelerate
 from heedful.layers.feedforward import Activation, FeedForward
 from heedful.layers.residual import NormOrder, Residual

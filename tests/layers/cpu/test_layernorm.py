@@ -10,8 +10,8 @@ from torch.nn.utils.parametrize import register_parametrization
 
 from heedful.attention.dispatch import attend
 from heedful.attention.scores import Additive
-from heedful.compiled import threads
-from heedful.compiled.availability import loops_problem
+from heedful.cpu import threads
+from heedful.cpu.availability import loops_problem
 from heedful.errors import KernelUnsupported
 from heedful.layers.cpu import layernorm as fused
 from heedful.layers.cpu.accelerate import LAYER_FORMS, accelerate

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.compiled import threads
-from heedful.compiled.availability import loops_problem
+from heedful.cpu import threads
+from heedful.cpu.availability import loops_problem
 from heedful.errors import KernelUnsupported, ShapeError
 from heedful.layers.cpu import packed_attention
 from heedful.layers.cpu.packed_attention import attend_packed

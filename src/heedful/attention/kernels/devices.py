@@ -8,7 +8,7 @@ from typing import Final
 import torch
 
 from heedful.attention.kernels.interface import Mode
-from heedful.installation import install_command
+from heedful.errors import install_command
 
 _DTYPES: Final = frozenset({torch.float32, torch.bfloat16, torch.float16})
 

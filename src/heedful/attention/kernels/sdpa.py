@@ -13,7 +13,7 @@ from heedful.attention.kernels.interface import Kernel, Request
 from heedful.attention.lowered import LoweredDot, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
-from heedful.compiled.derivatives import formula_gradients
+from heedful.cpu.derivatives import formula_gradients
 
 SHORT: Final = 256 * 256
 """Number of scores per head up to which plain operations train faster in bfloat16 on a CPU; see

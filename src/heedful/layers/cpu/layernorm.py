@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.compiled.availability import copied, loops_problem
-from heedful.compiled.derivatives import differentiable_once
-from heedful.compiled.threads import run_parts
+from heedful.cpu.availability import copied, loops_problem
+from heedful.cpu.derivatives import differentiable_once
+from heedful.cpu.threads import run_parts
 from heedful.layers.dropout import dropout
 
 _PART: Final = 1 << 17

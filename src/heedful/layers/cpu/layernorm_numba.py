@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
-from heedful.compiled.numba_math import FLAGS, inlined, kept_loop, narrowed, widened
+from heedful.cpu.numba_math import FLAGS, inlined, kept_loop, narrowed, widened
 
 _ZERO: Final = np.float32(0.0)
 

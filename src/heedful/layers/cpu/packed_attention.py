@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.compiled.availability import copied
-from heedful.compiled.derivatives import differentiable_once
-from heedful.compiled.threads import num_threads, run_parts
+from heedful.cpu.availability import copied
+from heedful.cpu.derivatives import differentiable_once
+from heedful.cpu.threads import num_threads, run_parts
 from heedful.errors import ShapeError
 from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
 from heedful.layers.multihead import MultiheadAttention

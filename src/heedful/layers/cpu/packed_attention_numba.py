@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
-from heedful.compiled.numba_math import FLAGS, exp2, inlined, kept_loop, narrowed, widened
+from heedful.cpu.numba_math import FLAGS, exp2, inlined, kept_loop, narrowed, widened
 
 _LOG2_E: Final = 1.0 / math.log(2.0)
 _LOWEST: Final = np.float32(-127.0)

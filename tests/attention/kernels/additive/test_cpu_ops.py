@@ -11,7 +11,7 @@ from torch import Tensor
 from heedful.attention.kernels.additive import cpu_ops as additive_cpu
 from heedful.attention.kernels.additive.cpu_ops import additive_scores, prepare_exp_key, supports
 from heedful.attention.lowered import ExpKey
-from heedful.compiled.availability import loops_problem
+from heedful.cpu.availability import loops_problem
 from heedful.errors import KernelUnsupported, ShapeError
 
 NAMES = ("scores", "query", "key", "vector")
@@ -595,7 +595,7 @@ def test_no_folder_for_compiled_loops(monkeypatch: pytest.MonkeyPatch):
     from numba.core import caching
 
     from heedful.attention.kernels.additive.numba_kernels import compile_for
-    from heedful.compiled.numba_math import kept_loop
+    from heedful.cpu.numba_math import kept_loop
 
     def double(x: float) -> float:
         return 2.0 * x

@@ -582,7 +582,7 @@ def test_compiling_goes_without_a_cache_where_there_is_no_folder(monkeypatch: py
 def test_powers_of_two(dtype: type[np.floating[Any]]):
     from numba import njit
 
-    from heedful.compiled.numba_math import FLAGS, exp2
+    from heedful.cpu.numba_math import FLAGS, exp2
 
     @njit(fastmath=FLAGS)
     def fill(exponents: np.ndarray, powers: np.ndarray) -> None:

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.lowered import ExpKey
-from heedful.compiled.availability import copied, loops_problem
-from heedful.compiled.derivatives import differentiable_by
-from heedful.compiled.threads import num_threads, run_parts
+from heedful.cpu.availability import copied, loops_problem
+from heedful.cpu.derivatives import differentiable_by
+from heedful.cpu.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from heedful.attention.kernels.additive.numba_exponentials import BLOCK, UNROUNDING, exponentials
-from heedful.compiled.numba_math import kept_loop
+from heedful.cpu.numba_math import kept_loop
 
 # Keys, and groups of four rows, per pass: partial sums stay in the first-level cache, and sums of short sums round less
 # than one long sum.

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from heedful.compiled.numba_math import kept_loop
+from heedful.cpu.numba_math import kept_loop
 
 BLOCK: Final = 64
 """Slots that gradients process at a time; num_slots is a multiple of it."""

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from heedful.attention.kernels.additive.numba_exponentials import UNROUNDING, exponentials, limit_queries
-from heedful.compiled.numba_math import kept_loop
+from heedful.cpu.numba_math import kept_loop
 
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1.0)

@@ -8,7 +8,7 @@ from heedful.attention.kernels.additive.cpu_ops import additive_scores
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_type
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
-from heedful.compiled.threads import is_exact
+from heedful.cpu.threads import is_exact
 
 
 @final

@@ -21,7 +21,7 @@ from heedful.attention.kernels.devices import UNTIMED, interpreter_note, support
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
-from heedful.compiled.derivatives import differentiable_by
+from heedful.cpu.derivatives import differentiable_by
 from heedful.errors import ShapeError
 
 ROWS: Final = 32

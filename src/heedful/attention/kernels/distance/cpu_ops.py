@@ -17,8 +17,8 @@ from torch import Tensor
 from heedful.attention.kernels.distance import arrays
 from heedful.attention.kernels.distance.arrays import FAR, LIFT, ROWS
 from heedful.attention.profiles import PROFILES
-from heedful.compiled.derivatives import differentiable_once
-from heedful.compiled.threads import num_threads, run_parts
+from heedful.cpu.derivatives import differentiable_once
+from heedful.cpu.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError, UsageError
 
 Array = arrays.Array

@@ -36,7 +36,7 @@ from heedful.attention.kernels.distance.arrays import (
     Span,
     Sums,
 )
-from heedful.compiled.numba_math import FLAGS, OPTIONS, bits, exp2, from_bits, make_exp2, multiply_add
+from heedful.cpu.numba_math import FLAGS, OPTIONS, bits, exp2, from_bits, make_exp2, multiply_add
 
 FLAT: Final = 2.0**-LIFT
 """Weight of a boxcar within its bandwidth."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradients, fill_scores
 from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
 from heedful.attention.profiles import unit_of
-from heedful.compiled.derivatives import differentiable_once
+from heedful.cpu.derivatives import differentiable_once
 
 WIDTH: Final = 128
 """Largest number of features in a block of values."""

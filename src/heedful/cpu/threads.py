@@ -1,0 +1,219 @@
+"""Small thread pool for numba kernels, which release the interpreter lock.
+
+If PyTorch has loaded GNU OpenMP, the pool uses PyTorch's own OpenMP threads: after each operation they spin for
+milliseconds, waiting for the next one, so other threads would have to share cores with them. Otherwise, and in a forked
+child process, the pool has threads of its own.
+
+Numba's threading layers are not used: its workqueue aborts the process when two Python threads enter it, and its OpenMP
+layer loads a second OpenMP library beside PyTorch's.
+"""
+
+import ctypes
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, final
+
+import torch
+
+from heedful.cpu.contention import company
+
+
+def num_threads() -> int:
+    """Return the number of threads that `run_parts` uses at once.
+
+    Returns:
+        `torch.get_num_threads()`, so that one setting controls both; at least 1.
+    """
+    return torch.get_num_threads()
+
+
+def follow_company() -> str:
+    """Use fewer PyTorch threads while other programs keep processors busy, and all of them afterwards.
+
+    To be called between two batches by the thread that computes them, because the number belongs to a thread. It does
+    nothing unless `heedful.cpu.contention.follow` watches for company.
+
+    Returns:
+        A line for the user when the number falls; otherwise empty.
+    """
+    watch = company()
+    if watch is None or is_exact() or watch.num_threads == (before := torch.get_num_threads()):
+        return ""
+    number = watch.num_threads
+    torch.set_num_threads(number)
+    if number > before:
+        return ""
+    return (
+        f"other programs use {watch.others:.1f} processors: {number} thread{'s' * (number > 1)} instead of {before} "
+        "until they end; --threads sets a fixed number"
+    )
+
+
+@contextmanager
+def single_threaded() -> Generator[None]:
+    """Use one PyTorch thread within a context: several split products by size, which changes the order of sums.
+
+    For exact decoding; `is_exact` holds within the context.
+
+    Yields:
+        Nothing.
+    """
+    number, token = torch.get_num_threads(), _is_exact.set(True)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        _is_exact.reset(token)
+        torch.set_num_threads(number)
+
+
+def is_exact() -> bool:
+    """Tell whether the last bits of a row must depend neither on the rows beside it nor on the number of threads.
+
+    Returns:
+        Whether this is called within `single_threaded`.
+    """
+    return _is_exact.get()
+
+
+_is_exact: Final = ContextVar("is_exact", default=False)
+
+
+def run_parts(parts: Sequence[Callable[[], None]]) -> None:
+    """Run all parts, at most `num_threads()` at once, and return when all have finished.
+
+    The calling thread runs parts too, so a single part needs no other thread, and a part may call this function again.
+    Parts are started in order, each as soon as a thread is free: more parts than threads balance the load.
+
+    Args:
+        parts: functions that write to separate memory. Only parts that release the interpreter lock run in parallel.
+
+    Raises:
+        BaseException: an exception raised by a part; parts that have not started are then skipped.
+
+    Cost: about 25 us for two threads of the pool once they have been started; below 1 us for one part.
+
+    Example:
+        >>> squares = [0, 0, 0]
+        >>> def fill(i):
+        ...     squares[i] = i * i
+        >>> run_parts([lambda i=i: fill(i) for i in range(3)])
+        >>> squares
+        [0, 1, 4]
+    """
+    num_others = min(len(parts), num_threads()) - 1
+    if num_others < 1:
+        for part in parts:
+            part()
+        return
+    waiting = deque(parts)
+    if not _POOL.is_forked and (parallel := _openmp()) is not None:
+        _drain_together(parallel, num_others + 1, waiting)
+        return
+    others = _POOL.submit(num_others, lambda: _drain(waiting))
+    try:
+        _drain(waiting)
+    finally:
+        # Even after an exception, no part may still be writing when this function returns.
+        raised = [other.exception() for other in others if not other.cancel()]
+    for exception in raised:
+        if exception is not None:
+            raise exception
+
+
+def _drain(waiting: deque[Callable[[], None]]) -> None:
+    try:
+        while True:
+            try:
+                part = waiting.popleft()
+            except IndexError:
+                return
+            part()
+    except BaseException:
+        waiting.clear()
+        raise
+
+
+def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]]) -> None:
+    """Run parts on `count` of PyTorch's OpenMP threads, which include the calling thread."""
+    raised: list[BaseException] = []
+
+    def drain(_: object) -> None:
+        try:
+            _drain(waiting)
+        except BaseException as error:
+            raised.append(error)
+
+    # ctypes releases the interpreter lock for the call, and each thread acquires it to run `drain`.
+    parallel(_Work(drain), None, count, 0)
+    if raised:
+        raise raised[0]
+
+
+_Work: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@cache
+def _openmp() -> Any:
+    """GOMP_parallel(function, data, number of threads, flags) of the library that PyTorch has loaded, or None."""
+    folder = Path(torch.__file__).parent
+    only_if_loaded = getattr(os, "RTLD_NOLOAD", None)
+    if only_if_loaded is None:
+        return None
+    for path in (*folder.glob("lib/libgomp*.so*"), *folder.parent.glob("torch.libs/libgomp*.so*")):
+        try:
+            parallel = ctypes.CDLL(str(path), mode=only_if_loaded | os.RTLD_NOW).GOMP_parallel
+        except (OSError, AttributeError):
+            continue
+        parallel.argtypes = [_Work, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        parallel.restype = None
+        return parallel
+    return None
+
+
+@final
+class _Pool:
+    """Pool of persistent threads, started on first use, and again after a fork or when more threads are needed."""
+
+    def __init__(self) -> None:
+        self.is_forked = False
+        self._renew()
+
+    def forget(self) -> None:
+        """Reset the pool in a forked child, which has none of the threads and may have a lock that stays locked."""
+        self.is_forked = True
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock = Lock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def submit(self, times: int, work: Callable[[], None]) -> list[Future[None]]:
+        """Submit a call `times` times, or fewer if no more threads can be started (the caller then does the work)."""
+        with self._lock:
+            if self._executor is None or self._size < times:
+                if self._executor is not None:
+                    self._executor.shutdown(wait=False)
+                self._executor = ThreadPoolExecutor(times, thread_name_prefix="heedful")
+                self._size = times
+            futures: list[Future[None]] = []
+            try:
+                for _ in range(times):
+                    futures.append(self._executor.submit(work))
+            except RuntimeError:
+                pass
+            return futures
+
+
+_POOL: Final = _Pool()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOL.forget)

@@ -1,0 +1,94 @@
+"""Classification of many texts, in batches, with PyTorch or with an ONNX Runtime graph."""
+
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+
+from heedful.engines.documents import WORDS, DocumentGraphs
+from heedful.engines.label_arrays import Floats, LabelArrays, LabelRun
+from heedful.engines.onnx import num_threads, open_session
+from heedful.search.inputs import InputArrays
+
+GRAPH: Final = "classify.onnx"
+
+
+def run_labels(
+    run: LabelRun, texts: InputArrays, batch_tokens: int = 8192
+) -> tuple[list[Floats], Floats, list[Floats | None]]:
+    """Classify texts in batches of similar length.
+
+    Args:
+        run: function that classifies one batch.
+        texts: one or more texts.
+        batch_tokens: maximum number of token ids in a batch, padding included; a batch may always have one text.
+
+    Returns:
+        For each text its [label] or [end, position] log probabilities in nats; [text, size] vectors; and for each text
+        its [position] or [step, position] attention weights, or None if the model has no attention.
+    """
+    lengths, widths = texts.num_numbers, texts.num_positions
+    order = np.argsort(-lengths, kind="stable")
+    batches: list[LabelArrays] = []
+    log_probs: dict[int, Floats] = {}
+    attention: list[Floats | None] = [None] * len(texts)
+    start = 0
+    while start < len(order):
+        rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))].tolist()
+        batch = run(texts.take(rows))
+        batches.append(batch)
+        log_probs |= {
+            row: own if own.ndim == 1 else own[:, : widths[row]] for row, own in zip(rows, batch.log_probs, strict=True)
+        }
+        if batch.weights is not None:
+            for row, own in zip(rows, batch.weights, strict=True):
+                attention[row] = own[..., : widths[row]]
+        start += len(rows)
+    places = np.argsort(order)
+    in_order = [log_probs[row] for row in range(len(texts))]
+    return in_order, np.concatenate([batch.vectors for batch in batches])[places], attention
+
+
+@final
+class LabelGraph:
+    """Classifier as one graph in ONNX Runtime, written by `heedful.export.labels`."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        """Load the graph.
+
+        Args:
+            folder: folder of the engine.
+            threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
+
+        Raises:
+            FileRefused: the file is missing or damaged.
+        """
+        self._session: Final[Any] = open_session(folder / GRAPH, num_threads(threads))
+
+    def __call__(self, texts: InputArrays) -> LabelArrays:
+        """Classify one batch.
+
+        Args:
+            texts: of the kind that the model reads.
+
+        Returns:
+            Log probabilities, vectors and attention weights.
+        """
+        log_probs, *others = self._session.run(None, texts.named_arrays())
+        return LabelArrays(log_probs, *others)
+
+
+def open_label_graphs(folder: Path, threads: int = 0) -> LabelRun:
+    """Load an exported classifier.
+
+    Args:
+        folder: folder of the engine.
+        threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
+
+    Returns:
+        A function for `label_log_probs`.
+
+    Raises:
+        FileRefused: a file is missing or damaged.
+    """
+    return DocumentGraphs(folder, threads) if (folder / WORDS).is_file() else LabelGraph(folder, threads)

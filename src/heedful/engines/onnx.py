@@ -1,0 +1,326 @@
+"""ONNX Runtime engine: a model's exported graphs behind the engine interface of search; no PyTorch.
+
+The graphs are described in `heedful.export.onnx`, which writes them. Tensors stay in ONNX Runtime; only the best tokens
+and their log probabilities, a few numbers per hypothesis, are copied to NumPy.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.engines.engine import Stepwise
+from heedful.engines.shortlist_file import read_shortlist
+from heedful.errors import FileRefused, MissingExtra, NeedError
+from heedful.search.inputs import InputArrays, TokenArrays
+from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+from heedful.search.listed_scores import ListedScores
+from heedful.text.shortlist import Shortlist
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
+"""Names of a model's graph files, without the suffix .onnx."""
+_LARGE: Final = frozenset({"encode", "step", "output", "listed"})
+BEST: Final = "best"
+"""Optional graph for top-k without adjustments; engines exported before it existed use "top", which is slower."""
+OUTPUT: Final = ("output", "list", "listed")
+"""Optional graphs of the output layer, for a vocabulary shortlist."""
+FEATURES: Final = "features"
+"""Output of the graph "step" where the output layer has graphs of its own, in place of log probabilities."""
+_FEW: Final = 16
+"""Maximum number of banned tokens that are removed from the result of a larger top-k."""
+
+Tensors = dict[str, Any]
+"""Tensors of ONNX Runtime by name."""
+
+
+def open_session(path: Path, threads: int) -> "InferenceSession":
+    """Load a graph.
+
+    Args:
+        path: file of the graph.
+        threads: number of threads; 0 = ONNX Runtime's own choice.
+
+    Returns:
+        A session.
+
+    Raises:
+        FileRefused: the file is missing or damaged.
+    """
+    onnxruntime = import_runtime()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    # Without spinning, because idle threads of one graph would take processor time from the next graph.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
+        raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
+
+
+@final
+class Graphs:
+    """Loaded graphs of one model."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        """Load all graphs of a folder.
+
+        Args:
+            folder: folder with a file for each name in `GRAPHS`, and one for `BEST` unless it is from an old export.
+            threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
+
+        Raises:
+            FileRefused: a file is missing or damaged.
+        """
+        onnxruntime = import_runtime()
+        self.folder: Final = folder
+        self._tensor: Final = onnxruntime.OrtValue.ortvalue_from_numpy
+        self._sessions: Final[dict[str, InferenceSession]] = {}
+        self.has_best: Final = (folder / f"{BEST}.onnx").is_file()
+        self.has_list: Final = all((folder / f"{name}.onnx").is_file() for name in OUTPUT)
+        for name in (*GRAPHS, *((BEST,) if self.has_best else ()), *(OUTPUT if self.has_list else ())):
+            self._sessions[name] = open_session(folder / f"{name}.onnx", num_threads(threads) if name in _LARGE else 1)
+        self.state_names: Final = [name for name in self._inputs("step") if name.startswith("state.")]
+        self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
+        self.has_weights: Final = "weights" in self._outputs("step")
+        self.vocab_size: Final = self._sessions["output"].get_outputs()[0].shape[-1] if self.has_list else 0
+        """Size of the vocabulary, if there are graphs of the output layer."""
+
+    def run(self, name: str, feeds: Mapping[str, Any], outputs: Iterable[str] = ()) -> Tensors:
+        """Run a graph.
+
+        Args:
+            name: name of the graph.
+            feeds: input arrays, or tensors from another run, by name; inputs that the graph does not have are ignored.
+            outputs: names of the outputs to compute; none = all.
+
+        Returns:
+            Output tensors by name.
+        """
+        names = [*outputs] or self._outputs(name)
+        inputs = {key: self._held(feeds[key]) for key in self._inputs(name)}
+        values = self._sessions[name].run_with_ort_values(names, inputs)
+        return dict(zip(names, values, strict=True))
+
+    def _held(self, value: Any) -> Any:
+        return self._tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+
+    def _inputs(self, name: str) -> list[str]:
+        return [each.name for each in self._sessions[name].get_inputs()]
+
+    def _outputs(self, name: str) -> list[str]:
+        return [each.name for each in self._sessions[name].get_outputs()]
+
+
+@final
+class OnnxStepScores(StepScores):
+    """Scores of one step; log-softmax and top-k run in graphs."""
+
+    def __init__(self, graphs: Graphs, log_probs: Any, weights: Any) -> None:
+        self._graphs = graphs
+        self._log_probs = log_probs
+        self._weights = weights
+
+    def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
+        change = Adjust() if adjust is None else adjust
+        if self._graphs.has_best and not change.ids.size and change.banned.size <= _FEW:
+            return self._unchanged(k, change.banned)
+        feeds = {
+            "log_probs": self._log_probs,
+            "banned": change.banned,
+            "places": np.stack((change.sources, change.hypotheses, change.ids), axis=-1),
+            "values": change.values.astype(np.float32),
+            "k": np.array([min(k, self.vocab_size)], dtype=np.int64),
+        }
+        values = self._graphs.run("top", feeds)
+        return values["best"].numpy().astype(np.float64), values["ids"].numpy()
+
+    def _unchanged(self, k: int, banned: IntArray) -> tuple[FloatArray, IntArray]:
+        """The k best tokens without banned ones, from a top-k enlarged by the number of banned tokens."""
+        most = min(k + banned.size, self.vocab_size)
+        values = self._graphs.run("best", {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)})
+        best, ids = values["best"].numpy().astype(np.float64), values["ids"].numpy()
+        k = min(k, self.vocab_size)
+        is_banned = (ids[..., None] == banned).any(axis=-1)
+        if not is_banned[..., :k].any():
+            return best[..., :k], ids[..., :k]
+        best[is_banned] = -np.inf
+        ranks = np.broadcast_to(np.arange(most), ids.shape)
+        order = np.lexsort((np.where(is_banned, ids, ranks), is_banned), axis=-1)[..., :k]
+        return np.take_along_axis(best, order, axis=-1), np.take_along_axis(ids, order, axis=-1)
+
+    def full(self) -> FloatArray:
+        return self._log_probs.numpy().astype(np.float64)
+
+    def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
+        indices = np.stack((sources, hypotheses, ids), axis=-1)
+        values = self._graphs.run("pick", {"log_probs": self._log_probs, "places": indices})
+        return values["picked"].numpy().astype(np.float64)
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._log_probs.shape()[-1])
+
+    @property
+    def weights(self) -> WeightsArray:
+        """Attention weights [source, hypothesis, position] over source positions.
+
+        Raises:
+            NeedError: the step computed no attention weights.
+        """
+        if self._weights is None:
+            raise NeedError("this model gives no attention weights; search without alignment and with beta = 0")
+        return self._weights.numpy()
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Engine state: the encoder's outputs and the decoder state of each hypothesis."""
+
+    memory: Tensors
+    state: Tensors
+    listed: "_Listed | None" = None
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Tokens of a vocabulary shortlist, and their part of the output layer."""
+
+    ids: IntArray
+    layer: Tensors
+
+
+@final
+class OnnxEngine(Engine):
+    """Engine that runs the graphs of a model step by step."""
+
+    def __init__(self, graphs: Graphs, with_weights: bool = False, shortlist: Shortlist | None = None) -> None:
+        """Wrap loaded graphs.
+
+        Args:
+            graphs: graphs of one model; engines may share them.
+            with_weights: whether steps return attention weights.
+            shortlist: vocabulary shortlist that scores are restricted to; None = the whole vocabulary.
+        """
+        self._graphs = graphs
+        self._shortlist = shortlist
+        outputs = [FEATURES if graphs.has_list else "log_probs", *(f"next.{name}" for name in graphs.state_names)]
+        self._outputs = [*outputs, "weights"] if with_weights and graphs.has_weights else outputs
+
+    def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
+        values = self._graphs.run("encode", inputs.named_arrays())
+        memory: Tensors = {"memory.lengths": inputs.num_positions}
+        memory |= {name: values[name] for name in self._graphs.memory_names if name in values}
+        # All hypotheses start from the state of the only one.
+        parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
+        state = {name: values[name] for name in self._graphs.state_names}
+        return _Running(memory, self._reordered(state, parents), self._listed(inputs))
+
+    def step(
+        self,
+        state: object,
+        tokens: NDArray[np.int64],
+        parents: NDArray[np.int64] | None,
+        keep: NDArray[np.int64] | None,
+    ) -> tuple[StepScores, object]:
+        if not isinstance(state, _Running):
+            raise TypeError(f"engine: got a state of type {type(state).__name__}")
+        memory, inner = state.memory, state.state
+        if keep is not None:
+            selected = self._graphs.run("select", memory | inner | {"keep": keep})
+            memory = {name: selected[f"kept.{name}"] for name in memory}
+            inner = {name: selected[f"kept.{name}"] for name in inner}
+        if parents is not None:
+            inner = self._reordered(inner, parents)
+        values = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
+        after = {name: values[f"next.{name}"] for name in self._graphs.state_names}
+        return self._scores(values, state.listed), _Running(memory, after, state.listed)
+
+    def _scores(self, values: Tensors, listed: _Listed | None) -> StepScores:
+        graphs, weights = self._graphs, values.get("weights")
+        if not graphs.has_list:
+            return OnnxStepScores(graphs, values["log_probs"], weights)
+        features = {FEATURES: values[FEATURES]}
+        if listed is None:
+            return OnnxStepScores(graphs, graphs.run("output", features)["log_probs"], weights)
+        scores = OnnxStepScores(graphs, graphs.run("listed", features | listed.layer)["log_probs"], weights)
+        return ListedScores(scores, listed.ids, graphs.vocab_size)
+
+    def _listed(self, inputs: InputArrays) -> _Listed | None:
+        """Candidates of all sources of a batch; None = the whole vocabulary."""
+        if self._shortlist is None or not isinstance(inputs, TokenArrays):
+            return None
+        ids = self._shortlist.of_batch(inputs.sequences)
+        return _Listed(ids, self._graphs.run("list", {"ids": ids}))
+
+    def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
+        reordered = self._graphs.run("reorder", state | {"parents": parents})
+        return {name: reordered[f"kept.{name}"] for name in state}
+
+
+def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
+    """Create an ONNX Runtime backend.
+
+    Args:
+        name: name of the backend.
+        folder: folder of the graphs.
+        max_length: maximum number of tokens of an output, EOS included.
+
+    Returns:
+        The backend.
+    """
+    graphs = Graphs(folder)
+
+    def make_listed(with_weights: bool) -> Engine:
+        return OnnxEngine(graphs, with_weights, shortlist)
+
+    shortlist = read_shortlist(folder) if graphs.has_list else None
+    engines = make_listed if shortlist else None
+    return Stepwise(
+        name,
+        lambda with_weights: OnnxEngine(graphs, with_weights),
+        max_length,
+        has_attention=graphs.has_weights,
+        make_listed=engines,
+    )
+
+
+def import_runtime() -> Any:
+    """Import ONNX Runtime.
+
+    Returns:
+        The module `onnxruntime`.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+    return onnxruntime
+
+
+def num_threads(threads: int) -> int:
+    """Choose the number of threads for a graph.
+
+    Args:
+        threads: number of threads; 0 = OMP_NUM_THREADS.
+
+    Returns:
+        The number of threads; 0 = ONNX Runtime's own choice.
+    """
+    num_threads = os.environ.get("OMP_NUM_THREADS", "")
+    return threads or (int(num_threads) if num_threads.isdecimal() else 0)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,1 @@
+"""Files: durable writes, bounded reads, format versions, and records with checksums."""

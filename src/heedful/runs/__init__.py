@@ -1,0 +1,1 @@
+"""Training runs: from a request to a trained model, its scores and its exports."""
