@@ -14,6 +14,7 @@ from heedful.serving.app import guarded, make_app
 from heedful.serving.catalog import Catalog
 from heedful.serving.guard import Hosts
 from heedful.serving.service import Service
+from heedful.text.segments import Text, split
 
 
 class Characters:
@@ -47,6 +48,9 @@ class Reverser:
         )
         self.text = SimpleNamespace(max_tokens=self.max_tokens)
         self.source_tokenizer = Characters(self.known)
+
+    def split(self, text: str) -> Text:
+        return split(text, fits=lambda sentence: len(sentence) < self.max_tokens)
 
     def correct(self, source: str, correction: str) -> None:
         if not correction:

@@ -82,6 +82,7 @@ from heedful.cli.search_options import (
 from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
 from heedful.text.counts import counted
+from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
     from heedful.engines.shards import Shard
@@ -99,6 +100,14 @@ MinConfidence = Annotated[
         max=1.0,
         metavar="FLOAT",
         help="Leave out outputs that are right with a smaller probability; 0 leaves out none, and adds it to jsonl.",
+        rich_help_panel=FILES,
+    ),
+]
+Segments = Annotated[
+    Policy,
+    typer.Option(
+        metavar="auto|sentence|line",
+        help="Parts that are translated by themselves; auto: sentences, of lines with more than training lines have.",
         rich_help_panel=FILES,
     ),
 ]
@@ -141,6 +150,7 @@ def run(
     output_format: LineFormat = "text",
     align: Align = False,
     min_confidence: MinConfidence = None,
+    segments: Segments = "auto",
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
     beam: Beam = None,
@@ -180,7 +190,7 @@ def run(
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms)
-    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence)
+    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
         written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
@@ -203,6 +213,8 @@ class _Written:
     constraints: "TextConstraints"
     min_confidence: float | None = None
     """Smallest confidence of an output that is given; None = confidence is not computed."""
+    segments: Policy = "auto"
+    """Parts that are translated by themselves."""
 
     def refuse_conflicts(self, has_ensemble: bool) -> None:
         if self.align and self.nbest > 1 and self.output_format == "text":
@@ -265,6 +277,7 @@ class _Written:
             exact=self.exact,
             corrected=True,
             confidence=self.min_confidence is not None,
+            segments=self.segments,
         )
         for index, each in enumerate(outputs, first_index):
             is_withheld = self.is_withheld(each)

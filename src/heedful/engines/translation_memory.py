@@ -51,6 +51,17 @@ class MemoryState:
         self._key: Final = key
         self._exact: Final = {key(each.source): each for each in content.corrections}
 
+    def has(self, text: str) -> bool:
+        """Tell whether a source was corrected.
+
+        Args:
+            text: source text.
+
+        Returns:
+            Whether it has an exact match.
+        """
+        return bool(self._exact) and self._key(text) in self._exact
+
     def match(self, text: str) -> MemoryMatch | None:
         """Find the correction of a source, or else of the most similar one.
 

@@ -72,7 +72,11 @@ class Decoding:
     dictionary: Callable[[], Dictionary]
 
     def translate(
-        self, texts: Sequence[str], demand: SourceConstraints, backend: Backend | None = None
+        self,
+        texts: Sequence[str],
+        demand: SourceConstraints,
+        backend: Backend | None = None,
+        indices: Sequence[int] | None = None,
     ) -> Iterator[Translation]:
         """Translate sources that are in memory.
 
@@ -80,6 +84,7 @@ class Decoding:
             texts: the sources.
             demand: constraints on the outputs.
             backend: backend that decodes; None = chosen by the model.
+            indices: index of each source from the first one, which random samples depend on; None = 0, 1, 2, ...
 
         Yields:
             One translation for each text.
@@ -92,7 +97,8 @@ class Decoding:
         decode = partial(decode_sorted, backend, config=search, batch_tokens=self.batch_tokens)
         decode = partial(decode, need_alignment=self.attention, cancelled=self.cancelled)
         sources, tokenizers = [texts[index] for index in full], (model.source_tokenizer, model.target_tokenizer)
-        ids, decoded = search_sources(demand, tokenizers, model.text.max_tokens, sources, ids, full, decode)
+        places = full if indices is None else [indices[index] for index in full]
+        ids, decoded = search_sources(demand, tokenizers, model.text.max_tokens, sources, ids, places, decode)
         hypotheses = dict(zip(full, decoded, strict=True))
         known: dict[tuple[int, int], str] = {}
         if search.replace_unknown:
@@ -100,11 +106,11 @@ class Decoding:
             unknown = UnknownWords(self.dictionary(), reader, *tokenizers, model.steps_later)
             unknown.check(model.text)
             known = unknown.replaced(sources, ids, decoded, self.batch_tokens)
-        places = {index: row for row, index in enumerate(full)}
+        rows = {index: row for row, index in enumerate(full)}
         for index, text in enumerate(texts):
             if index in hypotheses:
-                written = [known.get((places[index], rank), "") for rank in range(len(hypotheses[index]))]
-                source, was_cut = ids[places[index]], encoded[index][1]
+                written = [known.get((rows[index], rank), "") for rank in range(len(hypotheses[index]))]
+                source, was_cut = ids[rows[index]], encoded[index][1]
                 yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, model.steps_later)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))

@@ -23,6 +23,7 @@ from heedful.text.counts import counted
 from heedful.text.inline_terms import source_words
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
+from heedful.text.segments import Segment
 from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
@@ -69,6 +70,8 @@ class Translation:
     """Output of the model alone where the text follows corrections of similar sources; empty where it does not."""
     confidence: float | None = None
     """Calibrated probability that the text is right; None unless requested."""
+    segments: tuple["SegmentOutput", ...] = ()
+    """Outputs of the segments that the source was split into; empty where it was translated as a whole."""
 
     def __repr__(self) -> str:
         others = f", {len(self.alternatives)} alternatives" if len(self.alternatives) > 1 else ""
@@ -93,6 +96,22 @@ class Translation:
             Source-target links; empty where there are none.
         """
         return format_pharaoh(self.alignment or ())
+
+
+@dataclass(frozen=True)
+class SegmentOutput:
+    """Segment of a text with its translation."""
+
+    segment: Segment
+    """Segment, with its place in the source of the text."""
+    start: int
+    """Index of the first character of its output in the translation of the text."""
+    output: Translation
+
+    @property
+    def end(self) -> int:
+        """Index after the last character of its output in the translation of the text."""
+        return self.start + len(self.output.text)
 
 
 def translation_of(

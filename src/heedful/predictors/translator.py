@@ -29,6 +29,7 @@ from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
+from heedful.predictors.segmented import joined, whole
 from heedful.predictors.translation import (
     MeasuredTranslations,
     Translation,
@@ -37,6 +38,7 @@ from heedful.predictors.translation import (
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
 from heedful.text.dictionary import Dictionary
+from heedful.text.segments import Policy, Text, split
 from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
@@ -102,6 +104,21 @@ class Translator(Predictor):
         return f"<Translator {str(self.folder.path)!r}: {kind}, {source} to {target}, engine {self.backends.engine}>"
 
     @property
+    def source_language(self) -> str:
+        """Code of the source language; empty if unknown."""
+        return str(self.folder.facts.get("languages", ["", ""])[0])
+
+    @property
+    def reads_sentences(self) -> bool:
+        """Whether the model translates sentences, not single words or whole documents."""
+        return not self.text.split_sentences and "characters" not in (self.text.source_units, self.text.target_units)
+
+    @property
+    def usual_sentences(self) -> int:
+        """Largest number of sentences that the training pairs usually have on a line."""
+        return int(self.folder.facts.get("sentences", 1))
+
+    @property
     def target_language(self) -> str:
         """Code of the target language; empty if unknown."""
         return str(self.folder.facts.get("languages", ["", ""])[1])
@@ -134,11 +151,12 @@ class Translator(Predictor):
         corrected: bool = True,
         confidence: bool = False,
         cancelled: Callable[[], bool] | None = None,
+        segments: Policy | None = "auto",
     ) -> list[Translation]:
         """Translate texts.
 
         Args:
-            texts: one sentence each; an empty one gives an empty translation.
+            texts: sentences, paragraphs or whole texts; a blank one stays as it is.
             beam: number of hypotheses per sentence; 0 = the model's default.
             nbest: number of outputs per sentence.
             attention: whether to return attention and alignment.
@@ -153,6 +171,7 @@ class Translator(Predictor):
             confidence: whether to compute the probability that each output is right; the model must be calibrated.
             cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
                 outputs are returned as they are. CTranslate2 asks only between batches.
+            segments: what is translated by itself (see `split`); None = each text as a whole, whatever is in it.
 
         Returns:
             One translation for each text, in order.
@@ -164,9 +183,51 @@ class Translator(Predictor):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
         stream = self.stream(
-            texts, config, attention, batch_tokens, WINDOW_LINES, 0, wording, exact, corrected, confidence, cancelled
+            texts,
+            config,
+            attention,
+            batch_tokens,
+            WINDOW_LINES,
+            0,
+            wording,
+            exact,
+            corrected,
+            confidence,
+            cancelled,
+            segments,
         )
         return list(stream)
+
+    def split(self, text: str, segments: Policy | None = "auto", wording: TextConstraints | None = None) -> Text:
+        """Split a text into the segments that are translated one by one.
+
+        Args:
+            text: any text.
+            segments: lines, sentences, or with "auto" sentences of lines that have more of them than the training
+                pairs usually have; None = the text as a whole.
+            wording: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
+                which are about the whole output, is one segment, and so is one that was corrected.
+
+        Returns:
+            The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
+            of characters line by line.
+        """
+        policy = self._suited(text, wording) if segments == "auto" else segments
+        return split(text, self.source_language, policy, self.usual_sentences, self._fits) if policy else whole(text)
+
+    def _suited(self, text: str, wording: TextConstraints | None) -> Policy | None:
+        is_bound = wording is not None and bool(wording.prefix.strip() or wording.required)
+        if is_bound or self.text.split_sentences or self.memory.state().has(text):
+            return None
+        return "auto" if self.reads_sentences else "line" if "\n" in text else None
+
+    def _fits(self, sentence: str) -> bool:
+        """Tell whether the model takes a sentence without cutting it."""
+        most = self.text.max_tokens - 1  # room for EOS
+        if len(sentence) <= most // 4:
+            return True
+        # No piece is longer than 16 characters; a space belongs to the piece of a word.
+        return len(sentence) <= 16 * most and len(self.source_tokenizer.encode(sentence)) <= most
 
     def stream(
         self,
@@ -181,11 +242,12 @@ class Translator(Predictor):
         corrected: bool = False,
         confidence: bool = False,
         cancelled: Callable[[], bool] | None = None,
+        segments: Policy | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
         Args:
-            texts: one sentence each.
+            texts: sentences, or with `segments` texts.
             search: beam, penalties and limits.
             attention: whether to return attention and alignment.
             batch_tokens: largest number of source positions times beam in a batch.
@@ -196,6 +258,7 @@ class Translator(Predictor):
             corrected: as for `translate`; corrections given meanwhile are in force from the next window on.
             confidence: as for `translate`.
             cancelled: as for `translate`.
+            segments: as for `translate`.
 
         Yields:
             One translation for each text, in order.
@@ -208,7 +271,11 @@ class Translator(Predictor):
         can_imitate = demand.strictest.is_free and search.method != "sampling"
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
-            outputs = decoding.translate(window, indexed)
+            texts_apart = [self.split(text, segments, wording) for text in window]
+            sources = [one.reading if segments else one.source for text in texts_apart for one in text.segments]
+            # Random samples of a text do not depend on the number of segments of the texts before it.
+            indices = [index for index, text in enumerate(texts_apart) for _ in text.segments]
+            outputs = decoding.translate(sources, indexed, indices=indices)
             if corrected:
                 outputs = with_corrections(
                     outputs,
@@ -220,7 +287,9 @@ class Translator(Predictor):
                 )
             if with_confidence:
                 outputs = with_confidence(list(outputs))
-            yield from outputs
+            remaining_outputs = iter(outputs)
+            for source, text in zip(window, texts_apart, strict=True):
+                yield joined(source, text, [next(remaining_outputs) for _ in text.segments])
             num_done += len(window)
 
     def correct(self, source: str, correction: str) -> None:

@@ -262,7 +262,10 @@ class Batcher:
     def _translate(self, batch: list[_Share]) -> None:
         sentences = [sentence for share in batch for sentence in share.sentences]
         translations = batch[0].job.translator.translate(
-            sentences, nbest=batch[0].job.nbest, cancelled=lambda: all(share.job.is_over for share in batch)
+            sentences,
+            nbest=batch[0].job.nbest,
+            cancelled=lambda: all(share.job.is_over for share in batch),
+            segments=None,
         )
         results = iter(translations)
         for job, sources in batch:

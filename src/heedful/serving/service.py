@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from heedful.errors import ResourceError, UsageError
 from heedful.predictors.translator import Translator
-from heedful.serving import markup, sentences
+from heedful.serving import markup
 from heedful.serving.batching import Batcher, Outputs
 from heedful.serving.catalog import Catalog
 from heedful.serving.detection import Detector, Guess
@@ -18,6 +18,7 @@ from heedful.serving.keys import Keys
 from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.suggestions import LinksFile, Suggestions
+from heedful.text.segments import Text
 
 AUTO: Final = "auto"
 """Source language of a request that asks for detection."""
@@ -55,17 +56,17 @@ class Answer:
 @final
 @dataclass(frozen=True)
 class _Layout:
-    """Text taken apart: its nodes, and the sentences of each."""
+    """Text taken apart: its nodes, and the segments of each."""
 
     nodes: list[markup.Node]
-    parts: list[list[sentences.Part]]
-    """Parts of each text node."""
+    texts: list[Text]
+    """Segments of each text node."""
     is_html: bool
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences of all nodes in order."""
-        return [part.text for parts in self.parts for part in parts if part.is_sentence]
+        """Segments of all nodes in order, as models read them."""
+        return [segment.reading for text in self.texts for segment in text.segments]
 
     def write(self, outputs: Sequence[str]) -> str:
         """Put translated sentences into the layout.
@@ -77,9 +78,7 @@ class _Layout:
             Text or HTML.
         """
         remaining = iter(outputs)
-        texts: list[str] = []
-        for parts in self.parts:
-            texts.append(sentences.join(parts, [next(remaining) for part in parts if part.is_sentence]))
+        texts = [text.join([next(remaining) for _ in text.segments]) for text in self.texts]
         return markup.render(self.nodes, texts) if self.is_html else "".join(texts)
 
 
@@ -271,13 +270,8 @@ class Service:
 
 
 def _take_apart(text: str, is_html: bool, translator: Translator) -> _Layout:
-    most = translator.text.max_tokens - 1  # room for EOS
-
-    def fits(sentence: str) -> bool:
-        return len(sentence) <= most // 4 or len(translator.source_tokenizer.encode(sentence)) <= most
-
     nodes = markup.parse(text) if is_html else [markup.Node(text, is_text=True)]
-    return _Layout(nodes, [sentences.split(node.text, fits) for node in nodes if node.is_text], is_html)
+    return _Layout(nodes, [translator.split(node.text) for node in nodes if node.is_text], is_html)
 
 
 def _variants(layout: _Layout, outputs: Sequence[Outputs], number: int) -> Outputs:

@@ -91,7 +91,7 @@ class Pipeline:
             self._results(one, has_ids)
             for start in range(0, len(texts), size)
             for one in self.model.stream(
-                [prefix + text for text in texts[start : start + size]], search, corrected=True
+                [prefix + text for text in texts[start : start + size]], search, corrected=True, segments="auto"
             )
         ]
         if isinstance(inputs, str):

@@ -1,0 +1,83 @@
+"""Translations of texts, joined from those of their segments."""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from math import prod
+
+from heedful.predictors.translation import Alternative, SegmentOutput, Translation
+from heedful.text.segments import Segment, Text
+
+
+def whole(source: str) -> Text:
+    """Take a text for a single segment, whatever is in it.
+
+    Args:
+        source: any text.
+
+    Returns:
+        The text with one segment, even if it is blank, and no layout.
+    """
+    return Text((Segment(source, 0, len(source)),), ("", ""))
+
+
+def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translation:
+    """Join the translations of the segments of a text to that of the text.
+
+    Args:
+        source: the text.
+        text: its segments.
+        outputs: translation of each segment.
+
+    Returns:
+        The translation of the whole text. Log probabilities and scores are sums, the confidence is the product, and the
+        k-th outputs of all segments are the k-th alternative. Links count the words of the whole text. Attention,
+        pieces and corrections stand in `segments` alone. A text that is one segment has the translation of that.
+
+    Raises:
+        ValueError: not one translation for each segment.
+    """
+    if len(outputs) == 1 and text.segments[0].source == source:
+        return outputs[0]
+    number = max((len(each.alternatives) for each in outputs), default=1)
+    alternatives: dict[str, Alternative] = {}
+    for rank in range(number):
+        ranked = [each.alternatives[min(rank, len(each.alternatives) - 1)] for each in outputs]
+        log_prob, score = sum(each.log_prob for each in ranked), sum(each.score for each in ranked)
+        one = Alternative(text.join([each.text for each in ranked]), log_prob, score)
+        alternatives.setdefault(one.text, one)
+    best = next(iter(alternatives.values()))
+    starts = text.starts([each.text for each in outputs])
+    segments = tuple(map(SegmentOutput, text.segments, starts, outputs))
+    has_links = any(each.alignment is not None for each in outputs)
+    confidences = [each.confidence for each in outputs]
+    return Translation(
+        source,
+        best.text,
+        best.log_prob,
+        best.score,
+        tuple(alternatives.values()),
+        alignment=tuple(chain.from_iterable(_links(source, best.text, one) for one in segments)) if has_links else None,
+        was_cut=any(each.was_cut for each in outputs),
+        unreplaced=_text(text, outputs, lambda each: each.unreplaced),
+        unbiased=_text(text, outputs, lambda each: each.unbiased),
+        confidence=None if None in confidences else prod(one for one in confidences if one is not None),
+        segments=segments,
+    )
+
+
+def _text(text: Text, outputs: Sequence[Translation], other: Callable[[Translation], str]) -> str:
+    """Whole text with another form of some outputs; empty where none has one."""
+    forms = [other(each) for each in outputs]
+    return text.join([form or each.text for form, each in zip(forms, outputs, strict=True)]) if any(forms) else ""
+
+
+def _links(source: str, target: str, one: SegmentOutput) -> list[tuple[int, int]]:
+    """Links of a segment between words of the whole text."""
+    first_source, first_target = _num_words(source, one.segment.start), _num_words(target, one.start)
+    return [(first_source + left, first_target + right) for left, right in one.output.alignment or ()]
+
+
+def _num_words(text: str, stop: int) -> int:
+    """Number of words that end before a place."""
+    is_within = stop > 0 and not text[stop - 1].isspace()
+    return len(text[:stop].split()) - is_within

@@ -1,0 +1,254 @@
+"""Segments of a text: the sentences or lines that a model translates, and the layout between them.
+
+Sources and layout together are the text, to the character, so that nothing of a text can be lost on the way.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final, Literal, final
+
+from heedful.text.scripts import UNSPACED, script_of
+from heedful.text.sentences import sentence_spans
+
+Policy = Literal["auto", "sentence", "line"]
+"""Parts that are translated by themselves: lines, their sentences, or sentences only of lines that have more of them
+than the model usually saw together."""
+
+_BREAKS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_SOFT_BREAK: Final = re.compile(rf"[ \t]*(?:{_BREAKS.pattern})[ \t]*")
+_MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a-z])\) +|(?P<number>\d{1,3})\. +)(?=\S)")
+"""Bullet or number at the beginning of an item of a list."""
+_CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
+_SPACE: Final = re.compile(r"\s+")
+_END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
+_SHORTEST_WRAPPED: Final = 40
+"""Width in characters below which lines are taken for lines, not for hard-wrapped text."""
+_MOST_AROUND: Final = 500
+"""Number of characters around the middle of a long segment in which the end of a clause is looked for."""
+_WIDE: Final = "\N{CJK RADICAL REPEAT}"
+"""First character of the scripts that are written without spaces."""
+_WIDE_ENDS: Final = ("。", "！", "？", "」", "』")
+
+
+@final
+@dataclass(frozen=True)
+class Kept:
+    """Span of a segment that stays as it is, such as an address or a placeholder."""
+
+    start: int
+    """Index of its first character in the source of the segment."""
+    end: int
+    """Index after its last character."""
+    kind: str
+    """Name of the rule that match it."""
+
+
+@final
+@dataclass(frozen=True)
+class Segment:
+    """Part of a text that is translated by itself."""
+
+    source: str
+    """Characters of the text from `start` to `end`, line breaks of hard-wrapped text included."""
+    start: int = 0
+    """Index of its first character in the text."""
+    end: int = 0
+    """Index after its last character."""
+    kept: tuple[Kept, ...] = ()
+    """Spans that stay as they are, in order and apart."""
+
+    @property
+    def reading(self) -> str:
+        """Source as a model reads it: on one line."""
+        return _SOFT_BREAK.sub(_joint, self.source)
+
+
+@final
+@dataclass(frozen=True)
+class Text:
+    """Text taken apart into segments, and the layout between them."""
+
+    segments: tuple[Segment, ...]
+    layout: tuple[str, ...]
+    """Characters before the first segment, between two, and after the last one: one string more than segments."""
+
+    def join(self, outputs: Sequence[str]) -> str:
+        """Put outputs in the places of the segments.
+
+        Sentences without a space between them, as in Chinese, get one in scripts that use spaces; a space after a
+        full-width end mark is left out. Both only beside an output that is not its source.
+
+        Args:
+            outputs: output of each segment.
+
+        Returns:
+            The whole text; with the sources as outputs, the text as it was.
+
+        Raises:
+            ValueError: not one output for each segment.
+
+        Example:
+            >>> split("房间很好。服务不错！").join(["The room is good.", "Nice service!"])
+            'The room is good. Nice service!'
+        """
+        return "".join(self._parts(outputs))
+
+    def starts(self, outputs: Sequence[str]) -> list[int]:
+        """Locate outputs in the text that `join` makes of them.
+
+        Args:
+            outputs: output of each segment.
+
+        Returns:
+            Index of the first character of each.
+        """
+        ends = [0, *accumulate(map(len, self._parts(outputs)))]
+        return ends[1:-1:2]
+
+    def _parts(self, outputs: Sequence[str]) -> list[str]:
+        """Layout and outputs in turn."""
+        parts = [self.layout[0]]
+        is_changed = False
+        for index, (segment, output, after) in enumerate(zip(self.segments, outputs, self.layout[1:], strict=True)):
+            was_changed, is_changed = is_changed, output != segment.source
+            if index and (was_changed or is_changed) and parts[-2]:
+                ending, between = parts[-2], parts[-1]
+                if not between and output and ending[-1] < _WIDE:
+                    parts[-1] = " "
+                elif between == " " and ending.endswith(_WIDE_ENDS):
+                    parts[-1] = ""
+            parts += [output, after]
+        return parts
+
+
+def split(
+    text: str,
+    language: str = "",
+    policy: Policy = "sentence",
+    usual: int = 1,
+    fits: Callable[[str], bool] = lambda _: True,
+) -> Text:
+    r"""Split a text into the segments that a model translates one by one.
+
+    A line break ends a segment, except in hard-wrapped text, whose lines go on in the next. The bullets and numbers of
+    lists are layout.
+
+    Args:
+        text: any text.
+        language: code of its language; empty = unknown.
+        policy: what a segment is; under "line" a line stays as it is, however long.
+        usual: number of sentences up to which "auto" leaves a line whole.
+        fits: whether a segment is short enough for the model; a longer one is cut behind a clause, else at a space,
+            else anywhere.
+
+    Returns:
+        The segments, none of them blank, and the layout.
+
+    Example:
+        >>> [segment.source for segment in split("Good day, Dr. Brown. How are you?\n- Fine.").segments]
+        ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
+    """
+    spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, fits)
+    segments: list[Segment] = []
+    layout: list[str] = []
+    last = 0
+    for start, end in spans:
+        source = text[start:end]
+        start, end = start + len(source) - len(source.lstrip()), end - len(source) + len(source.rstrip())
+        if start < end:
+            segments.append(Segment(text[start:end], start, end))
+            layout.append(text[last:start])
+            last = end
+    return Text(tuple(segments), (*layout, text[last:]))
+
+
+def _sentences(text: str, policy: Policy, usual: int, fits: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+    for start, end in _paragraphs(text):
+        # Line breaks within a paragraph are spaces, of the same length.
+        line = _BREAKS.sub(lambda match: " " * len(match[0]), text[start:end])
+        spans = [span for span in sentence_spans(line) if line[slice(*span)].strip()]
+        if policy == "auto" and len(spans) <= usual:
+            spans = [(0, len(line))]
+        for first, last in spans:
+            yield from _cut(text, start + first, start + last, fits)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _BREAKS.finditer(text):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    """Lines without the marks of list items; lines of hard-wrapped text together."""
+    lines = [*_lines(text)]
+    starts = [*_item_starts(text, lines)]
+    block: list[int] = []  # consecutive lines that are not blank, and no items but the first
+    for index, (line_start, line_end) in enumerate(lines):
+        is_blank = not text[line_start:line_end].strip()
+        if block and (is_blank or starts[index] > line_start):
+            yield from _unwrapped(text, [(starts[one], lines[one][1]) for one in block])
+            block = []
+        if not is_blank:
+            block.append(index)
+    yield from _unwrapped(text, [(starts[one], lines[one][1]) for one in block])
+
+
+def _item_starts(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Start of each line, behind its bullet or number.
+
+    A number with a period may be an ordinal, as in "3. Mai"; it is a mark where the number before or after it stands at
+    another line.
+    """
+    markers = [_MARKER.match(text, *line) for line in lines]
+    numbers = {int(marker["number"]) for marker in markers if marker and marker["number"]}
+    for (start, _), marker in zip(lines, markers, strict=True):
+        number = int(marker["number"]) if marker and marker["number"] else None
+        is_mark = marker and (number is None or not numbers.isdisjoint((number - 1, number + 1)))
+        yield marker.end() if marker and is_mark else start
+
+
+def _unwrapped(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Lines, those together that were wrapped: that the first word of the next line would have made too long."""
+    if not lines:
+        return
+    width = max(len(text[start:end].rstrip()) for start, end in lines)
+    begin = lines[0][0]
+    for (start, end), (following, following_end) in pairwise(lines):
+        line, rest = text[start:end].rstrip(), text[following:following_end].lstrip()
+        word = 1 if script_of(rest[0]) in UNSPACED else 1 + len(_SPACE.split(rest, maxsplit=1)[0])
+        is_full = width >= _SHORTEST_WRAPPED and len(line) + word > width
+        if not (is_full and (not line.endswith(_END_MARKS) or len(lines) > 2)):
+            yield begin, end
+            begin = following
+    yield begin, lines[-1][1]
+
+
+def _cut(text: str, start: int, end: int, fits: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+    """A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle."""
+    waiting = [(start, end)]
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2 or fits(text[start:end]):
+            yield start, end
+            continue
+        middle, around = (start + end) // 2, min((end - start) // 4, _MOST_AROUND)
+        cut = middle
+        for pattern in (_CLAUSE_END, _SPACE):
+            ends = [match.end() for match in pattern.finditer(text, middle - around, middle + around)]
+            if ends:
+                cut = min(ends, key=lambda place: abs(place - middle))
+                break
+        cut = min(max(cut, start + 1), end - 1)
+        waiting += [(cut, end), (start, cut)]
+
+
+def _joint(match: re.Match[str]) -> str:
+    """Text that a line break of hard-wrapped text stands for: a space, or nothing in scripts without spaces."""
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
+    is_unspaced = before and after and {script_of(before), script_of(after)} <= UNSPACED
+    return "" if is_unspaced else " "

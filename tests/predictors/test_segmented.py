@@ -1,0 +1,45 @@
+"""Translations of texts, joined from those of their segments."""
+
+import pytest
+
+from heedful.predictors.segmented import joined, whole
+from heedful.predictors.translation import Alternative, Translation
+from heedful.text.segments import split
+
+
+def output(source: str, *texts: str, confidence: float | None = None) -> Translation:
+    others = tuple(Alternative(text, -1.0 - rank, -0.5 - rank) for rank, text in enumerate(texts))
+    links = tuple((index, index) for index in range(len(source.split())))
+    return Translation(source, texts[0], -1.0, -0.5, others, alignment=links, confidence=confidence)
+
+
+def test_texts_are_joined():
+    source = "Eins zwei.\n- Drei vier! Fünf"
+    text = split(source)
+    outputs = [
+        output("Eins zwei.", "One two.", "Two one.", confidence=0.5),
+        output("Drei vier!", "Three four!", confidence=0.5),
+        output("Fünf", "Five", "5", confidence=0.8),
+    ]
+    one = joined(source, text, outputs)
+    assert one.text == "One two.\n- Three four! Five"
+    assert [each.text for each in one.alternatives] == [one.text, "Two one.\n- Three four! 5"]
+    assert [each.log_prob for each in one.alternatives] == [-3.0, -5.0]
+    assert (one.log_prob, one.score) == (-3.0, -1.5)
+    assert one.confidence == pytest.approx(0.2)
+    assert one.alignment == ((0, 0), (1, 1), (3, 3), (4, 4), (5, 5))
+    assert [one.text[each.start : each.end] for each in one.segments] == [each.text for each in outputs]
+    assert [source[each.segment.start : each.segment.end] for each in one.segments] == [each.source for each in outputs]
+
+
+def test_one_segment_is_the_text():
+    one = output("Eins", "One")
+    assert joined("Eins", split("Eins"), [one]) is one
+    assert joined(" ", whole(" "), [output(" ", "")]).text == ""
+    assert joined(" Eins\n", split(" Eins\n"), [one]).text == " One\n"
+    assert joined(" \n", split(" \n"), []).text == " \n"
+
+
+def test_no_output_is_dropped_in_silence():
+    with pytest.raises(ValueError, match="argument"):
+        joined("Eins. Zwei.", split("Eins. Zwei."), [output("Eins.", "One.")])

@@ -1,0 +1,95 @@
+"""Segments of a text and the layout between them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.text.segments import Policy, split
+
+
+def sources(text: str, policy: Policy = "sentence", usual: int = 1) -> list[str]:
+    return [segment.reading for segment in split(text, policy=policy, usual=usual).segments]
+
+
+@given(
+    st.text(st.sampled_from(' \n\r.。!?aAß字カ-1)*,;x\t"“(\u2028\U0001f600'), max_size=80),
+    st.sampled_from(["auto", "sentence", "line"]),
+    st.integers(1, 20),
+)
+def test_sources_and_layout_are_the_text(text: str, policy: Policy, most: int):
+    apart = split(text, policy=policy, fits=lambda sentence: len(sentence) <= most)
+    assert apart.join([segment.source for segment in apart.segments]) == text
+    assert apart.starts([segment.source for segment in apart.segments]) == [one.start for one in apart.segments]
+    assert all(segment.source == text[segment.start : segment.end] for segment in apart.segments)
+    assert all(segment.source.strip() == segment.source != "" for segment in apart.segments)
+    assert all("\n" not in segment.reading for segment in apart.segments)
+    if policy != "line":
+        assert all(len(segment.source) <= max(most, 1) for segment in apart.segments)
+
+
+def test_policies():
+    text = "She Won. It rains.\nAm 3. Mai kam Dr. Fox."
+    assert sources(text, "line") == ["She Won. It rains.", "Am 3. Mai kam Dr. Fox."]
+    assert sources(text, "sentence") == ["She Won.", "It rains.", "Am 3. Mai kam Dr. Fox."]
+    assert sources(text, "auto", usual=1) == sources(text, "sentence")
+    assert sources(text, "auto", usual=2) == sources(text, "line")
+
+
+def test_marks_of_list_items_are_layout():
+    text = "- eins\n* zwei\n1. drei\n2. vier. Fünf\n\n3. Mai\n(a) sechs"
+    assert sources(text) == ["eins", "zwei", "drei", "vier.", "Fünf", "Mai", "sechs"]
+    assert sources("3. Mai") == ["3. Mai"]
+
+
+def test_hard_wrapped_lines_are_joined():
+    wrapped = (
+        "Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er in\n"
+        "eine Nachricht passt und nicht zu breit ist. Er hat zwei Sätze, und\r\n"
+        "der letzte ist kurz.\n"
+    )
+    assert sources(wrapped) == [
+        "Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er in eine Nachricht passt und nicht zu breit "
+        "ist.",
+        "Er hat zwei Sätze, und der letzte ist kurz.",
+    ]
+    assert sources("我" * 40 + "\n" + "你" * 10 + "。") == ["我" * 40 + "你" * 10 + "。"]
+    poem = "Über allen Gipfeln\nIst Ruh,\nIn allen Wipfeln\nSpürest du\nKaum einen Hauch;"
+    assert sources(poem) == poem.split("\n")
+
+
+def test_long_segments_are_cut_at_clauses_then_at_spaces():
+    def pieces(text: str) -> list[str]:
+        return [segment.source for segment in split(text, fits=lambda sentence: len(sentence) <= 20).segments]
+
+    assert pieces("one two three, four five six") == ["one two three,", "four five six"]
+    assert pieces("one two three four five") == ["one two", "three four five"]
+    assert pieces("x" * 30) == ["x" * 15, "x" * 15]
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs", "expected"),
+    [
+        ("One. Two!\n\nThree", ["Eins.", "Zwei!", "Drei"], "Eins. Zwei!\n\nDrei"),
+        ("Good. Day.", ["好。", "天。"], "好。天。"),
+        ("好。天。", ["Good.", "Day."], "Good. Day."),
+        ("好!天。", ["好!", "天。"], "好!天。"),
+        ("Good. ", ["好。"], "好。 "),
+    ],
+)
+def test_join(text: str, outputs: list[str], expected: str):
+    apart = split(text)
+    assert apart.join(outputs) == expected
+    starts = apart.starts(outputs)
+    assert [expected[start : start + len(output)] for start, output in zip(starts, outputs, strict=True)] == outputs
+
+
+@pytest.mark.parametrize("outputs", [[], ["a", "b"]])
+def test_outputs_that_do_not_match_the_segments_are_refused(outputs: list[str]):
+    with pytest.raises(ValueError, match="argument"):
+        split("One.").join(outputs)
+
+
+@pytest.mark.parametrize("text", ["x" * 300_000, "x " * 150_000, "a. " * 100_000, "\n" * 300_000, "1. x\n" * 60_000])
+def test_long_texts_take_linear_time(text: str):
+    apart = split(text, fits=lambda sentence: len(sentence) < 1000)
+    assert apart.join([segment.source for segment in apart.segments]) == text
