@@ -29,13 +29,12 @@ processes or by the cluster named in RAY_ADDRESS, with the same outputs as one p
 resume.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, final
+from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
@@ -79,6 +78,7 @@ from heedful.cli.search_options import (
     listed_terms,
     text_constraints,
 )
+from heedful.cli.written_translations import written_line
 from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
 from heedful.text.counts import counted
@@ -138,9 +138,6 @@ Workers = Annotated[
     ),
 ]
 
-_BREAKS: Final = str.maketrans({"\n": " ", "\r": " "})
-_BREAKS_AND_TABS: Final = str.maketrans({"\n": " ", "\r": " ", "\t": " "})
-
 
 def run(
     model: ModelPath,
@@ -192,12 +189,11 @@ def run(
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
-    if not (ray or workers):
-        written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
-    elif not ray or not texts or target is None:
-        raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
+    if ray or workers:
+        sources = [Path(text) for text in texts or ()] if ray else []
+        work.resolved().translate(sources, target, workers, threads, Messages(quiet))
     else:
-        work.resolved().translate([Path(text) for text in texts], target, workers, threads, Messages(quiet))
+        written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
 
 
 @final
@@ -283,7 +279,7 @@ class _Written:
             is_withheld = self.is_withheld(each)
             shown = replace(each, text="", alternatives=(), alignment=()) if is_withheld else each
             withheld = each.text if is_withheld else None
-            text = _written(shown, index, self.output_format, self.align, self.nbest, withheld)
+            text = written_line(shown, index, self.output_format, self.align, self.nbest, withheld)
             yield each, text
 
 
@@ -316,7 +312,11 @@ class _Work:
         """Copy with absolute paths, for a worker in another folder."""
         return replace(self, model=self.model.resolve(), ensemble=tuple(each.resolve() for each in self.ensemble))
 
-    def translate(self, sources: Sequence[Path], folder: Path, workers: int, threads: int, messages: Messages) -> None:
+    def translate(
+        self, sources: Sequence[Path], folder: Path | None, workers: int, threads: int, messages: Messages
+    ) -> None:
+        if not sources or folder is None:
+            raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
         from heedful.cli.many_files import ManyFiles, translate_files
         from heedful.cli.scoring import tell_engine
         from heedful.cpu.cores import physical_cores
@@ -365,44 +365,3 @@ class _Work:
             return num_cut
 
         return translate
-
-
-def _written(
-    output: "Translation", index: int, output_format: OutputFormat, align: bool, nbest: int, withheld: str | None
-) -> str:
-    if output_format == "jsonl":
-        facts = _facts(output, index, align) | ({} if withheld is None else {"withheld": withheld})
-        return json.dumps(facts, ensure_ascii=False) + "\n"
-    if nbest > 1:
-        return "".join(
-            f"{index} ||| {other.text.translate(_BREAKS)} ||| log_prob= {other.log_prob:.6f} ||| {other.score:.6f}\n"
-            for other in output.alternatives
-        )
-    if align:
-        return f"{output.text.translate(_BREAKS_AND_TABS)}\t{output.pharaoh()}\n"
-    return output.text.translate(_BREAKS) + "\n"
-
-
-def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "line": index + 1,
-        "source": output.source,
-        "text": output.text,
-        "log_prob": output.log_prob,
-        "score": output.score,
-        "was_cut": output.was_cut,
-        "alternatives": [vars(other) for other in output.alternatives],
-    }
-    if output.unreplaced:
-        facts["unreplaced"] = output.unreplaced
-    if output.confidence is not None:
-        facts["confidence"] = round(output.confidence, 6)
-    if output.memory:
-        facts["memory"] = asdict(output.memory)
-    if output.unbiased:
-        facts["unbiased"] = output.unbiased
-    if align:
-        facts["source_pieces"] = list(output.source_pieces)
-        facts["target_pieces"] = list(output.target_pieces)
-        facts["alignment"] = [list(link) for link in output.alignment or ()]
-    return facts

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Annotated, Final, final
 
 import numpy as np
 from pydantic import Field
 
+from heedful.engines.engine import Backend
 from heedful.engines.folder import ModelFolder, commit, open_folder
 from heedful.engines.scored_pairs import ScoredPair, TextPair
 from heedful.errors import FileRefused, ResourceError, UsageError
@@ -210,6 +212,33 @@ def with_confidence(
     known = dict(zip(own, confidence.probabilities(scored), strict=True))
     for index, one in enumerate(translations):
         yield replace(one, confidence=known.get(index, 1.0))
+
+
+def confidence_adder(
+    folder: ModelFolder,
+    scoring: Callable[[bool], Backend],
+    score: Callable[[list[TextPair], bool], Iterable[ScoredPair]],
+) -> Callable[[list[Translation]], Iterator[Translation]]:
+    """Make the function that adds the confidence to translations of a model.
+
+    Args:
+        folder: of the model.
+        scoring: backend that scores given outputs, with attention or without it.
+        score: as for `with_confidence`.
+
+    Returns:
+        The function.
+
+    Raises:
+        UsageError: the model is not calibrated, or the engine gives no attention, which its confidence needs.
+    """
+    confidence = read_confidence(folder)
+    backend = scoring(confidence.needs_attention)
+    if reason := backend.supports_scoring(confidence.needs_attention):
+        raise UsageError(
+            f"{backend.name}: {reason}, which this model's confidence needs; use --engine onnx or --engine torch"
+        )
+    return partial(with_confidence, confidence=confidence, score=score)
 
 
 def as_pairs(translations: Sequence[Translation]) -> list[TextPair]:

@@ -1,11 +1,82 @@
-"""Translations of texts, joined from those of their segments."""
+"""Segments of texts as a model reads them, and translations of texts joined from those of their segments."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from math import prod
+from typing import Protocol
 
+from heedful.engines.folder import ModelFolder
+from heedful.engines.text_constraints import TextConstraints
+from heedful.engines.translation_memory import TranslationMemory
 from heedful.predictors.translation import Alternative, SegmentOutput, Translation
-from heedful.text.segments import Segment, Text
+from heedful.text.segments import Policy, Segment, Text, split
+from heedful.text.tokenizer import TextConfig, Tokenizer
+
+
+class SegmentedModel(Protocol):
+    """Loaded model with all that its segments depend on."""
+
+    @property
+    def folder(self) -> ModelFolder:
+        """Model folder."""
+        ...
+
+    @property
+    def memory(self) -> TranslationMemory:
+        """Corrections of the model."""
+        ...
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """Tokenizer of the source side."""
+        ...
+
+    @property
+    def text(self) -> TextConfig:
+        """Text settings with the limits."""
+        ...
+
+
+def segments_of(
+    model: SegmentedModel, text: str, policy: Policy | None = "auto", wording: TextConstraints | None = None
+) -> Text:
+    """Split a text into the segments that a model translates one by one, as `Translator.split` does.
+
+    Args:
+        model: the model.
+        text: any text.
+        policy: as for `Translator.split`.
+        wording: as for `Translator.split`.
+
+    Returns:
+        The segments and the layout between them.
+    """
+    policy = _suited(model, text, wording) if policy == "auto" else policy
+    if policy is None:
+        return whole(text)
+    language, _ = model.folder.facts.get("languages", ("", ""))
+    usual = int(model.folder.facts.get("sentences", 1))
+    return split(text, str(language), policy, usual, partial(_fits, model))
+
+
+def _suited(model: SegmentedModel, text: str, wording: TextConstraints | None) -> Policy | None:
+    """Policy that suits a text; None = the text is one segment."""
+    is_bound = wording is not None and bool(wording.prefix.strip() or wording.required)
+    if is_bound or model.text.split_sentences or model.memory.state().has(text):
+        return None
+    if "characters" not in (model.text.source_units, model.text.target_units):
+        return "auto"
+    return "line" if "\n" in text else None
+
+
+def _fits(model: SegmentedModel, sentence: str) -> bool:
+    """Tell whether a model takes a sentence without cutting it."""
+    most = model.text.max_tokens - 1  # room for EOS
+    if len(sentence) <= most // 4:
+        return True
+    # No piece is longer than 16 characters; a space belongs to the piece of a word.
+    return len(sentence) <= 16 * most and len(model.source_tokenizer.encode(sentence)) <= most
 
 
 def whole(source: str) -> Text:

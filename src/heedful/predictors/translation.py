@@ -1,7 +1,8 @@
 """Translation of a text, and scores of the translations of an evaluation set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -13,8 +14,9 @@ from heedful.data.prepare import EvaluationSet
 from heedful.engines.scored_pairs import word_links
 from heedful.engines.translation_memory import MemoryMatch
 from heedful.errors import DataError
+from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
-from heedful.evaluation.worst import ScoredOutput
+from heedful.evaluation.worst import ScoredOutput, worst_outputs
 from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import Output, SentenceView
 from heedful.pages.words import Words
@@ -24,7 +26,7 @@ from heedful.text.inline_terms import source_words
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
 from heedful.text.segments import Segment
-from heedful.text.terms import TermCounts
+from heedful.text.terms import TermCounts, Terms
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
 from heedful.text.weighted_words import EOS_PIECES
@@ -259,6 +261,45 @@ class MeasuredTranslations:
             "worst_by": metric,
             "worst": [output.to_dict() for output in outputs],
         }
+
+
+def measured(
+    items: EvaluationSet,
+    translations: Sequence[Translation],
+    seconds: float,
+    beam: int,
+    metrics: tuple[str, ...],
+    usual_metrics: tuple[str, ...],
+    terms: Terms | None,
+    settings: Mapping[str, Any],
+) -> MeasuredTranslations:
+    """Score translations.
+
+    Args:
+        items: sources with references.
+        translations: output of each source.
+        seconds: time that they took.
+        beam: number of hypotheses per source.
+        metrics: keys of metrics; empty = the usual ones.
+        usual_metrics: keys of metrics that suit the model's tokens.
+        terms: term list; None = terms are not counted.
+        settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
+
+    Returns:
+        Outputs and scores.
+    """
+    num_replaced = sum(bool(one.unreplaced) for one in translations)
+    keys = metrics or usual_metrics
+    if num_replaced and not metrics:  # replaced words mean that outputs are sentences, for which BLEU is usual
+        keys = ("bleu", *(key for key in keys if key != "bleu"))
+    report = partial(evaluate, references=items.references, sources=items.sources, **{"metrics": keys, **settings})
+    outputs = [one.text for one in translations]
+    generated = tuple(one.unreplaced or one.text for one in translations) if num_replaced else ()
+    before = report([*generated]) if num_replaced else None
+    scored = report(outputs)
+    worst = worst_outputs(items, outputs, scored.results)
+    counts = TermCounts.of(terms, items.sources, outputs) if terms else None
+    return MeasuredTranslations(outputs, scored, seconds, beam, num_replaced, before, worst, counts, generated)
 
 
 def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:

@@ -19,27 +19,25 @@ from heedful.engines.scored_pairs import PairScorer, ScoredPair, TextPair
 from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
 from heedful.errors import UsageError
-from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
-from heedful.evaluation.worst import worst_outputs
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
-from heedful.predictors.segmented import joined, whole
+from heedful.predictors.segmented import joined, segments_of
 from heedful.predictors.translation import (
     MeasuredTranslations,
     Translation,
+    measured,
     read_items,
 )
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
 from heedful.text.dictionary import Dictionary
-from heedful.text.segments import Policy, Text, split
-from heedful.text.terms import TermCounts
+from heedful.text.segments import Policy, Text
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -109,16 +107,6 @@ class Translator(Predictor):
         return str(self.folder.facts.get("languages", ["", ""])[0])
 
     @property
-    def reads_sentences(self) -> bool:
-        """Whether the model translates sentences, not single words or whole documents."""
-        return not self.text.split_sentences and "characters" not in (self.text.source_units, self.text.target_units)
-
-    @property
-    def usual_sentences(self) -> int:
-        """Largest number of sentences that the training pairs usually have on a line."""
-        return int(self.folder.facts.get("sentences", 1))
-
-    @property
     def target_language(self) -> str:
         """Code of the target language; empty if unknown."""
         return str(self.folder.facts.get("languages", ["", ""])[1])
@@ -182,21 +170,8 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        stream = self.stream(
-            texts,
-            config,
-            attention,
-            batch_tokens,
-            WINDOW_LINES,
-            0,
-            wording,
-            exact,
-            corrected,
-            confidence,
-            cancelled,
-            segments,
-        )
-        return list(stream)
+        options = batch_tokens, WINDOW_LINES, 0, wording, exact, corrected, confidence, cancelled, segments
+        return list(self.stream(texts, config, attention, *options))
 
     def split(self, text: str, segments: Policy | None = "auto", wording: TextConstraints | None = None) -> Text:
         """Split a text into the segments that are translated one by one.
@@ -212,22 +187,7 @@ class Translator(Predictor):
             The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
             of characters line by line.
         """
-        policy = self._suited(text, wording) if segments == "auto" else segments
-        return split(text, self.source_language, policy, self.usual_sentences, self._fits) if policy else whole(text)
-
-    def _suited(self, text: str, wording: TextConstraints | None) -> Policy | None:
-        is_bound = wording is not None and bool(wording.prefix.strip() or wording.required)
-        if is_bound or self.text.split_sentences or self.memory.state().has(text):
-            return None
-        return "auto" if self.reads_sentences else "line" if "\n" in text else None
-
-    def _fits(self, sentence: str) -> bool:
-        """Tell whether the model takes a sentence without cutting it."""
-        most = self.text.max_tokens - 1  # room for EOS
-        if len(sentence) <= most // 4:
-            return True
-        # No piece is longer than 16 characters; a space belongs to the piece of a word.
-        return len(sentence) <= 16 * most and len(self.source_tokenizer.encode(sentence)) <= most
+        return segments_of(self, text, segments, wording)
 
     def stream(
         self,
@@ -265,7 +225,12 @@ class Translator(Predictor):
         """
         remaining = iter(texts)
         num_done = first_index
-        with_confidence = self._confidence(1 if exact else batch_tokens) if confidence else None
+        rate: Callable[[list[Translation]], Iterable[Translation]] | None = None
+        if confidence:
+            from heedful.predictors.confidence import confidence_adder  # what it imports is needed by few calls
+
+            score = partial(self.scored_pairs, batch_tokens=1 if exact else batch_tokens)
+            rate = confidence_adder(self.folder, self.backends.scoring, score)
         demand = (wording or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
         decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
         can_imitate = demand.strictest.is_free and search.method != "sampling"
@@ -285,8 +250,8 @@ class Translator(Predictor):
                     decoding.imitate if can_imitate else None,
                     demand.general.is_free,
                 )
-            if with_confidence:
-                outputs = with_confidence(list(outputs))
+            if rate:
+                outputs = rate(list(outputs))
             remaining_outputs = iter(outputs)
             for source, text in zip(window, texts_apart, strict=True):
                 yield joined(source, text, [next(remaining_outputs) for _ in text.segments])
@@ -399,25 +364,14 @@ class Translator(Predictor):
         Returns:
             Outputs and scores.
         """
-        search_config = search or self.search
-        self.backends.searching(search_config)  # loads the weights, so that their loading is not timed
+        config = search or self.search
+        self.backends.searching(config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        translations = list(self.stream(items.sources, search_config, batch_tokens=batch_tokens, wording=wording))
+        outputs = list(self.stream(items.sources, config, batch_tokens=batch_tokens, wording=wording))
         seconds = time.perf_counter() - started
-        num_replaced = sum(bool(one.unreplaced) for one in translations)
-        keys = tuple(metrics) or self.metrics
-        if num_replaced and not metrics:  # replaced words mean that outputs are sentences, for which BLEU is usual
-            keys = ("bleu", *(key for key in keys if key != "bleu"))
-        settings = {"metrics": keys, "target_language": self.target_language, **settings}
-        report = partial(evaluate, references=items.references, sources=items.sources, **settings)
-        outputs = [one.text for one in translations]
-        generated = tuple(one.unreplaced or one.text for one in translations) if num_replaced else ()
-        before = report([*generated]) if num_replaced else None
-        scored = report(outputs)
-        worst = worst_outputs(items, outputs, scored.results)
-        terms = TermCounts.of(wording.terms, items.sources, outputs) if wording and wording.terms else None
-        facts = search_config.beam, num_replaced, before, worst, terms, generated
-        return MeasuredTranslations(outputs, scored, seconds, *facts)
+        terms = wording.terms if wording else None
+        settings = {"target_language": self.target_language, **settings}
+        return measured(items, outputs, seconds, config.beam, tuple(metrics), self.metrics, terms, settings)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
@@ -436,20 +390,3 @@ class Translator(Predictor):
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
         return read_items(find_pairs(paths, columns))
-
-    def _confidence(self, batch_tokens: int) -> Callable[[list[Translation]], Iterator[Translation]]:
-        """Function that adds the confidence to translations; what it imports is needed by few calls.
-
-        Raises:
-            UsageError: the model is not calibrated, or the engine gives no attention, which its confidence needs.
-        """
-        from heedful.predictors.confidence import read_confidence, with_confidence
-
-        confidence = read_confidence(self.folder)
-        backend = self.backends.scoring(confidence.needs_attention)
-        if reason := backend.supports_scoring(confidence.needs_attention):
-            raise UsageError(
-                f"{backend.name}: {reason}, which this model's confidence needs; use --engine onnx or --engine torch"
-            )
-        score = partial(self.scored_pairs, batch_tokens=batch_tokens)
-        return partial(with_confidence, confidence=confidence, score=score)

@@ -241,7 +241,7 @@ def _cut(text: str, start: int, end: int, fits: Callable[[str], bool]) -> Iterat
         for pattern in (_CLAUSE_END, _SPACE):
             ends = [match.end() for match in pattern.finditer(text, middle - around, middle + around)]
             if ends:
-                cut = min(ends, key=lambda place: abs(place - middle))
+                cut = min(ends, key=lambda one: abs(one - middle))
                 break
         cut = min(max(cut, start + 1), end - 1)
         waiting += [(cut, end), (start, cut)]
