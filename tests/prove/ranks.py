@@ -1,9 +1,18 @@
-"""Several processes that train together, forked from this one, with a hand on each: `torchrun` without its start-up."""
+"""Several processes that train together, as `torchrun` starts them, without waiting for the start of each.
 
+Each rank has a server of its own, a process of Python with a hash seed of its own, that imports PyTorch and heedful
+once and forks for each training. What differs between processes that were started separately (the order of sets, that
+of the tensors of a file) differs here too; ranks forked from one process would share it, and so hide a wrong order.
+"""
+
+import atexit
 import faulthandler
+import importlib
 import os
+import pickle
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -11,11 +20,14 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
 
 import torch
 from torch import distributed
 
 from heedful.errors import HeedfulError
+from heedful.training import distributed as training
 from heedful.training.distributed import Ranks, joined
 
 REASON = "needs os.fork and torch.distributed with gloo"
@@ -23,6 +35,9 @@ IS_POSSIBLE = hasattr(os, "fork") and distributed.is_available() and distributed
 
 UNFORESEEN = (1, -signal.SIGABRT, -signal.SIGSEGV)
 """Exit codes after which what the process said is printed."""
+LIMITS = ("DEADLINE_SECONDS", "SILENT_SECONDS", "BEAT_SECONDS")
+"""Constants of training that a test may change; the processes have its values."""
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -46,60 +61,118 @@ def free_port() -> int:
 def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, hung: int = -1) -> Ended:
     """Run a body in so many processes; one that is going to hang is killed once the others are gone.
 
+    Args:
+        size: number of processes.
+        body: function of importable modules or of this one's locals; it and what it holds are copied.
+        deadline: seconds after which all are killed.
+        hung: rank of the one that hangs.
+
     Returns:
         How they ended.
     """
-    reads, writes = os.pipe()
-    # Of what gloo says of lost connections, only an unforeseen end makes use.
-    said = [tempfile.TemporaryFile() for _ in range(size)]
-    pids = [_fork(rank, size, reads, body, said[rank].fileno()) for rank in range(size)]
-    # As with torchrun, none of the processes holds what they find each other by. It has a thread, and a lock that a
-    # thread holds while its process forks stays locked in the child for good: so it comes after them.
+    import cloudpickle
+
+    # As with torchrun, none of the processes holds what they find each other by.
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    os.write(writes, f"{store.port:05d}".encode() * size)
-    os.close(reads)
-    os.close(writes)
+    limits = {name: getattr(training, name) for name in LIMITS}
+    # Of what gloo says of lost connections, only an unforeseen end makes use.
+    said = [tempfile.NamedTemporaryFile(prefix="heedful-") for _ in range(size)]
+    while len(_SERVERS) < size:
+        _SERVERS.append(_Server(len(_SERVERS)))
+    for server, file in zip(_SERVERS[:size], said, strict=True):
+        server.start(cloudpickle.dumps((size, store.port, limits, body, file.name)))
     codes: dict[int, int] = {}
     first_end = began = time.monotonic()
     while len(codes) < size:
-        for rank, pid in enumerate(pids):
-            if pid in codes:
+        for rank in range(size):
+            server = _SERVERS[rank]
+            if rank in codes:
                 continue
             if rank == hung and len(codes) == size - 1:
-                os.kill(pid, signal.SIGKILL)
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
+                server.kill()
+            if (code := server.code()) is not None:
                 first_end = time.monotonic() if not codes else first_end
-                codes[pid] = os.waitstatus_to_exitcode(status)
+                codes[rank] = code
             elif time.monotonic() - began > deadline:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                codes[pid] = 99
+                server.kill()
+                server.wait()
+                codes[rank] = 99
         time.sleep(0.005)
     ended_at = time.monotonic()
-    for rank, (pid, file) in enumerate(zip(pids, said, strict=True)):
+    for rank, file in enumerate(said):
         with file:
-            file.seek(0)
-            if codes[pid] in UNFORESEEN:
-                print(f"process {rank} ended with {codes[pid]}:", file.read().decode(errors="replace"), file=sys.stderr)
-    return Ended([codes[pid] for pid in pids], ended_at - first_end, ended_at - began)
+            if codes[rank] in UNFORESEEN:
+                text = file.read().decode(errors="replace")
+                print(f"process {rank} ended with {codes[rank]}:", text, file=sys.stderr)
+    return Ended([codes[rank] for rank in range(size)], ended_at - first_end, ended_at - began)
 
 
-def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object], stderr: int) -> int:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch has threads; the child uses none of them
-        pid = os.fork()
-    if pid:
-        return pid
+@final
+class _Server:
+    """Process that forks the process of one rank."""
+
+    def __init__(self, rank: int) -> None:
+        environment = os.environ | {"PYTHONHASHSEED": str(1000 + rank), "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        environment["PYTHONPATH"] = os.pathsep.join(each or "." for each in sys.path)
+        command = [sys.executable, "-m", __name__]
+        pipe = subprocess.PIPE
+        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=REPOSITORY)
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._pid = 0
+        atexit.register(self._process.stdin.close)
+
+    def start(self, task: bytes) -> None:
+        self._process.stdin.write(len(task).to_bytes(8, "little") + task)
+        self._process.stdin.flush()
+        self._pid = int(self._line())
+
+    def code(self) -> int | None:
+        """Exit code of the process, or None while it runs."""
+        line = self._process.stdout.readline()
+        assert line or self._process.poll() is None, f"the server of a rank ended with {self._process.returncode}"
+        return int(line) if line else None
+
+    def kill(self) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+        self._pid = 0  # its number may soon be another process's
+
+    def wait(self) -> None:
+        self._line()
+
+    def _line(self) -> str:
+        while (number := self.code()) is None:
+            time.sleep(0.002)
+        return str(number)
+
+
+_SERVERS: list[_Server] = []
+
+
+def serve() -> None:
+    """Fork for each task on standard input; print the child's process id, and its exit code once it has ended."""
+    importlib.import_module("torch.distributed.fsdp")  # before any fork, because it takes its time
+    torch.set_num_threads(1)
+    while length := sys.stdin.buffer.read(8):
+        size, port, limits, body, said = pickle.loads(sys.stdin.buffer.read(int.from_bytes(length, "little")))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch has threads; the child uses none of them
+            pid = os.fork()
+        if not pid:
+            os.environ |= {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
+            for name, value in limits.items():
+                setattr(training, name, value)
+            _run(body, said)
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def _run(body: Callable[[Ranks], object], said: str) -> None:
     code = 1
     try:
-        os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.read(port_pipe, 5).decode()}
-        os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
-        torch.set_num_threads(1)
-        os.dup2(stderr, 2)
+        for stream, path in ((0, os.devnull), (1, os.devnull), (2, said)):
+            os.dup2(os.open(path, os.O_RDWR), stream)
         faulthandler.enable(2)  # an abort tells where it was
         with joined("cpu") as ranks:
             body(ranks)
@@ -109,6 +182,11 @@ def _fork(rank: int, size: int, port_pipe: int, body: Callable[[Ranks], object],
     except SystemExit as error:
         code = int(error.code or 0)
     except Exception:
-        traceback.print_exc(file=os.fdopen(os.dup(2), "w"))  # pytest has replaced sys.stderr
+        traceback.print_exc()
     finally:
+        sys.stderr.flush()
         os._exit(code)
+
+
+if __name__ == "__main__":
+    serve()

@@ -6,6 +6,7 @@ of their layers from outside. So a process holds 1/size of all tensors except th
 """
 
 import warnings
+from collections.abc import Mapping
 from typing import Final
 
 import torch
@@ -50,6 +51,18 @@ def whole(tensor: Tensor) -> Tensor:
     from torch.distributed.tensor import DTensor
 
     return tensor.full_tensor().detach() if isinstance(tensor, DTensor) else tensor.detach()
+
+
+def whole_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Gather tensors in the order of their names, which is the same in all processes; that of a mapping may differ.
+
+    Args:
+        tensors: tensors by name, the same names on all processes.
+
+    Returns:
+        The whole tensors by name, on every process, without gradients.
+    """
+    return {name: whole(tensors[name]) for name in sorted(tensors)}
 
 
 @torch.no_grad()

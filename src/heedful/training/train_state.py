@@ -18,7 +18,7 @@ from heedful.training.distributed import Ranks
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
 from heedful.training.precision import autocast, product_dtype
-from heedful.training.sharding import laid_as, shard, whole
+from heedful.training.sharding import laid_as, shard, whole, whole_tensors
 from heedful.training.step_times import NOT_TIMED, StepTimes
 
 
@@ -118,10 +118,11 @@ class TrainState:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._average.update(step)
-        for buffer in self._buffers.values():
-            # Each process updated the buffer with its share of the batch.
-            rows = self._ranks.gather(float(buffer))
-            buffer.fill_(sum(row[0] for row in rows) / len(rows))
+        if self._buffers:
+            # Each process updated the buffers with its share of the batch.
+            rows = self._ranks.gather(*[float(buffer) for buffer in self._buffers.values()])
+            for buffer, numbers in zip(self._buffers.values(), zip(*rows, strict=True), strict=True):
+                buffer.fill_(sum(numbers) / len(numbers))
 
     def tensors_of(self, batch: Batch) -> list[Tensor]:
         """Move a batch to the device.
@@ -140,7 +141,7 @@ class TrainState:
         Returns:
             Tensors by parameter name, tied ones once; the next update may change them.
         """
-        return {name: whole(tensor) for name, tensor in self._average.evaluated().items()}
+        return whole_tensors(self._average.evaluated())
 
     @contextmanager
     def evaluation_weights(self, weights: Mapping[str, Tensor]) -> Generator[nn.Module]:
@@ -173,7 +174,7 @@ class TrainState:
             "average": self._average.tensors(),
             "optimizer": store_optimizer(self.optimizer, self.parameter_order),
         }
-        return {group: {name: whole(tensor) for name, tensor in tensors.items()} for group, tensors in groups.items()}
+        return {group: whole_tensors(groups[group]) for group in sorted(groups)}
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -182,14 +183,17 @@ class TrainState:
         Args:
             tensors: result of `tensors`, on any number of processes.
         """
+        # Sharding a tensor is an exchange, so all processes do it in the same order. The mappings have none: those that
+        # were read from a file are in a random order, another one in each process.
         named = dict(self.model.named_parameters())
-        for name, parameter in named.items():
-            parameter.copy_(laid_as(tensors["model"][name], parameter))
+        for name in sorted(named):
+            named[name].copy_(laid_as(tensors["model"][name], named[name]))
         for name, buffer in self._buffers.items():
             buffer.copy_(tensors["model"][name])
-        self._average.restore({name: laid_as(average, named[name]) for name, average in tensors["average"].items()})
+        average = {name: laid_as(tensors["average"][name], named[name]) for name in sorted(tensors["average"])}
+        self._average.restore(average)
         state: dict[str, Tensor] = {}
-        for name, tensor in tensors["optimizer"].items():
-            parameter = named[name.rpartition(".")[0]]
+        for name in sorted(tensors["optimizer"]):
+            tensor, parameter = tensors["optimizer"][name], named[name.rpartition(".")[0]]
             state[name] = laid_as(tensor, parameter) if tensor.shape == parameter.shape else tensor
         restore_optimizer(self.optimizer, state, self.parameter_order)
