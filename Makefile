@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 # thorough tests too, which take as long again.
 PYTEST := $(BIN)/python -m pytest --randomly-seed=1 --hypothesis-profile=gate
 QUICK := -m "not thorough"
+# Two processes share the tests: one that has run out of tests takes over half of what the other has left. Threads that
+# spin while they wait would take the other process's core.
+SHARED_OUT := --numprocesses=2 --dist=worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -22,23 +25,11 @@ demo: $(VENV)/.installed-train ## install everything that training needs and run
 
 .PHONY: test
 test: $(VENV)/.installed-dev ## install everything the tests need and run them
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-mechanisms test-others
-
-# The two halves of the tests, side by side, about as long as each other. Threads that spin while they wait would take the
-# other half's core.
-MECHANISMS := tests/contracts tests/layers tests/attention tests/architecture tests/models tests/export tests/training tests/prove
-
-.PHONY: test-mechanisms
-test-mechanisms: $(VENV)/.installed-dev
-	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) $(MECHANISMS)
-
-.PHONY: test-others
-test-others: $(VENV)/.installed-dev
-	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) tests src $(MECHANISMS:%=--ignore=%)
+	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) $(SHARED_OUT) tests src
 
 .PHONY: check
-check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, tests (a quarter of an hour)
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint test-mechanisms test-others
+check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, tests (minutes)
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint test
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests

@@ -21,7 +21,8 @@ from heedful.data.labelled import LabelSampler
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.hierarchical import HierarchicalConfig, Level, Sentences
 from heedful.models.inputs import TokenInputs
-from heedful.tasks.experiment import load_experiment
+from heedful.runs.request import merged_settings
+from heedful.runs.settings import load_experiment
 from heedful.tasks.table import find_task
 
 BATCH_DOCUMENTS = 16
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--random", action="store_true", help="batches of documents of any length")
     options = parser.parse_args()
-    experiment = load_experiment(file=options.model / "config.toml")
+    experiment = load_experiment(settings=merged_settings(options.model / "config.toml"))
     sampler = find_task("classification").sampler(experiment, options.model, None)
     if not isinstance(sampler, LabelSampler):
         raise TypeError(f"no batches of documents, but {type(sampler).__name__}")

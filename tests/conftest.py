@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jaxtyping
 import numpy as np
@@ -14,6 +15,9 @@ import pytest
 from hypothesis import settings
 
 from tests import shapes
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Trained
 
 shapes.install()  # before anything of heedful is imported
 
@@ -64,3 +68,15 @@ def corpora() -> Path:
     if not CORPORA.is_dir():
         pytest.skip(f"needs the corpora in ../shared/data, and {CORPORA} is no folder")
     return CORPORA
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> "Trained":
+    """A tiny trained model, shared by all tests of a process."""
+    from tests.cli.conftest import Trained
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        made = Trained(tmp_path_factory.mktemp("trained"))
+    assert made.done.code == 0, made.done.err
+    return made

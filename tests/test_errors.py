@@ -7,9 +7,7 @@ import pytest
 
 from heedful.errors import EXTRAS, MissingExtra, missing_extra, needed_for
 from tests.architecture.package import SOURCE
-from tests.cli.conftest import Trained, trained
-
-__all__ = ["trained"]
+from tests.cli.conftest import Trained
 
 SCRIPT = """
 import sys

@@ -9,6 +9,7 @@ import pytest
 from heedful.cli.main import main
 from tests.architecture.package import ROOT
 from tests.cli.conftest import write_pairs
+from tests.requests import load_experiment, make_request
 from tests.thorough import thorough
 
 EXAMPLES = ROOT / "examples"
@@ -150,9 +151,7 @@ def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("compare_*.toml")), ids=lambda path: path.name)
 def test_every_row_of_a_grid_can_be_run(path: Path):
     from heedful.comparison.grid import baseline_of, read_grid, rows_of
-    from heedful.runs.resolution import check_buildable
-    from heedful.tasks.experiment import load_experiment
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.train import check_buildable
 
     grid = read_grid(path)
     rows = rows_of(grid)
@@ -161,7 +160,7 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
     budget_keys = ("max_target_tokens", "max_steps", "max_epochs")
     for row in (each for each in rows if not each.members):
         experiment = load_experiment(row.preset, None, row.settings)
-        check_buildable(Recipe(data=(), task=grid.task, preset=row.preset, settings=row.settings))
+        check_buildable(make_request(data=(), task=grid.task, preset=row.preset, settings=row.settings))
         training = experiment.training
         if row.name.endswith(", longer"):
             shared = load_experiment("", None, rows[0].settings).training.max_target_tokens
@@ -178,7 +177,6 @@ def test_every_row_of_a_grid_can_be_run(path: Path):
 
 
 def test_settings_for_one_training_are_valid_and_say_how_to_use_them():
-    from heedful.tasks.experiment import load_experiment
 
     grids = {*EXAMPLES.glob("compare_*.toml")}
     for path in {*EXAMPLES.glob("*.toml")} - grids:

@@ -118,10 +118,10 @@ class ToyTask(Task):
     kinds = frozenset({"toy"})
     higher_is_better = {"loss": False}
 
-    def find(self, recipe):
-        return {"train": find_pairs(recipe.data, recipe.columns)}
+    def find(self, paths):
+        return {"train": find_pairs(paths.data, paths.columns)}
 
-    def prepare(self, files, experiment, folder, recipe):
+    def prepare(self, files, experiment, folder, paths):
         texts = [pair.source for pair in files["train"]]
         labels = np.array([len(text) % 2 for text in texts])
         np.savez(folder / "run" / "toy.npz", features=np.stack([*map(features, texts)]), labels=labels)

@@ -66,12 +66,3 @@ class Trained:
         self.model = folder / "words.model"
         self.command = ("train", self.data, "--out", self.model, "--config", self.config)
         self.done: Done = heedful(*self.command)
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        made = Trained(tmp_path_factory.mktemp("trained"))
-    assert made.done.code == 0, made.done.err
-    return made

@@ -16,7 +16,7 @@ from heedful.cli import train as module
 from heedful.cli.messages import Messages
 from heedful.comparison.run_result import RunResult, read_record
 from heedful.errors import Stopped
-from heedful.tasks.interface import Recipe
+from heedful.runs.request import TrainRequest
 from heedful.training.lock import locked
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS, write_pairs
@@ -252,7 +252,7 @@ def test_what_was_found_before_a_stop_stands(tmp_path: Path, monkeypatch: pytest
 
     train = trainings.train_and_watch
 
-    def stopped(recipe: Recipe, messages: Messages) -> object:
+    def stopped(recipe: TrainRequest, messages: Messages) -> object:
         if "local-m" in str(recipe.out):
             raise Stopped("stopped at step 3; the same command goes on", signal.SIGINT)
         return train(recipe, messages)
@@ -402,7 +402,7 @@ def test_data_that_change_meanwhile_end_a_comparison(changed_in: int, tmp_path: 
     command = make_grid(tmp_path, GRID.partition('[[rows]]\nname = "odd"')[0])
     seeds: list[int] = []
 
-    def train(recipe: Recipe, *others: Any) -> Any:
+    def train(recipe: TrainRequest, *others: Any) -> Any:
         seeds.append(1)
         result = known(recipe, *others)
         if len(seeds) == changed_in:

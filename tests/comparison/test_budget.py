@@ -8,9 +8,8 @@ import pytest
 from heedful.comparison.budget import move_other_budget
 from heedful.config.base import to_toml
 from heedful.data.same_data import EXPERIMENT
-from heedful.tasks.experiment import load_experiment
-from heedful.tasks.interface import Recipe
 from heedful.training.history import History
+from tests.requests import load_experiment, make_request
 
 LANDING = "training.optimizer.schedule.kind=linear"
 
@@ -42,7 +41,7 @@ def test_a_run_goes_on_to_a_budget_that_it_has_not_used(
     (folder / "run/checkpoints/000006/state.json").write_text(json.dumps({"state": state}), encoding="utf-8")
     write_history(folder)
     (tmp_path / "row-1.1").mkdir()
-    moved = move_other_budget(Recipe((Path("a.tsv"),), folder, settings=tuple(now)))
+    moved = move_other_budget(make_request((Path("a.tsv"),), folder, settings=tuple(now)))
     assert moved == (tmp_path / "row-1.2" if is_moved else None)
     assert (folder.exists(), (tmp_path / "row-1.2" / EXPERIMENT).is_file()) == (not is_moved, is_moved)
 
@@ -52,4 +51,5 @@ def write_history(folder: Path) -> None:
 
 
 def test_a_run_that_has_not_begun_has_no_budget(tmp_path: Path):
-    assert move_other_budget(Recipe((Path("a.tsv"),), tmp_path / "row-1", settings=("training.max_steps=1",))) is None
+    request = make_request((Path("a.tsv"),), tmp_path / "row-1", settings=("training.max_steps=1",))
+    assert move_other_budget(request) is None

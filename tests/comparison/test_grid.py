@@ -7,7 +7,7 @@ import pytest
 
 from heedful.comparison.grid import Grid, NamedSettings, baseline_of, read_grid, rows_of
 from heedful.errors import ConfigError
-from heedful.tasks.experiment import load_experiment
+from tests.requests import load_experiment
 
 GRID = """
 title = "t"

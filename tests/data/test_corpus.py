@@ -25,7 +25,7 @@ HERE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 def write(path: Path, content: bytes | str, packed: bool = False) -> Path:
     data = content.encode() if isinstance(content, str) else content
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
     return path
 
 

@@ -35,7 +35,7 @@ PAIRS = [("Press OK & wait.", "OK drücken und warten."), ("Only English", ""), 
 
 def memory(path: Path, encoding: str = "UTF-8", srclang: str = "en-US") -> Path:
     content = (HEAD + BODY).format(encoding=encoding, srclang=srclang).encode(encoding.lower())
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     return path
 
 

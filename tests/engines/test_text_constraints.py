@@ -101,11 +101,24 @@ def test_letters_that_are_unknown_are_named():
         TextConstraints(banned=["the x"]).encode(LETTERS)
 
 
+def test_a_banned_phrase_of_pieces_is_banned_after_punctuation_too():
+    lines = ['the red house stands "house" there', "a (house) is red, houses too", "boathouse"] * 20
+    pieces = PieceTokenizer.train(lines, 300, "NFC")
+    banned = {tuple(form) for form in TextConstraints(banned=["house"]).encode(pieces).banned}
+    for text in ('the "house" is', "a (house)", "house"):
+        tokens = tuple(pieces.encode(text))
+        assert any(form == tokens[at : at + len(form)] for form in banned for at in range(len(tokens))), text
+    tokens = tuple(pieces.encode("boathouse"))
+    assert not any(form == tokens[at : at + len(form)] for form in banned for at in range(len(tokens)))
+
+
 def test_a_banned_word_is_banned_before_punctuation_too():
     tokenizer = UnitTokenizer(
-        Vocabulary.build([["the", "house", "house.", 'house!"', "houses", "house-boat"]]), "words", "NFC"
+        Vocabulary.build([["the", "house", "house.", 'house!"', "houses", "house-boat", '"the', "(a"]]), "words", "NFC"
     )
     banned = TextConstraints(banned=["the house"]).encode(tokenizer).banned
-    assert {tokenizer.decode(form) for form in banned} == {"the house", "the house.", 'the house!"'}
+    assert {tokenizer.decode(form) for form in banned} == {
+        f"{quote}the house{end}" for quote in ("", '"') for end in ("", ".", '!"')
+    }
     with pytest.raises(UsageError, match=r"'house\.' contains 'house', which is banned"):
         TextConstraints(required=["house."], banned=["house"]).encode(tokenizer)

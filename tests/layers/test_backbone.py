@@ -19,8 +19,8 @@ from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
 from heedful.runs.finish import export_engines
-from heedful.runs.resolution import check_buildable
-from heedful.tasks.interface import Recipe
+from heedful.runs.train import check_buildable
+from tests.requests import make_request
 from tests.tasks.scenes import write_scenes
 from tests.tasks.test_captioning import Run
 
@@ -160,7 +160,7 @@ def test_a_name_without_its_library_is_told_how_to_write_it():
 
 def test_without_timm_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    recipe = Recipe((tmp_path,), task="captioning", settings=("model.backbone=timm:resnet18",))
+    recipe = make_request((tmp_path,), task="captioning", settings=("model.backbone=timm:resnet18",))
     with pytest.raises(MissingExtra, match="backbones"):
         check_buildable(recipe)
 

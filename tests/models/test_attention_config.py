@@ -22,7 +22,7 @@ from heedful.models.luong import LuongConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
-from heedful.tasks.experiment import Experiment, load_experiment
+from heedful.tasks.experiment import Experiment
 from tests.models.tiny import CONFIGS, changed, make_model, make_sources, make_targets
 from tests.prove.mechanisms import (
     MODELS,
@@ -33,6 +33,7 @@ from tests.prove.mechanisms import (
     complaint,
     find_attention,
 )
+from tests.requests import load_experiment
 
 STORED = Path(__file__).with_name("stored")
 

@@ -14,9 +14,10 @@ from heedful.engines.folder import MANIFEST, commit, open_folder
 from heedful.errors import FileRefused, ResourceError
 from heedful.models.inputs import TokenInputs
 from heedful.models.store import load_model, save_model
-from heedful.tasks.experiment import Experiment, build_model, load_experiment
+from heedful.tasks.experiment import Experiment, build_model
 from tests.prove.disk import Call, calls
-from tests.tasks.test_experiment import TINY
+from tests.requests import load_experiment
+from tests.runs.test_settings import TINY
 
 
 def make_folder(path: Path, kind: str = "transformer") -> tuple[Experiment, dict[str, torch.Tensor]]:

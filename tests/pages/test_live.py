@@ -11,7 +11,7 @@ from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.text.links import parse_pharaoh
-from tests.cli.conftest import Trained, trained  # noqa: F401
+from tests.cli.conftest import Trained
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.server import served
 from tests.pages.test_app import ALL_TEXT, LATIN
@@ -27,7 +27,7 @@ def browser() -> Generator[Any]:
 
 
 @pytest.fixture(scope="module")
-def translator(trained: Trained) -> Translator:  # noqa: F811
+def translator(trained: Trained) -> Translator:
     opened = load(trained.model, engine="torch")
     assert isinstance(opened, Translator)
     return opened

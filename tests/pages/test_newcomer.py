@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.cli.conftest import Trained, trained  # noqa: F401
+from tests.cli.conftest import Trained
 from tests.pages.browser import Tab, chromium, needs_chromium
 
 pytestmark = needs_chromium
@@ -33,7 +33,7 @@ LINES_END_AT_WORDS = """() => {
 
 
 @pytest.fixture(scope="module")
-def address(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:  # noqa: F811
+def address(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     folder = tmp_path_factory.mktemp("newcomer")
     for name in ("first.model", "other.model"):
         shutil.copytree(trained.model, folder / name)

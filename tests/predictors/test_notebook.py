@@ -11,7 +11,7 @@ from heedful.predictors import notebook
 from heedful.predictors.notebook import SCRIPT, make_widget
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from tests.cli.conftest import Trained, trained  # noqa: F401
+from tests.cli.conftest import Trained
 from tests.pages.browser import Tab, chromium, needs_chromium
 
 HOST = """<!DOCTYPE html><html lang="en"><title>host</title><body><script type="module">
@@ -33,7 +33,7 @@ module.default.render({model, el: document.body});
 
 
 @pytest.fixture
-def translator(trained: Trained) -> Translator:  # noqa: F811
+def translator(trained: Trained) -> Translator:
     return load(trained.model, engine="torch", kind=Translator)
 
 

@@ -15,11 +15,11 @@ from heedful.predictors import page_requests
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from tests.cli.conftest import Trained, trained  # noqa: F401
+from tests.cli.conftest import Trained
 
 
 @pytest.fixture(scope="module")
-def requests(trained: Trained) -> PageRequests:  # noqa: F811
+def requests(trained: Trained) -> PageRequests:
     translator = load(trained.model, engine="torch")
     assert isinstance(translator, Translator)
     return PageRequests({"words": translator})

@@ -12,9 +12,7 @@ from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translation import Alternative, Translation
 from heedful.predictors.translator import Translator
-from tests.cli.conftest import Trained, trained
-
-__all__ = ["trained"]
+from tests.cli.conftest import Trained
 
 LONG = "word " * 1000
 WEIGHTS = np.zeros((500, 500), dtype=np.float32)

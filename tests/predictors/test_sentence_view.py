@@ -15,18 +15,18 @@ from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
 from heedful.text.vocabulary import EOS
 from tests.cli.command import heedful
-from tests.cli.conftest import Trained, trained, write_pairs  # noqa: F401
+from tests.cli.conftest import Trained, write_pairs
 from tests.thorough import thorough
 
 
 @pytest.fixture
-def viewer(trained: Trained) -> SentenceViewer:  # noqa: F811
+def viewer(trained: Trained) -> SentenceViewer:
     translator = load(trained.model, engine="torch")
     assert isinstance(translator, Translator)
     return SentenceViewer(translator)
 
 
-def test_outputs_are_those_of_translate(viewer: SentenceViewer, trained: Trained):  # noqa: F811
+def test_outputs_are_those_of_translate(viewer: SentenceViewer, trained: Trained):
     view = viewer.view(ViewRequest("fade"))
     translator = load(trained.model, engine="torch")
     expected = translator.translate(["fade"], beam=5, nbest=NUM_OUTPUTS, attention=True)[0]
@@ -69,7 +69,7 @@ def test_the_length_penalty_of_a_request_is_the_search_s(viewer: SentenceViewer)
 
 @thorough
 def test_without_pytorch_an_onnx_engine_gives_the_layers(
-    trained: Trained,  # noqa: F811
+    trained: Trained,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -19,10 +19,10 @@ from heedful.files.records import read_facts
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runs.api import train_model
-from heedful.runs.train import Started, train
-from heedful.tasks.interface import Recipe
+from heedful.runs.train import RunInfo
 from heedful.training.progress import Outcome, Progress
 from heedful.training.tensorboard import EVENTS
+from tests.requests import make_request, train
 
 ROWS = [
     ("one", "1"),
@@ -73,7 +73,7 @@ class Log:
 
     def __init__(self) -> None:
         self.watched: list[Progress] = []
-        self.started: list[Started] = []
+        self.started: list[RunInfo] = []
         self.warned: list[str] = []
 
     @property
@@ -86,7 +86,7 @@ def run(
 ) -> tuple[Outcome, Log]:
     log = Log()
     paths = data if isinstance(data, tuple) else (data,)
-    recipe = Recipe(paths, out, settings=(*CHARACTERS, *QUICK, *SIZES[kind], *settings), **options)  # type: ignore
+    recipe = make_request(paths, out, settings=(*CHARACTERS, *QUICK, *SIZES[kind], *settings), **options)  # type: ignore
     return train(recipe, log.watched.append, log.started.append, log.warned.append), log
 
 
@@ -118,10 +118,20 @@ def test_pieces_learn_too(tmp_path: Path):
     log = Log()
     pieces = ("text.source_units=pieces", "text.target_units=pieces")
     settings = (*QUICK, *SIZES["transformer"], *pieces, "training.max_steps=200", "training.validate_every=100")
-    recipe = Recipe((data,), tmp_path / "m", settings=settings)
+    recipe = make_request((data,), tmp_path / "m", settings=settings)
     train(recipe, log.watched.append, log.started.append, log.warned.append)
     assert log.scores[-1][1]["exact_match"] > 90.0
     assert (tmp_path / "m" / "tokenizer.model").is_file()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_refused_request_leaves_nothing(is_there: bool, tmp_path: Path):
+    out = tmp_path / "m"
+    if is_there:
+        out.mkdir()
+    with pytest.raises(ConfigError, match="no score 'blue'"):
+        run(write(tmp_path / "n.tsv"), out, "training.select_by=blue")
+    assert [*out.iterdir()] == [] if is_there else not out.exists()
 
 
 def test_what_is_known_before_the_first_step(tmp_path: Path):
@@ -386,7 +396,7 @@ def test_a_folder_that_another_training_is_at_work_in_is_left_alone(tmp_path: Pa
     before = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
     seen: list[str] = []
 
-    def start_another(facts: Started) -> None:
+    def start_another(facts: RunInfo) -> None:
         with pytest.raises(UsageError, match=f"m: process {os.getpid()} on .* is training in it; wait") as caught:
             run(data, tmp_path / "m", "training.max_steps=9")
         seen.append(str(caught.value))
@@ -394,7 +404,7 @@ def test_a_folder_that_another_training_is_at_work_in_is_left_alone(tmp_path: Pa
         assert {path for path in before if before[path] != after[path]} <= {tmp_path / "m" / "run" / "lock"}
 
     settings = (*CHARACTERS, *QUICK, *SIZES["transformer"], "training.max_steps=2")
-    train(Recipe((data,), tmp_path / "m", settings=settings), lambda progress: None, start_another, print)
+    train(make_request((data,), tmp_path / "m", settings=settings), lambda progress: None, start_another, print)
     assert len(seen) == 1
     assert run(data, tmp_path / "m", "training.max_steps=3")[0].step == 3
 
@@ -410,7 +420,7 @@ def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path, mo
 
 def test_no_data_is_a_usage_error():
     with pytest.raises(UsageError, match="no data given"):
-        train(Recipe(()), print, print, print)
+        train(make_request(()), print, print, print)
 
 
 def test_columns_may_be_swapped_and_languages_with_them(tmp_path: Path):
@@ -483,8 +493,9 @@ def test_an_option_that_does_not_exist_is_named(option: str, tmp_path: Path):
     ],
 )
 def test_short_items_choose_what_nobody_chose(tmp_path: Path, settings: tuple[str, ...], units: str, kind: str):
-    seen: list[Started] = []
-    recipe = Recipe((write(tmp_path / "p.tsv"),), tmp_path / "m", settings=(*settings, *QUICK, "training.max_steps=1"))
+    seen: list[RunInfo] = []
+    settings = (*settings, *QUICK, "training.max_steps=1")
+    recipe = make_request((write(tmp_path / "p.tsv"),), tmp_path / "m", settings=settings)
     train(recipe, lambda progress: None, seen.append, print)
     assert (seen[0].experiment.text.source_units, seen[0].experiment.model.kind) == (units, kind)
 
@@ -506,8 +517,8 @@ def test_a_limit_of_time_shapes_no_settings_of_a_compared_run(tmp_path: Path):
     quick = [setting for setting in QUICK if "optimizer" not in setting]
     for name, limits in (("plain", ()), ("timed", ("training.max_minutes=5",))):
         settings = (*CHARACTERS, *quick, *SIZES["transformer"], "training.max_steps=2", *limits)
-        recipe = Recipe((data,), tmp_path / name, settings=settings, is_compared=True)
-        started: list[Started] = []
+        recipe = make_request((data,), tmp_path / name, settings=settings, is_compared=True)
+        started: list[RunInfo] = []
         train(recipe, lambda progress: None, started.append, lambda line: None)
         training = started[0].experiment.training
         optimizers.append((training.optimizer, training.average, training.batch_tokens))
@@ -519,8 +530,9 @@ def test_a_warm_up_takes_half_of_a_short_training_at_most(tmp_path: Path):
     data = write(tmp_path / "n.tsv")
     quick = [setting for setting in QUICK if "schedule" not in setting]
     settings = (*CHARACTERS, *quick, *SIZES["transformer"], "training.max_steps=4")
-    started: list[Started] = []
-    train(Recipe((data,), tmp_path / "m", settings=settings), lambda progress: None, started.append, lambda line: None)
+    started: list[RunInfo] = []
+    request = make_request((data,), tmp_path / "m", settings=settings)
+    train(request, lambda progress: None, started.append, lambda line: None)
     assert started[0].experiment.training.optimizer.schedule.warmup_steps == 2
 
 

@@ -21,10 +21,10 @@ from heedful.serving.limits import Limits
 from heedful.serving.page_routes import named
 from heedful.serving.service import Service
 from heedful.serving.suggestions import LinksFile
-from tests.cli.conftest import Trained, trained  # noqa: F401
+from tests.cli.conftest import Trained
 
 
-def client_of(trained: Trained, **settings: Any) -> TestClient:  # noqa: F811
+def client_of(trained: Trained, **settings: Any) -> TestClient:
     translator = load(trained.model, engine="torch")
     assert isinstance(translator, Translator)
     service = Service(Catalog([translator]), **settings)
@@ -32,7 +32,7 @@ def client_of(trained: Trained, **settings: Any) -> TestClient:  # noqa: F811
     return TestClient(app, base_url="http://127.0.0.1")
 
 
-def test_every_file_of_the_page_is_served_with_its_type(trained: Trained):  # noqa: F811
+def test_every_file_of_the_page_is_served_with_its_type(trained: Trained):
     client = client_of(trained)
     assert client.get("/").content == page_files()["index.html"]
     for name, content in page_files().items():
@@ -44,7 +44,7 @@ def test_every_file_of_the_page_is_served_with_its_type(trained: Trained):  # no
     assert client.get("/app/%2e%2e%2fbundle.py").status_code == 404
 
 
-def test_a_view_is_json(trained: Trained):  # noqa: F811
+def test_a_view_is_json(trained: Trained):
     client = client_of(trained)
     assert client.get("/page/models").json()["models"][0]["name"] == trained.model.name
     view = client.post("/page/view", json={"text": "fade", "layers": True}).json()
@@ -58,13 +58,13 @@ def test_a_view_is_json(trained: Trained):  # noqa: F811
     ("body", "reason"),
     [({"text": "fade", "beam": 99}, "beam"), ({"text": "fade", "model": "other"}, "other"), ({}, "text")],
 )
-def test_refusals_have_the_server_s_error_body(trained: Trained, body: dict[str, Any], reason: str):  # noqa: F811
+def test_refusals_have_the_server_s_error_body(trained: Trained, body: dict[str, Any], reason: str):
     answer = client_of(trained).post("/page/view", json=body)
     assert answer.status_code == 400
     assert reason in answer.json()["error"]
 
 
-def test_limits_and_keys_hold_for_the_page_too(trained: Trained):  # noqa: F811
+def test_limits_and_keys_hold_for_the_page_too(trained: Trained):
     client = client_of(trained, limits=Limits(characters=3))
     assert client.post("/page/view", json={"text": "fade"}).status_code == 400
     client = client_of(trained, keys=Keys(["secret"]))
@@ -78,7 +78,7 @@ def test_models_of_one_name_are_numbered():
     assert list(named(cast(list[Translator], models))) == ["pairs.model", "pairs.model 2", "pairs.model 3"]
 
 
-def test_links_are_stored_where_the_server_has_a_file(trained: Trained, tmp_path: Path):  # noqa: F811
+def test_links_are_stored_where_the_server_has_a_file(trained: Trained, tmp_path: Path):
     body = {"source": "das Haus", "target": "the house", "links": "1-1 0-0"}
     client = client_of(trained)
     assert client.get("/page/models").json()["takesLinks"] is False
@@ -93,7 +93,7 @@ def test_links_are_stored_where_the_server_has_a_file(trained: Trained, tmp_path
     assert (tmp_path / "links.tsv").read_text("utf-8") == "das Haus\tthe house\t0-0 1-1\n"
 
 
-def test_a_view_that_takes_too_long_is_given_up(trained: Trained, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
+def test_a_view_that_takes_too_long_is_given_up(trained: Trained, monkeypatch: pytest.MonkeyPatch):
     stopped: list[bool] = []
 
     def endless(_: PageRequests, body: object, cancelled: Callable[[], bool]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_a_view_that_takes_too_long_is_given_up(trained: Trained, monkeypatch: p
     assert stopped == [True]
 
 
-def test_a_search_of_the_page_ends_when_it_is_cancelled(trained: Trained):  # noqa: F811
+def test_a_search_of_the_page_ends_when_it_is_cancelled(trained: Trained):
     translator = load(trained.model, engine="torch")
     assert isinstance(translator, Translator)
     calls: list[bool] = []

@@ -16,12 +16,11 @@ from heedful.models.table import PRESETS
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
 from heedful.runs.finish import export_engines, score_test
-from heedful.runs.train import Started, train
+from heedful.runs.train import RunInfo
 from heedful.tasks.captioning import Captioning, CaptioningData
-from heedful.tasks.experiment import load_experiment
-from heedful.tasks.interface import Recipe
 from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress
+from tests.requests import load_experiment, make_request, train
 from tests.tasks.scenes import PLACES, SETTINGS, write_boxes, write_scenes
 from tests.tasks.two_processes import assert_two_processes_agree
 from tests.thorough import is_thorough, thinned, thorough
@@ -44,9 +43,9 @@ class Run:
 
     def __init__(self, data: Path, out: Path, *settings: str, **options: Any) -> None:
         own = SMALL.get(options.get("preset", ""), SETTINGS)
-        self.recipe = Recipe((data,), out, task="captioning", settings=(*own, *settings), **options)
+        self.recipe = make_request((data,), out, task="captioning", settings=(*own, *settings), **options)
         self.watched: list[Progress] = []
-        self.started: list[Started] = []
+        self.started: list[RunInfo] = []
 
     def train(self, stop: int = 0) -> Outcome:
         def watch(progress: Progress) -> None:

@@ -17,9 +17,9 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runs.api import train_model
 from heedful.runs.finish import export_engines, score_test
-from heedful.runs.train import Started, train
-from heedful.tasks.interface import Recipe
+from heedful.runs.train import RunInfo
 from heedful.training.progress import Outcome, Progress
+from tests.requests import make_request, train
 from tests.tasks.reviews import BAD, GOOD, NEUTRAL, SETTINGS, write_reviews
 from tests.tasks.two_processes import assert_two_processes_agree
 from tests.thorough import thinned
@@ -37,9 +37,9 @@ class Run:
         common: Any = SETTINGS,
         **options: Any,
     ) -> None:
-        self.recipe = Recipe((data,), out, task=task, settings=(*common, *settings), **options)
+        self.recipe = make_request((data,), out, task=task, settings=(*common, *settings), **options)
         self.watched: list[Progress] = []
-        self.started: list[Started] = []
+        self.started: list[RunInfo] = []
 
     def train(self, stop: int = 0) -> Outcome:
         def watch(progress: Progress) -> None:
@@ -171,7 +171,7 @@ def test_what_is_of_another_task_is_refused(settings: tuple[str, ...], complaint
     data = write_reviews(tmp_path / "reviews.tsv")
     with pytest.raises(ConfigError, match=complaint):
         train(
-            Recipe((data,), tmp_path / "m", task="classification", settings=settings),
+            make_request((data,), tmp_path / "m", task="classification", settings=settings),
             print,
             lambda facts: None,
             print,
@@ -206,7 +206,7 @@ def test_a_class_from_outside_that_makes_models_of_another_task_is_refused(
     (tmp_path / f"models_of_{task}.py").write_text(OUTSIDE.format(module=f"models_of_{task}"), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     allow_code([kind])
-    recipe = Recipe(
+    recipe = make_request(
         (write_reviews(tmp_path / "reviews.tsv"),), tmp_path / "m", task=task, settings=(f"model.kind={kind}",)
     )
     with pytest.raises(ConfigError, match=f"model.kind: {kind} makes no .*, which {task} needs"):
@@ -251,7 +251,7 @@ def test_a_run_does_not_go_on_as_another_task(tmp_path: Path):
     data = write_reviews(tmp_path / "reviews.tsv")
     Run(data, tmp_path / "m", "training.max_steps=20").train()
     with pytest.raises(ConfigError, match="choose another --out"):
-        train(Recipe((data,), tmp_path / "m"), print, lambda facts: None, print)
+        train(make_request((data,), tmp_path / "m"), print, lambda facts: None, print)
 
 
 def test_validation_texts_of_an_unseen_label_are_counted(tmp_path: Path):
@@ -259,8 +259,8 @@ def test_validation_texts_of_an_unseen_label_are_counted(tmp_path: Path):
     with dev.open("a", encoding="utf-8") as stream:
         stream.write("nothing like it\tstrange\n")
     lines: list[str] = []
-    recipe = Recipe(
-        (data,), tmp_path / "m", (dev,), task="classification", settings=(*SETTINGS, "training.max_steps=2")
+    recipe = make_request(
+        (data,), tmp_path / "m", dev=(dev,), task="classification", settings=(*SETTINGS, "training.max_steps=2")
     )
     train(recipe, print, lambda facts: lines.extend(facts.data.report), print)
     assert "1 text for validation with labels unseen in training: strange" in lines

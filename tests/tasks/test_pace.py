@@ -6,19 +6,19 @@ import pytest
 
 from heedful.config.base import read_toml
 from heedful.data.same_data import EXPERIMENT
-from heedful.runs.train import Started, train
-from heedful.tasks.interface import Recipe
+from heedful.runs.train import RunInfo
 from heedful.tasks.pace import LEAST_ITEMS, Pace, warmup_steps
 from heedful.training.progress import Outcome
 from tests.cli.conftest import write_pairs
+from tests.requests import make_request, train
 from tests.tasks.reviews import write_reviews
 
 
 def run(
     data: Path, out: Path, *settings: str, task: str = "", is_compared: bool = False
-) -> tuple[Started, Outcome, list[str]]:
-    started, warned = list[Started](), list[str]()
-    recipe = Recipe((data,), out, settings=settings, task=task, is_compared=is_compared)
+) -> tuple[RunInfo, Outcome, list[str]]:
+    started, warned = list[RunInfo](), list[str]()
+    recipe = make_request((data,), out, settings=settings, task=task, is_compared=is_compared)
     outcome = train(recipe, lambda progress: None, started.append, warned.append)
     return started[0], outcome, warned
 

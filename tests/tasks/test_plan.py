@@ -4,7 +4,7 @@ import pytest
 
 from heedful.config.base import merge
 from heedful.models.table import PRESETS
-from heedful.tasks.experiment import Experiment, load_experiment
+from heedful.tasks.experiment import Experiment
 from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LEARNING_RATE,
@@ -20,6 +20,7 @@ from heedful.tasks.plan import (
     replan,
 )
 from heedful.tasks.translation import adapt, adapt_units
+from tests.requests import load_experiment
 
 SIZES_OF_CORPORA = [(20, 12), (300, 15), (1_000, 15), (4_999, 15), (30_000, 14), (120_000, 11), (1_000_000, 25)]
 MINUTES = [0.5, 3, 10, 45, 600]

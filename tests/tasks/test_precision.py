@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from heedful.models.table import PRESETS
-from heedful.runs.train import train
-from heedful.tasks.interface import Recipe
 from heedful.tasks.table import TASKS
 from heedful.training.progress import Progress
+from tests.requests import make_request, train
 from tests.tasks.reviews import write_reviews
 from tests.tasks.scenes import write_scenes
 from tests.tasks.stories import write_notices, write_stories
@@ -42,7 +41,7 @@ def write_data(task: str, preset: str, folder: Path) -> Path:
 def test_every_preset_trains_in_bfloat16(task: str, preset: str, tmp_path: Path):
     seen: list[Progress] = []
     data = write_data(task, preset, tmp_path)
-    recipe = Recipe((data,), tmp_path / "m", dev=(data,), task=task, preset=preset, settings=SETTINGS)
+    recipe = make_request((data,), tmp_path / "m", dev=(data,), task=task, preset=preset, settings=SETTINGS)
     outcome = train(recipe, seen.append, lambda started: None, lambda line: None)
     assert outcome.step == 2
     assert seen[-1].validation is not None

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from heedful.predictors.table import load
-from heedful.runs.train import train
-from heedful.tasks.interface import Recipe
 from tests.architecture.package import SOURCE
+from tests.requests import make_request, train
 
 PLAIN = ("training.average=0", "training.optimizer.kind=sgd")
 """Settings under which sums in another order make no large difference."""
@@ -20,7 +19,7 @@ PLAIN = ("training.average=0", "training.optimizer.kind=sgd")
 def assert_two_processes_agree(task: str, data: Path, folder: Path, settings: tuple[str, ...]) -> None:
     """Train by one process and by two, and compare the weights."""
     settings = (*settings, *PLAIN)
-    train(Recipe((data,), folder / "one", task=task, settings=settings), _ignore, _ignore, _ignore)
+    train(make_request((data,), folder / "one", task=task, settings=settings), _ignore, _ignore, _ignore)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
     command += ["train", str(data), "--task", task, "--out", str(folder / "two"), "--quiet"]
     for setting in settings:

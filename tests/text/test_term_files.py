@@ -83,7 +83,7 @@ def test_what_is_no_list_of_terms_is_refused(tmp_path: Path, content: str, compl
 
 def base(path: Path, content: str, encoding: str = "UTF-8") -> Path:
     written = content.replace("{encoding}", encoding).encode(encoding.lower())
-    path.write_bytes(gzip.compress(written) if path.suffix == ".gz" else written)
+    path.write_bytes(gzip.compress(written, mtime=0) if path.suffix == ".gz" else written)
     return path
 
 

@@ -10,10 +10,10 @@ from heedful.errors import ConfigError
 from heedful.layers.normalizing import set_soft
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Decoded
-from heedful.tasks.experiment import load_experiment
 from heedful.training.guided import Guidance, alignment_loss
 from heedful.training.pair_step import PairStep
 from tests.models.tiny import make_model, make_targets
+from tests.requests import load_experiment
 from tests.training.test_loss import batch
 
 LINKS = torch.tensor([[0, 0, 1], [0, 0, 3], [0, 2, 0], [1, 1, 1], [2, 3, 2], [2, 3, 3], [2, 3, 6]])

@@ -1,6 +1,5 @@
 """Training with text of the target side alone: the option --monolingual of `heedful train`."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,58 +13,56 @@ from heedful.training.rank import place
 
 if TYPE_CHECKING:
     from heedful.config.base import Tree
-    from heedful.runs.train import Started
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.request import TrainRequest
+    from heedful.runs.train import RunInfo
 
 
 def with_back_translation(
-    recipe: "Recipe",
+    request: "TrainRequest",
     texts: list[Path],
     minutes: float,
     messages: Messages,
-    train: "Callable[[Recipe], tuple[Started, Any]]",
-) -> "Recipe":
+    train: "Callable[[TrainRequest], tuple[RunInfo, Any]]",
+) -> "TrainRequest":
     """Train a model of the other direction, translate texts back, and add them to the data of a training.
 
     Args:
-        recipe: the training, without a limit of time.
+        request: the training, without a limit of time.
         texts: files of text in the target language.
         minutes: limit of time of both trainings together; 0 = none.
         messages: printer of the progress.
-        train: trains by a recipe, or resumes.
+        train: trains as requested, or resumes.
 
     Returns:
         The training on real and back-translated pairs, with its part of the time.
 
     Raises:
-        UsageError: the recipe cannot be combined with back-translation.
+        UsageError: the training cannot be combined with back-translation.
     """
-    _check(recipe)
+    _check(request)
     from heedful.cli.scoring import load_to_run
     from heedful.data.corpus import find_pairs
     from heedful.predictors.back_translation import REVERSE, REVERSE_SHARE, mix_pairs, select_texts, store_pairs
     from heedful.predictors.translator import Translator
+    from heedful.runs.facts import find_files, model_folder, request_task
     from heedful.runs.finish import export_engines
-    from heedful.runs.resolution import files_of, folder_of, task_of, user_settings
 
-    out = folder_of(recipe, files_of(task_of(recipe), recipe))
+    out = model_folder(request, find_files(request_task(request), request))
     folder = beside(out, ".back-translated", keeps_suffix=True)
-    dev, test = (find_pairs(paths, recipe.columns) if paths else None for paths in (recipe.dev, recipe.test))
-    real = store_pairs(find_pairs(recipe.data, recipe.columns), dev, test, folder)
+    dev, test = (find_pairs(paths, request.columns) if paths else None for paths in (request.dev, request.test))
+    real = store_pairs(find_pairs(request.data, request.columns), dev, test, folder)
     selected = select_texts(text_lines(texts), real.references)
-    source, target = _languages(recipe)
+    source, target = _languages(request)
     forward = replace(
-        recipe,
+        request,
         dev=(real.dev,),
         test=(real.test,) if real.test else (),
         columns=(1, 2),
         languages=(source, target),
         out=out,
     )
-    minutes = minutes or user_settings(recipe).get("training", {}).get("max_minutes", 0)
+    minutes = minutes or request.settings.get("training", {}).get("max_minutes", 0)
     reverse_minutes = _begun_minutes(folder) or minutes * REVERSE_SHARE
-    reverse_limit = [f"training.max_minutes={reverse_minutes}"] if reverse_minutes else []
-    limit = [f"training.max_minutes={minutes * (1 - REVERSE_SHARE)}"] if minutes else []
     reverse = replace(
         forward,
         data=(real.train,),
@@ -73,16 +70,15 @@ def with_back_translation(
         columns=(2, 1),
         languages=(target, source),
         out=folder / REVERSE,
-        config=None,
-        settings=(*_reversed_settings(recipe), *reverse_limit),
+        settings=_limited(_reversed_settings(request.settings), reverse_minutes),
     )
     share = f" for {reverse_minutes:g} of {minutes:g} minutes" if minutes else ""
     messages.say(f"first a model from {target} to {source}{share}: {folder / REVERSE}")
     started, _ = train(reverse)
     export_engines(started, messages.say)
-    teacher = load_to_run(folder / REVERSE, "auto", recipe.device, kind=Translator)
+    teacher = load_to_run(folder / REVERSE, "auto", request.device, kind=Translator)
     mixed = mix_pairs(teacher, selected, real, folder, messages.say)
-    return replace(forward, data=(mixed,), settings=(*recipe.settings, *limit))
+    return replace(forward, data=(mixed,), settings=_limited(request.settings, minutes * (1 - REVERSE_SHARE)))
 
 
 def _begun_minutes(folder: Path) -> float:
@@ -95,33 +91,28 @@ def _begun_minutes(folder: Path) -> float:
     return read_toml(config)["training"]["max_minutes"] if has_begun else 0
 
 
-def _check(recipe: "Recipe") -> None:
+def _check(request: "TrainRequest") -> None:
     """Refuse what back-translation cannot be combined with.
 
     Raises:
         UsageError: another task, a model to go on from, older pairs, or several processes.
     """
-    if recipe.task not in ("", "translation"):
-        raise UsageError(f"--monolingual: for translation, not for {recipe.task}; leave one of the two out")
-    if recipe.origin:
+    if request.task not in ("", "translation"):
+        raise UsageError(f"--monolingual: for translation, not for {request.task}; leave one of the two out")
+    if request.pretrained:
         raise UsageError("--monolingual: trains from fresh weights; leave out --from")
-    from heedful.runs.resolution import user_settings
-
-    if user_settings(recipe).get("training", {}).get("mix"):
+    if request.settings.get("training", {}).get("mix"):
         raise UsageError("--monolingual: takes no older pairs by --mix; put them into the data, or go on with --from")
     if place().size > 1:
         raise UsageError("--monolingual: needs a single process; start it without torchrun")
 
 
-def _reversed_settings(recipe: "Recipe") -> list[str]:
-    """Settings of the file and the command line for the other direction, as --set takes them.
+def _reversed_settings(settings: "Tree") -> "Tree":
+    """Settings of the user for the other direction.
 
     Those of source and target change places. Corrected word links and terms are of the data's direction, and left out.
     """
-    from heedful.runs.resolution import user_settings
-
-    tree = user_settings(recipe)
-    sections = {name: dict(section) for name, section in tree.items() if isinstance(section, dict)}
+    sections = {name: dict(section) for name, section in settings.items() if isinstance(section, dict)}
     if text := sections.get("text"):
         names = {"source": "target", "target": "source"}
         sides = {key: key.partition("_") for key in text}
@@ -130,22 +121,18 @@ def _reversed_settings(recipe: "Recipe") -> list[str]:
         }
     for name in ("links", "term_share"):
         sections.get("training", {}).pop(name, None)
-    return _flattened({**tree, **sections})
+    return {**settings, **sections}
 
 
-def _flattened(tree: "Tree", prefix: str = "") -> list[str]:
-    """Settings of nested dictionaries, as --set takes them."""
-    settings: list[str] = []
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            settings += _flattened(value, f"{prefix}{key}.")
-        else:
-            settings.append(f"{prefix}{key}={json.dumps(value, ensure_ascii=False)}")
-    return settings
+def _limited(settings: "Tree", minutes: float) -> "Tree":
+    """Settings with a limit of time; 0 = as they are."""
+    from heedful.config.base import merge
+
+    return merge(settings, {"training": {"max_minutes": minutes}}) if minutes else settings
 
 
-def _languages(recipe: "Recipe") -> tuple[str, str]:
+def _languages(request: "TrainRequest") -> tuple[str, str]:
     from heedful.text.text_files import language_names
 
-    source, target = language_names(recipe.data, recipe.columns)
-    return recipe.languages[0] or source, recipe.languages[1] or target
+    source, target = language_names(request.data, request.columns)
+    return request.languages[0] or source, request.languages[1] or target

@@ -148,7 +148,7 @@ def run(
         baseline=baseline,
         gold=_gold_settings(gold, gold_pairs or (), one_based, turned),
         device=choose_device(device),
-        runner=Runner(lambda recipe: train_and_watch(recipe, messages), messages.say, messages.warn),
+        runner=Runner(lambda request: train_and_watch(request, messages), messages.say, messages.warn),
     )
     print(table, end="")
     print(f"\ntables: {table.out / 'table.md'}, {table.out / 'table.json'}\nreport: {table.out / 'report.html'}")

@@ -119,18 +119,19 @@ def run(
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
     from heedful.runs.finish import export_engines
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.request import TrainRequest, merged_settings
 
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
     where = choose_device(device)
-    recipe = Recipe(data=(train,), out=out, dev=(validation,), settings=(*SETTINGS, *limits), device=where)
-    started, outcome = train_and_watch(recipe, messages)
-    print(ending(started, outcome))
+    settings = merged_settings(overrides=(*SETTINGS, *limits))
+    request = TrainRequest(data=(train,), out=out, dev=(validation,), settings=settings, device=where)
+    info, outcome = train_and_watch(request, messages)
+    print(ending(info, outcome))
     translator = load(out, where, kind=Translator)
     print(_exact_match(translator, seed))
     print(_conversions(translator))
     print(_attention(translator, out, messages))
-    export_engines(started, messages.say)
+    export_engines(info, messages.say)
     print(f"\nmodel: {out}\nnext:  heedful translate {shlex.quote(str(out))} '{next(iter(SAMPLES))}'")
 
 

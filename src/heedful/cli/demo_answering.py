@@ -40,7 +40,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.predictors.answerer import Answerer
     from heedful.predictors.table import load
     from heedful.runs.finish import export_engines
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.request import TrainRequest, merged_settings
 
     out = out or Path("stories.model")
     messages.say(f"making {NUM_STORIES:,} stories of people and things, each with a question")
@@ -51,16 +51,16 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     }
     data, dev = write_examples(out, lines, "stories")
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
-    settings = (*SETTINGS, *limits)
-    recipe = Recipe(data=(data,), out=out, dev=(dev,), task="answering", settings=settings, device=device)
-    started, outcome = train_and_watch(recipe, messages)
-    print(ending(started, outcome))
+    settings = merged_settings(overrides=(*SETTINGS, *limits))
+    request = TrainRequest(data=(data,), out=out, dev=(dev,), task="answering", settings=settings, device=device)
+    info, outcome = train_and_watch(request, messages)
+    print(ending(info, outcome))
     answerer = load(out, device, kind=Answerer)
     print(_score(answerer, held_out))
     answers = answerer.answer(held_out[:NUM_SHOWN])
     print("\n".join(map(_described, answers)))
     print(_drawn(max(answers, key=lambda answer: len(answer.story.facts)), out, messages))
-    export_engines(started, messages.say)
+    export_engines(info, messages.say)
     print(f"\nmodel: {out}\nnext:  heedful answer {shlex.quote(str(out))}")
 
 

@@ -1,6 +1,5 @@
 """Demonstration of captioning: generated scenes of shapes, and sentences about them."""
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -56,8 +55,8 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.table import load
     from heedful.runs.finish import export_engines
+    from heedful.runs.request import TrainRequest, merged_settings
     from heedful.synthetic.scenes import generate_scenes
-    from heedful.tasks.interface import Recipe
 
     out = out or Path("scenes.model")
     messages.say(f"drawing {NUM_SCENES:,} scenes of a shape")
@@ -72,11 +71,11 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     for name, scenes in parts.items():
         _write_pictures(data.parent / name, scenes)
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
-    taught = f"training.links={json.dumps(str(boxes), ensure_ascii=False)}", f"training.alignment_weight={BOX_WEIGHT}"
-    settings = (*SETTINGS, *taught, *limits)
-    recipe = Recipe(data=(data,), out=out, dev=(dev,), task="captioning", settings=settings, device=device)
-    started, outcome = train_and_watch(recipe, messages)
-    print(ending(started, outcome))
+    taught = {"training.links": str(boxes), "training.alignment_weight": BOX_WEIGHT}
+    settings = merged_settings(overrides=(*SETTINGS, *limits), options=taught)
+    request = TrainRequest(data=(data,), out=out, dev=(dev,), task="captioning", settings=settings, device=device)
+    info, outcome = train_and_watch(request, messages)
+    print(ending(info, outcome))
     captioner = load(out, device, kind=Captioner)
     pictures = [data.parent / "test" / f"{index}.png" for index in range(len(parts["test"]))]
     captions = captioner.caption(pictures)
@@ -86,7 +85,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         note = "" if caption.text == scene.text else f" (should be: {scene.text})"
         print(f"  {Path(caption.image).name}  {caption.text}{note}")
     print(_drawn(captioner, pictures[0], out, messages))
-    export_engines(started, messages.say)
+    export_engines(info, messages.say)
     print(f"\nmodel: {out}\nnext:  heedful caption {shlex.quote(str(out))} {shlex.quote(str(pictures[1]))}")
 
 

@@ -45,8 +45,8 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.table import load
     from heedful.runs.finish import export_engines
+    from heedful.runs.request import TrainRequest, merged_settings
     from heedful.synthetic.reviews import generate
-    from heedful.tasks.interface import Recipe
 
     out = out or Path("reviews.model")
     messages.say(f"making {NUM_REVIEWS:,} reviews of hotels")
@@ -61,17 +61,17 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     }
     data, dev = write_examples(out, texts, "reviews")
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))
-    recipe = Recipe(
+    request = TrainRequest(
         data=(data,),
         out=out,
         dev=(dev,),
         task="classification",
         preset="hierarchical",
-        settings=(*SETTINGS, *limits),
+        settings=merged_settings(overrides=(*SETTINGS, *limits)),
         device=device,
     )
-    started, outcome = train_and_watch(recipe, messages)
-    print(ending(started, outcome))
+    info, outcome = train_and_watch(request, messages)
+    print(ending(info, outcome))
     classifier = load(out, device, kind=Classifier)
     results = classifier.classify([text for text, _ in held_out])
     num_right = sum(result.label == label for result, (_, label) in zip(results, held_out, strict=True))
@@ -80,7 +80,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     for result in results[:NUM_SHOWN]:
         print(f"  {result.label}\n{weighted_text(result, console)}")
     print(_drawn(results[0], out, messages))
-    export_engines(started, messages.say)
+    export_engines(info, messages.say)
     command = f"heedful classify {shlex.quote(str(out))} --show-attention"
     print(f"\nmodel: {out}\nnext:  {command} 'We stayed for two nights. What a charming view.'")
 

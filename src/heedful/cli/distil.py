@@ -37,7 +37,7 @@ from heedful.cli.train import (
     Seed,
     Settings,
     SettingsFile,
-    changed_settings,
+    chosen_settings,
     print_results,
     train_and_watch,
 )
@@ -90,7 +90,7 @@ def run(
     from heedful.data.corpus import find_pairs
     from heedful.predictors.distillation import as_items, compared, doubt, read_sources, write_pairs
     from heedful.predictors.translator import Translator
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.request import TrainRequest, merged_settings
 
     model = load_to_run(teacher, engine, device, kind=Translator)
     student = _student(out, teacher)
@@ -102,19 +102,18 @@ def run(
         messages.warn(doubts)
     folder = student.with_name(f"{student.name}.distilled")
     train_file, dev_file = write_pairs(model, sources, folder, messages.say)
-    recipe = Recipe(
+    request = TrainRequest(
         data=(train_file,),
         out=student,
         dev=(dev_file,),
         languages=languages,
         preset=preset,
-        config=config,
-        settings=(*changed_settings(seed, minutes), *(settings or ())),
+        settings=merged_settings(config, settings or (), chosen_settings(seed, minutes)),
         device=choose_device(device),
     )
-    started, outcome = train_and_watch(recipe, messages)
-    print_results(started, outcome, recipe.device, messages)
-    items = as_items(find_pairs(recipe.dev))
+    info, outcome = train_and_watch(request, messages)
+    print_results(info, outcome, request.device, messages)
+    items = as_items(find_pairs(request.dev))
     print(compared(model, load_to_run(student, engine, device, kind=Translator), items), end="")
 
 

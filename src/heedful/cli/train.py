@@ -14,7 +14,6 @@ Examples:
   heedful train words.tsv --set text.target_units=characters
 """
 
-import json
 import shlex
 from contextlib import suppress
 from functools import partial
@@ -49,8 +48,8 @@ from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import place
 
 if TYPE_CHECKING:
-    from heedful.runs.train import Started
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.request import TrainRequest
+    from heedful.runs.train import RunInfo
     from heedful.training.progress import Outcome
 
 _TRAINING: Final = "Model and training"
@@ -184,9 +183,10 @@ def run(
     is_first = place().rank == 0
     messages = Messages(quiet or not is_first)
     _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
-    from heedful.tasks.interface import Recipe
+    from heedful.runs.request import TrainRequest, merged_settings
 
-    recipe = Recipe(
+    options = chosen_settings(seed, 0 if monolingual else minutes, links, mix)
+    request = TrainRequest(
         data=tuple(data),
         out=out,
         dev=tuple(dev or ()),
@@ -195,41 +195,40 @@ def run(
         languages=parse_languages(languages),
         task=task,
         preset=preset,
-        config=config,
-        settings=(*changed_settings(seed, 0 if monolingual else minutes, links, mix), *(settings or ())),
-        origin=origin,
+        settings=merged_settings(config, settings or (), options),
+        pretrained=origin,
         device=choose_device(device),
     )
     if monolingual:
         from heedful.cli.back_translation import with_back_translation
 
         train = partial(train_and_watch, messages=messages)
-        recipe = with_back_translation(recipe, monolingual, minutes, messages, train)
-    started, outcome = train_and_watch(recipe, messages, profile)
-    print_results(started, outcome, recipe.device, messages)
+        request = with_back_translation(request, monolingual, minutes, messages, train)
+    info, outcome = train_and_watch(request, messages, profile)
+    print_results(info, outcome, request.device, messages)
 
 
-def print_results(started: "Started", outcome: "Outcome", device: str, messages: Messages) -> None:
+def print_results(info: "RunInfo", outcome: "Outcome", device: str, messages: Messages) -> None:
     """Print how a training ended, its test scores, and what to do next; makes the model ready for use.
 
     Args:
-        started: facts before the first step.
+        info: facts about the run.
         outcome: end of the training.
         device: PyTorch's device.
         messages: printer of what is not a result.
     """
-    from heedful.runs.finish import compare_with_origin, judge, make_ready, score_test
+    from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, score_test
     from heedful.tasks.table import find_task
 
-    print(ending(started, outcome))
-    print(score_test(started, outcome, device, messages.say), end="")
-    for line in (compare_with_origin(started, device), judge(started, outcome)):
+    print(ending(info, outcome))
+    print(score_test(info, outcome, device, messages.say), end="")
+    for line in (compare_with_pretrained(info, device), judge(info, outcome)):
         if line:
             print(line)
-    make_ready(started, messages.say)
-    print(f"model: {started.folder}\npage:  {_write_page(started.folder)}")
+    export_and_calibrate(info, messages.say)
+    print(f"model: {info.folder}\npage:  {_write_page(info.folder)}")
     if not messages.is_quiet:
-        print(f"next:  heedful {find_task(started.experiment.task).command} {shlex.quote(str(started.folder))}")
+        print(f"next:  heedful {find_task(info.experiment.task).command} {shlex.quote(str(info.folder))}")
 
 
 def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) -> None:
@@ -237,9 +236,9 @@ def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) 
     begin_fingerprints(paths if is_first else ())
 
 
-def changed_settings(
+def chosen_settings(
     seed: int | None, minutes: float, links: Path | None = None, mix: list[Path] | None = None
-) -> list[str]:
+) -> dict[str, object]:
     """Turn options into settings.
 
     Args:
@@ -249,71 +248,74 @@ def changed_settings(
         mix: values of --mix.
 
     Returns:
-        Settings as --set takes them; none for an option that was not given.
+        Values by dotted key; none for an option that was not given.
     """
-    changes = [f"training.seed={seed}"] if seed is not None else []
-    changes += [f"training.links={json.dumps(str(links), ensure_ascii=False)}"] if links else []
-    changes += [f"training.mix={json.dumps([str(path) for path in mix], ensure_ascii=False)}"] if mix else []
-    return [*changes, *([f"training.max_minutes={minutes}"] if minutes else [])]
+    values = {
+        "seed": seed,
+        "links": str(links) if links else None,
+        "mix": [str(path) for path in mix] if mix else None,
+        "max_minutes": float(minutes) or None,
+    }
+    return {f"training.{name}": value for name, value in values.items() if value is not None}
 
 
-def train_and_watch(recipe: "Recipe", messages: Messages, is_profiled: bool = False) -> "tuple[Started, Outcome]":
+def train_and_watch(
+    request: "TrainRequest", messages: Messages, is_profiled: bool = False
+) -> "tuple[RunInfo, Outcome]":
     """Train, and show the progress on standard error.
 
     Args:
-        recipe: data and settings.
+        request: data and settings.
         messages: printer of the progress.
         is_profiled: whether to print the times of a step's parts.
 
     Returns:
-        The facts at the start, and the outcome.
+        The facts about the run, and the outcome of its training.
 
     Raises:
         EndedElsewhere: this process is not the first of its training, which reports the outcome.
     """
     from heedful.cli.progress import followed
-    from heedful.runs.train import train
+    from heedful.runs.train import Console, train
     from heedful.training.step_times import StepTimes
 
-    known: list[Started] = []
-
-    def started(facts: "Started") -> None:
-        known.append(facts)
-        for line in describe(facts, recipe.preset):
+    def started(info: "RunInfo") -> None:
+        for line in describe(info, request.preset):
             messages.say(line)
 
     with followed(messages) as watch:
-        outcome = train(recipe, watch, started, messages.warn, StepTimes(messages.say if is_profiled else None))
-    if not known:
+        console = Console(watch, started, messages.warn)
+        result = train(request, console, StepTimes(messages.say if is_profiled else None))
+    if result.info is None:
         raise EndedElsewhere(0)
-    return known[0], outcome
+    return result.info, result.outcome
 
 
-def describe(started: "Started", preset: str) -> list[str]:
+def describe(info: "RunInfo", preset: str) -> list[str]:
     """Describe data and model before training.
 
     Args:
-        started: facts before the first step.
+        info: facts about the run.
         preset: value of --preset.
 
     Returns:
         Lines for a person.
     """
-    model = started.experiment.model
+    model = info.experiment.model
     lines = [
-        *started.data.report,
-        f"model: {model.kind}{f', preset {preset}' if preset else ''}, {started.num_parameters:,} parameters",
-        f"vocabulary: {started.data.vocabulary}",
-        f"folder: {started.folder}",
+        *info.data.report,
+        f"model: {model.kind}{f', preset {preset}' if preset else ''}, {info.num_parameters:,} parameters",
+        f"vocabulary: {info.data.vocabulary}",
+        f"folder: {info.folder}",
     ]
-    return [*lines, f"resuming at step {started.step:,}"] if started.step else [*lines, *started.advice]
+    return [*lines, f"resuming at step {info.step:,}"] if info.step else [*lines, *info.advice]
 
 
-def ending(started: "Started", outcome: "Outcome") -> str:
+def ending(info: "RunInfo", outcome: "Outcome") -> str:
     """Describe how a training ended.
 
     Args:
-        started: facts before the first step.
+        info: facts about the run.
         outcome: end of the training.
 
     Returns:
@@ -321,9 +323,9 @@ def ending(started: "Started", outcome: "Outcome") -> str:
     """
     from heedful.evaluation.metrics.table import score_text
 
-    was_done = started.step > 0 and outcome.step == started.step
+    was_done = info.step > 0 and outcome.step == info.step
     status = "already finished" if was_done else "finished"
-    metric = started.experiment.training.select_by
+    metric = info.experiment.training.select_by
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     return (
         f"{text}\nbest:  {score_text(metric, outcome.best)} on validation, at step {outcome.best_step:,}"

@@ -8,9 +8,8 @@ from heedful.config.base import read_toml, validate
 from heedful.data.same_data import EXPERIMENT
 from heedful.errors import UsageError
 from heedful.pages.record import read_run
-from heedful.runs.resolution import user_settings
+from heedful.runs.request import TrainRequest
 from heedful.tasks.experiment import Experiment, upgraded
-from heedful.tasks.interface import Recipe
 from heedful.training.config import TrainingConfig
 
 _LIMITS: Final = ("max_steps", "max_epochs", "max_target_tokens", "max_minutes", "patience")
@@ -18,22 +17,22 @@ _LANDING: Final = ("linear", "cosine")
 """Schedules whose learning rate falls to zero at the end of the budget."""
 
 
-def move_other_budget(recipe: Recipe) -> Path | None:
-    """Move the folder of a run aside if its training cannot go on to the budget of a recipe.
+def move_other_budget(request: TrainRequest) -> Path | None:
+    """Move the folder of a run aside if its training cannot go on to the budget of a request.
 
-    It cannot if it has used more than the recipe allows, or if its rate was to fall to zero at another end.
+    It cannot if it has used more than the request allows, or if its rate was to fall to zero at another end.
 
     Args:
-        recipe: recipe of one run of a comparison.
+        request: request for one run of a comparison.
 
     Returns:
         The folder's new place; None = it stays, or there is none.
     """
-    folder = recipe.out or Path()
+    folder = request.out or Path()
     if not (folder / EXPERIMENT).is_file():
         return None
     before = validate(Experiment, upgraded(read_toml(folder / EXPERIMENT))).training
-    wanted = TrainingConfig().model_copy(update=user_settings(recipe).get("training", {}))
+    wanted = TrainingConfig().model_copy(update=request.settings.get("training", {}))
     if all(getattr(before, name) == getattr(wanted, name) for name in _LIMITS):
         return None
     used = _used(folder)

@@ -14,11 +14,11 @@ from heedful.comparison.summary import Comparison, RowSummary
 from heedful.comparison.tables import length_rows, remarks, score_rows, to_markdown, to_text
 from heedful.config.base import merge, validate
 from heedful.data.rows import Columns
-from heedful.errors import UsageError
+from heedful.errors import EndedElsewhere, UsageError
 from heedful.models.store import DEFAULT_TASK
 from heedful.pages.document import listed, table
-from heedful.runs.train import Started, train
-from heedful.tasks.interface import Recipe
+from heedful.runs.request import TrainRequest
+from heedful.runs.train import Console, RunInfo, train
 from heedful.training.progress import Outcome
 
 Paths = str | Path | Sequence[str | Path]
@@ -140,7 +140,7 @@ def compare_grid(
     if not data:
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
     settings = _grid(Path(grid), baseline)
-    recipe = Recipe(
+    request = TrainRequest(
         is_compared=True,
         data=_paths(data),
         out=Path(out or f"{Path(grid).stem}.compare"),
@@ -149,13 +149,12 @@ def compare_grid(
         columns=columns,
         languages=languages,
         task=task or settings.task,
-        settings=(f"training.max_minutes={float(minutes_per_run)}",) if minutes_per_run else (),
         device=device,
     )
     gold_settings = dict(gold) if isinstance(gold, Mapping) else {"links": str(gold)} if gold else {}
     by_hand = validate(GoldSettings, merge(settings.gold.model_dump(mode="json"), gold_settings), "gold")
-    if recipe.task not in ("", DEFAULT_TASK) and by_hand.links:
-        raise UsageError(f"compare: {recipe.task} has no word alignments: leave out the manual links")
+    if request.task not in ("", DEFAULT_TASK) and by_hand.links:
+        raise UsageError(f"compare: {request.task} has no word alignments: leave out the manual links")
     options = ["--out", str(out)] if out else []
     options += ["--task", task] if task else []
     options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
@@ -164,9 +163,10 @@ def compare_grid(
     plan = Plan(
         grid=settings,
         rows=rows_of(settings, seeds),
-        recipe=recipe,
-        command=shell_command(("compare", str(grid)), recipe, [*options, *_gold_options(gold_settings)]),
-        gold=read_gold_pairs(by_hand, recipe.test, columns),
+        request=request,
+        budget=(f"training.max_minutes={float(minutes_per_run)}",) if minutes_per_run else (),
+        command=shell_command(("compare", str(grid)), request, [*options, *_gold_options(gold_settings)]),
+        gold=read_gold_pairs(by_hand, request.test, columns),
     )
     return ComparisonResult(run_grid(plan, runner or _printing(quiet)), plan.out, plan.command)
 
@@ -199,12 +199,14 @@ def _printing(quiet: bool) -> Runner:
     def warn(text: str) -> None:
         print(f"warning: {text}", file=sys.stderr)
 
-    def watch(progress: object) -> None: ...
+    def ignore(progress: object) -> None: ...
 
-    def train_quietly(recipe: Recipe) -> tuple[Started, Outcome]:
-        known: list[Started] = []
-        outcome = train(recipe, watch, known.append, warn)
+    def train_quietly(request: TrainRequest) -> tuple[RunInfo, Outcome]:
+        result = train(request, Console(ignore, ignore, warn))
+        if result.info is None:
+            raise EndedElsewhere(0)
+        outcome = result.outcome
         say(f"{outcome.reason}: step {outcome.step:,}, {outcome.seconds:,.0f} seconds")
-        return known[0], outcome
+        return result.info, outcome
 
     return Runner(train_quietly, say, warn)

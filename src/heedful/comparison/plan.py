@@ -1,4 +1,4 @@
-"""Plan of a comparison: the recipe, folder and key of each run, fingerprints of the data, and shell commands."""
+"""Plan of a comparison: the request, folder and key of each run, fingerprints of the data, and shell commands."""
 
 import json
 import shlex
@@ -13,8 +13,9 @@ from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
 from heedful.data.same_data import DataWatch
 from heedful.models.store import DEFAULT_TASK
-from heedful.runs.resolution import other_files
-from heedful.tasks.interface import Recipe, Task
+from heedful.runs.facts import other_files
+from heedful.runs.request import TrainRequest, merged_settings
+from heedful.tasks.interface import Task
 from heedful.tasks.table import find_task
 
 
@@ -25,9 +26,11 @@ class Plan:
 
     grid: Grid
     rows: tuple[Row, ...]
-    recipe: Recipe
-    """Data, budget and device that all runs share; its output folder contains the folders of the runs."""
+    request: TrainRequest
+    """Data and device that all runs share; its output folder contains the folders of the runs."""
     command: str
+    budget: tuple[str, ...] = ()
+    """Settings that limit every run, each written ``dotted.key=value``."""
     gold: Gold | None = None
     """Manual alignments to compare with; None = none."""
 
@@ -39,20 +42,32 @@ class Plan:
     @property
     def out(self) -> Path:
         """Folder of the comparison."""
-        return self.recipe.out or Path()
+        return self.request.out or Path()
 
-    def run(self, row: Row, seed: int) -> Recipe:
-        """Return the recipe of one run.
+    def settings(self, row: Row, seed: int) -> tuple[str, ...]:
+        """List the settings of one run.
 
         Args:
             row: a row of the grid.
             seed: seed of initial weights, data order and dropout.
 
         Returns:
-            The recipe that `heedful train` would follow.
+            Settings as `--set` takes them.
         """
-        settings = (*row.settings, *self.recipe.settings, f"training.seed={seed}")
-        return replace(self.recipe, preset=row.preset, settings=settings, out=self.folder(row, seed))
+        return (*row.settings, *self.budget, f"training.seed={seed}")
+
+    def run(self, row: Row, seed: int) -> TrainRequest:
+        """Return the request for one run.
+
+        Args:
+            row: a row of the grid.
+            seed: seed of initial weights, data order and dropout.
+
+        Returns:
+            The request that `heedful train` would make.
+        """
+        settings = merged_settings(overrides=self.settings(row, seed))
+        return replace(self.request, preset=row.preset, settings=settings, out=self.folder(row, seed))
 
     def folder(self, row: Row, seed: int) -> Path:
         """Return the model folder of one run.
@@ -93,16 +108,16 @@ class Plan:
         by_name = {each.name: each for each in self.rows}
         if row.members:
             return run_key({"members": [self.key(by_name[name], seed, data) for name in row.members]})
-        recipe = self.run(row, seed)
+        request = self.run(row, seed)
         changes: dict[str, Any] = {
-            "preset": recipe.preset,
-            "settings": recipe.settings,
-            "languages": recipe.languages,
-            **({"task": recipe.task} if recipe.task else {}),
+            "preset": request.preset,
+            "settings": self.settings(row, seed),
+            "languages": request.languages,
+            **({"task": request.task} if request.task else {}),
         }
-        if others := other_files(recipe):
+        if others := other_files(request):
             changes["files"] = DataWatch(others).fingerprints
-        return run_key({**changes, "data": data, "columns": recipe.columns, "measures": sorted(MEASURES)})
+        return run_key({**changes, "data": data, "columns": request.columns, "measures": sorted(MEASURES)})
 
     def context(self) -> list[str]:
         """Describe the settings that all rows share.
@@ -110,19 +125,19 @@ class Plan:
         Returns:
             Lines about data, seeds and budget.
         """
-        recipe = self.recipe
-        parts = {"training": recipe.data, "validation": recipe.dev, "test": recipe.test}
+        request = self.request
+        parts = {"training": request.data, "validation": request.dev, "test": request.test}
         parts["links made by hand"] = self.gold.paths if self.gold else ()
         data = [f"{name}: {', '.join(map(str, paths))}" for name, paths in parts.items() if paths]
-        budget = [f"budget of each run: {setting}" for setting in recipe.settings]
+        budget = [f"budget of each run: {setting}" for setting in self.budget]
         return [*data, f"seeds: {', '.join(map(str, self.seeds))}", *budget]
 
 
-def watch_data(recipe: Recipe) -> DataWatch:
+def watch_data(request: TrainRequest) -> DataWatch:
     """Fingerprint the data of a comparison, and watch over them.
 
     Args:
-        recipe: recipe that names the files.
+        request: request that names the files.
 
     Returns:
         The watch, over the parts train, dev and test.
@@ -131,22 +146,22 @@ def watch_data(recipe: Recipe) -> DataWatch:
         DataError: a file cannot be read.
         UsageError: there is no such task.
     """
-    return DataWatch(task_of(recipe).find(recipe))
+    return DataWatch(task_of(request).find(request))
 
 
-def task_of(recipe: Recipe) -> Task[Any, Any]:
+def task_of(request: TrainRequest) -> Task[Any, Any]:
     """Return the task of a comparison.
 
     Args:
-        recipe: recipe of the comparison.
+        request: request of the comparison.
 
     Returns:
-        The task; translation where the recipe names none.
+        The task; translation where the request names none.
 
     Raises:
         UsageError: there is no such task.
     """
-    return find_task(recipe.task or DEFAULT_TASK)
+    return find_task(request.task or DEFAULT_TASK)
 
 
 def fingerprints(watch: DataWatch) -> dict[str, str]:
@@ -161,25 +176,24 @@ def fingerprints(watch: DataWatch) -> dict[str, str]:
     return {name: json.dumps(fingerprint) for name, fingerprint in watch.fingerprints.items()}
 
 
-def shell_command(words: Sequence[str], recipe: Recipe, options: Sequence[str]) -> str:
+def shell_command(words: Sequence[str], request: TrainRequest, options: Sequence[str]) -> str:
     """Return a heedful command, quoted for a shell.
 
     Args:
         words: the command, and its arguments before the data.
-        recipe: data and, for `heedful train`, preset and settings.
+        request: data and, for `heedful train`, task and preset.
         options: options at the end of the line.
 
     Returns:
         One line.
     """
-    command_words = ["heedful", *words, *map(str, recipe.data)]
+    command_words = ["heedful", *words, *map(str, request.data)]
     command_words += [
-        word for name in ("dev", "test") for path in getattr(recipe, name) for word in (f"--{name}", str(path))
+        word for name in ("dev", "test") for path in getattr(request, name) for word in (f"--{name}", str(path))
     ]
-    command_words += ["--columns", ",".join(map(str, recipe.columns))] if recipe.columns != (1, 2) else []
-    command_words += ["--languages", ":".join(recipe.languages)] if all(recipe.languages) else []
+    command_words += ["--columns", ",".join(map(str, request.columns))] if request.columns != (1, 2) else []
+    command_words += ["--languages", ":".join(request.languages)] if all(request.languages) else []
     if "train" in words:
-        command_words += ["--task", recipe.task] if recipe.task else []
-        command_words += ["--preset", recipe.preset] if recipe.preset else []
-        command_words += [word for setting in recipe.settings for word in ("--set", setting)]
+        command_words += ["--task", request.task] if request.task else []
+        command_words += ["--preset", request.preset] if request.preset else []
     return shlex.join([*command_words, *options])

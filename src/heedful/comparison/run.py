@@ -28,9 +28,8 @@ from heedful.predictors.captioner import Captioner
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.runs.resolution import check_buildable
-from heedful.runs.train import Started
-from heedful.tasks.interface import Recipe
+from heedful.runs.request import TrainRequest
+from heedful.runs.train import RunInfo, check_buildable
 from heedful.text.tokenizer import TextConfig
 from heedful.training.lock import locked
 from heedful.training.progress import Outcome
@@ -45,7 +44,7 @@ _SUMMED: Final = ("num_parameters", "num_target_tokens", "seconds")
 class Runner:
     """Callbacks of a comparison: training and messages."""
 
-    train: Callable[[Recipe], tuple[Started, Outcome]]
+    train: Callable[[TrainRequest], tuple[RunInfo, Outcome]]
     """Trains a model, or resumes its training; returns the facts known at the start, and the outcome."""
     say: Callable[[str], None]
     warn: Callable[[str], None]
@@ -70,9 +69,9 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
         MissingExtra: a package is not installed.
         Stopped: a signal arrived; finished runs are stored, and the same call resumes the comparison.
     """
-    watch = watch_data(plan.recipe)
+    watch = watch_data(plan.request)
     if not os.path.lexists(plan.out / ITEMS):
-        _check_held_out(plan.recipe)
+        _check_held_out(plan.request)
     missing = _impossible_rows(plan)
     try:
         plan.out.mkdir(parents=True, exist_ok=True)
@@ -147,9 +146,9 @@ def _find(
         members = [next(result for result in results[name] if result.seed == seed) for name in row.members]
         facts = _facts_of_ensemble(plan, row, seed, members)
     else:
-        started, facts = _train(plan, row, seed, runner)
+        info, facts = _train(plan, row, seed, runner)
         if items is None:
-            items = _choose_items(plan, started, data)
+            items = _choose_items(plan, info, data)
             write_record(plan.out / ITEMS, items)
     runner.say(f"measuring on {len(items.sources):,} sources")
     first, *others = plan.folders(row, seed)
@@ -167,7 +166,7 @@ def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner
         return validate(RunResult, facts)
     first, *others = plan.folders(row, result.seed)
     try:
-        rate = alignment_error(load(first, plan.recipe.device, "torch", others, kind=Translator), plan.gold)
+        rate = alignment_error(load(first, plan.request.device, "torch", others, kind=Translator), plan.gold)
     except (UsageError, FileRefused) as error:  # the model is gone
         runner.warn(f"{row.name}, seed {result.seed}: not aligned: {error}")
         return validate(RunResult, facts)
@@ -178,10 +177,10 @@ def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner
     return result
 
 
-def _impossible(recipe: Recipe) -> str:
+def _impossible(request: TrainRequest) -> str:
     """Reason why a row cannot be trained, found before training; empty where it can."""
     try:
-        check_buildable(recipe)
+        check_buildable(request)
     except (HeedfulError, ValueError) as error:
         return str(error)
     return ""
@@ -200,21 +199,22 @@ def _lacking(row: Row, missing: Mapping[str, str]) -> str:
     return next((f"needs {name}, which is not run" for name in row.members if name in missing), "")
 
 
-def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[Started, dict[str, Any]]:
-    recipe = plan.run(row, seed)
-    if moved := move_other_budget(recipe):
-        runner.say(f"{recipe.out}: held a run with another budget, which is now {moved}")
-    started, outcome = runner.train(recipe)
-    return started, {
-        "command": shell_command(("train",), recipe, ("--out", str(recipe.out))),
-        "num_parameters": started.num_parameters,
+def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[RunInfo, dict[str, Any]]:
+    request = plan.run(row, seed)
+    if moved := move_other_budget(request):
+        runner.say(f"{request.out}: held a run with another budget, which is now {moved}")
+    info, outcome = runner.train(request)
+    overrides = [word for setting in plan.settings(row, seed) for word in ("--set", setting)]
+    return info, {
+        "command": shell_command(("train",), request, (*overrides, "--out", str(request.out))),
+        "num_parameters": info.num_parameters,
         "step": outcome.step,
         "num_target_tokens": outcome.num_target_tokens,
         "seconds": outcome.seconds,
         "tokens_per_second": outcome.tokens_per_second,
         "ended": outcome.reason,
         "best_step": outcome.best_step,
-        "device": recipe.device,
+        "device": request.device,
     }
 
 
@@ -222,7 +222,7 @@ def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunRes
     """Training facts of an ensemble, from the results of its members."""
     first, *others = map(str, plan.folders(row, seed))
     options = [word for folder in others for word in ("--ensemble", folder)]
-    data = plan.recipe.test or plan.recipe.dev or plan.recipe.data
+    data = plan.request.test or plan.request.dev or plan.request.data
     return {
         "command": shlex.join(["heedful", "evaluate", first, *map(str, data), *options]),
         **{name: sum(getattr(each, name) for each in members) for name in _SUMMED},
@@ -230,7 +230,7 @@ def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunRes
         "tokens_per_second": 0.0,
         "ended": members[0].ended,
         "best_step": 0,
-        "device": plan.recipe.device,
+        "device": plan.request.device,
     }
 
 
@@ -239,38 +239,38 @@ def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
     if not os.path.lexists(path):
         return None
     items = read_record(path, Items)
-    if items.data != run_key({"data": data, "columns": plan.recipe.columns}):
+    if items.data != run_key({"data": data, "columns": plan.request.columns}):
         raise UsageError(f"{plan.out}: holds a comparison on other data; choose another --out")
     return items
 
 
-def _check_held_out(recipe: Recipe) -> None:
+def _check_held_out(request: TrainRequest) -> None:
     """Refuse, before any training, data from which no evaluation set can be made.
 
     Raises:
         DataError: no evaluation file was given, and there are too few pairs to hold any out.
     """
-    if recipe.dev or recipe.test or task_of(recipe).name != DEFAULT_TASK:
+    if request.dev or request.test or task_of(request).name != DEFAULT_TASK:
         return  # other tasks say so before they train
     enough = 10 * MIN_PAIRS
-    pairs = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*recipe.data], recipe.columns))
+    pairs = CorpusFilter(TextConfig().max_characters).apply(find_pairs([*request.data], request.columns))
     if sum(1 for _ in islice(pairs, enough)) < enough:
-        raise DataError(f"{recipe.data[0]}: too few pairs to hold out a test set: give --test")
+        raise DataError(f"{request.data[0]}: too few pairs to hold out a test set: give --test")
 
 
-def _choose_items(plan: Plan, started: Started, data: Mapping[str, str]) -> Items:
+def _choose_items(plan: Plan, info: RunInfo, data: Mapping[str, str]) -> Items:
     """Return the test set, or in its absence the validation set.
 
     Raises:
         DataError: there is neither.
     """
-    recipe = plan.recipe
-    predictor = load(started.folder)
-    chosen = started.data.test
-    if not len(chosen) and recipe.dev:
-        chosen = predictor.read_items(recipe.dev, recipe.columns)
+    request = plan.request
+    predictor = load(info.folder)
+    chosen = info.data.test
+    if not len(chosen) and request.dev:
+        chosen = predictor.read_items(request.dev, request.columns)
     if not len(chosen):
-        raise DataError(f"{recipe.data[0]}: too few examples to hold out a test set: give --test")
+        raise DataError(f"{request.data[0]}: too few examples to hold out a test set: give --test")
     return Items(
         sources=tuple(chosen.sources),
         references=tuple(tuple(texts) for texts in chosen.references),
@@ -278,7 +278,7 @@ def _choose_items(plan: Plan, started: Started, data: Mapping[str, str]) -> Item
         target_language=predictor.target_language,
         trained_unit="examples" if isinstance(predictor, LabelPredictor) else "target tokens",
         are_images=isinstance(predictor, Captioner),
-        is_validation=not len(started.data.test),
+        is_validation=not len(info.data.test),
         default_metrics=predictor.metrics[:2],
-        data=run_key({"data": data, "columns": recipe.columns}),
+        data=run_key({"data": data, "columns": request.columns}),
     )

@@ -90,19 +90,18 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
         json.dump({**manifest, CHECKSUM: checksum(manifest)}, file, ensure_ascii=False, indent=1)
 
 
-def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
-    """Verify a model folder and read its manifest.
+def read_manifest(path: Path) -> ModelFolder:
+    """Read the manifest of a model folder; its files are not verified.
 
     Args:
         path: the folder.
-        will_run: whether the model will be run; if it is only described or copied, its custom code is not needed.
 
     Returns:
-        The folder; every file matches its sha256 in the manifest.
+        The folder, of which only the facts may be used.
 
     Raises:
         UsageError: there is no such folder, or it is not a model.
-        FileRefused: a file is missing or changed, or the model needs custom code that the user did not allow.
+        FileRefused: the manifest is damaged.
         NewerFormat: a newer heedful made the model.
     """
     if not path.is_dir():
@@ -118,6 +117,26 @@ def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
         raise FileRefused(f"{path / MANIFEST}: changed since it was written; copy the folder again or train anew")
     if reason := _ManifestKinds.complaint(manifest):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model: {reason}; copy the folder again")
+    return ModelFolder(path, manifest)
+
+
+def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
+    """Verify a model folder and read its manifest.
+
+    Args:
+        path: the folder.
+        will_run: whether the model will be run; if it is only described or copied, its custom code is not needed.
+
+    Returns:
+        The folder; every file matches its sha256 in the manifest.
+
+    Raises:
+        UsageError: there is no such folder, or it is not a model.
+        FileRefused: a file is missing or changed, or the model needs custom code that the user did not allow.
+        NewerFormat: a newer heedful made the model.
+    """
+    folder = read_manifest(path)
+    manifest = folder.facts
     for name, expected in manifest["files"].items():
         if Path(name).name != name:
             raise FileRefused(f"{path / MANIFEST}: names a file outside the folder: {name!r}")
@@ -127,7 +146,7 @@ def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
             raise FileRefused(f"{path / name}: changed since it was written; copy the folder again or train anew")
     if will_run:
         require_allowed(manifest.get("code", ()), path)
-    return ModelFolder(path, manifest)
+    return folder
 
 
 def refuse_newer(path: Path) -> None:

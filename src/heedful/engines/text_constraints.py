@@ -165,14 +165,37 @@ def _forms(tokenizer: Tokenizer, phrase: str, name: str) -> list[Tokens]:
 
 
 def _banned_forms(tokenizer: Tokenizer, phrase: str) -> list[Tokens]:
-    """Token sequences of a phrase; where tokens are words, those with punctuation at its end are other tokens."""
+    """Token sequences of a phrase, and those of the phrase beside punctuation, which are other tokens."""
     forms = _forms(tokenizer, phrase, "banned phrase")
-    if not (isinstance(tokenizer, UnitTokenizer) and tokenizer.units == "words"):
+    if isinstance(tokenizer, UnitTokenizer):
+        return _beside_punctuation(tokenizer, forms[0]) if tokenizer.units == "words" else forms
+    if script_of(phrase.strip()[0]) in UNSPACED:
         return forms
+    # After a quotation mark or a bracket, no piece begins with a space.
+    inside = tuple(tokenizer.encode(_ANCHOR + phrase.strip())[len(tokenizer.encode(_ANCHOR)) :])
+    pieces = tokenizer.pieces(range(len(SPECIAL_TOKENS), len(tokenizer)))
+    bare = (piece.removeprefix(SPACE_MARK) for piece in pieces)
+    marks = (index for index, piece in enumerate(bare, len(SPECIAL_TOKENS)) if piece and _is_punctuation(piece))
+    return [*forms, *((mark, *inside) for mark in marks)] if UNK not in inside else forms
+
+
+def _beside_punctuation(tokenizer: UnitTokenizer, phrase: Tokens) -> list[Tokens]:
+    """Token sequences of a phrase of words as it is, and beside punctuation, which belongs to the word before it."""
     tokens = tokenizer.vocabulary.tokens
-    (*start, last), marks = forms[0], range(len(SPECIAL_TOKENS), len(tokens))
-    ends = (index for index in marks if tokens[index] != tokens[last] and tokens[index].startswith(tokens[last]))
-    return [*forms, *((*start, index) for index in ends if _is_punctuation(tokens[index][len(tokens[last]) :]))]
+
+    def beside(word: str, before: bool, after: bool) -> list[int]:
+        parts = ((index, *tokens[index].partition(word)) for index in range(len(SPECIAL_TOKENS), len(tokens)))
+        return [
+            index
+            for index, head, known, tail in parts
+            if known and _is_punctuation(head + tail) and (before or not head) and (after or not tail)
+        ]
+
+    first, last = tokens[phrase[0]], tokens[phrase[-1]]
+    if len(phrase) == 1:
+        return [(index,) for index in beside(first, True, True)]
+    ends = beside(last, False, True)
+    return [(start, *phrase[1:-1], end) for start in beside(first, True, False) for end in ends]
 
 
 def _is_punctuation(text: str) -> bool:

@@ -1,22 +1,20 @@
 """Training from Python: `heedful.train`."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, cast, overload
+from typing import Literal, TypedDict, Unpack, overload
 
-from heedful.config.base import parse_overrides
 from heedful.config.plugins import allow_code, named_code
 from heedful.data.rows import Columns
-from heedful.errors import UsageError
+from heedful.errors import EndedElsewhere, UsageError
 from heedful.evaluation.metrics.table import score_text
 from heedful.predictors.interface import Predictor
-from heedful.predictors.table import PREDICTORS, PredictorT
+from heedful.predictors.table import PREDICTORS, PredictorT, load
 from heedful.predictors.translator import Translator
-from heedful.runs.finish import compare_with_origin, judge, make_ready, score_test
-from heedful.runs.resolution import files_of, folder_of, task_of
-from heedful.runs.train import Started, train
-from heedful.tasks.interface import Recipe
+from heedful.runs.facts import request_task
+from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, score_test
+from heedful.runs.request import TrainRequest, merged_settings
+from heedful.runs.train import Console, RunInfo, train
 from heedful.training.progress import Outcome, Progress
 
 Paths = str | Path | Sequence[str | Path]
@@ -97,12 +95,14 @@ def train_model(
 
     Raises:
         UsageError: the predictor of the task is not a `kind`.
+        EndedElsewhere: this process is not the first of its training, which returns the model.
 
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
     """
-    limits = {"training.max_minutes": float(minutes)} if minutes else {}
-    recipe = Recipe(
+    options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}
+    allow_code(named_code(merged_settings(options=options)))
+    request = TrainRequest(
         data=_paths(data),
         out=None if out is None else Path(out),
         dev=_paths(dev),
@@ -111,26 +111,23 @@ def train_model(
         languages=languages,
         task=task,
         preset=preset,
-        config=None if config is None else Path(config),
-        settings=tuple(_assignments({**(settings or {}), **limits})),
-        origin=None if origin is None else Path(origin),
+        settings=merged_settings(None if config is None else Path(config), options=options),
+        pretrained=None if origin is None else Path(origin),
         device=device,
     )
-    learned = task_of(recipe)
-    if not issubclass(PREDICTORS[learned.name], kind):
+    predictor = PREDICTORS[request_task(request).name]
+    if not issubclass(predictor, kind):
         raise UsageError(
-            f"train: {learned.name} makes a {PREDICTORS[learned.name].__name__}, not a {kind.__name__}; "
+            f"train: {request_task(request).name} makes a {predictor.__name__}, not a {kind.__name__}; "
             "change kind or task"
         )
-    runs: list[Started] = []
 
     def say(text: str) -> None:
         if not quiet:
             print(text)
 
-    def begun(facts: Started) -> None:
-        runs.append(facts)
-        for line in (*facts.data.report, *(() if facts.step else facts.advice)):
+    def started(info: RunInfo) -> None:
+        for line in (*info.data.report, *(() if info.step else info.advice)):
             say(line)
 
     def watch(progress: Progress) -> None:
@@ -138,29 +135,20 @@ def train_model(
             scores = ", ".join(score_text(key, value) for key, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
-    allow_code(named_code(parse_overrides(recipe.settings)))
-    outcome = train(recipe, watch, begun, say)
-    if runs:
-        for text in _results(runs[0], outcome, device, say):
-            say(text)
-        make_ready(runs[0], say)
-    return learned.open(folder_of(recipe, files_of(learned, recipe)), device)
+    result = train(request, Console(watch, started, say))
+    if result.info is None:
+        raise EndedElsewhere(0)
+    for text in _results(result.info, result.outcome, device, say):
+        say(text)
+    export_and_calibrate(result.info, say)
+    return load(result.info.folder, device)
 
 
-def _results(run: Started, outcome: Outcome, device: str, say: Callable[[str], None]) -> list[str]:
+def _results(run: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> list[str]:
     """Lines about the result of a training."""
-    texts = score_test(run, outcome, device, say), compare_with_origin(run, device), judge(run, outcome)
+    texts = score_test(run, outcome, device, say), compare_with_pretrained(run, device), judge(run, outcome)
     return [text.rstrip() for text in texts if text]
 
 
 def _paths(paths: Paths) -> tuple[Path, ...]:
     return tuple(Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths))
-
-
-def _assignments(settings: Mapping[str, object], prefix: str = "") -> Iterator[str]:
-    """Settings as the command line writes them; a mapping is a table of settings."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _assignments(cast("Mapping[str, object]", value), f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}={json.dumps(value, ensure_ascii=False)}"

@@ -1,4 +1,4 @@
-"""Results of a training: test scores, what its origin has lost, a judgement, and engines that need no PyTorch."""
+"""End of a training: test scores, what a pretrained model has lost, a judgement, and engines that need no PyTorch."""
 
 import math
 import signal
@@ -12,34 +12,35 @@ from heedful.errors import HeedfulError, Stopped
 from heedful.evaluation.metrics.table import score_text
 from heedful.predictors.calibration import LEAST_ITEMS, calibrate, suited_criterion
 from heedful.predictors.confidence import ROLE, write_confidence
-from heedful.predictors.interface import spaced
 from heedful.predictors.kept_scores import kept_scores
 from heedful.predictors.translator import Translator
-from heedful.runs.train import Started
+from heedful.runs.train import RunInfo
 from heedful.tasks.advice import verdict
 from heedful.tasks.table import find_task
-from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
 
-MOST_CALIBRATED: Final = 1500
-"""Largest number of validation sources that a confidence is fitted on after a training."""
 LANDING: Final = ("linear", "cosine")
 """Schedules whose learning rate falls to zero at the end."""
 
 
-def judge(started: Started, outcome: Outcome) -> str:
+def judge(info: RunInfo, outcome: Outcome) -> str:
     """Judge the result of a training.
 
     Args:
-        started: facts about a completed run.
+        info: facts about a completed run.
         outcome: end of its training.
 
     Returns:
         A line if the result is poor or was still improving: what would help most; else empty.
     """
-    task, training = find_task(started.experiment.task), started.experiment.training
+    task, training = find_task(info.experiment.task), info.experiment.training
     if not outcome.best_step:
         return ""
+    if training.soft_start >= outcome.step:
+        return (
+            f"result: attention never left its soft start: training.soft_start is {training.soft_start:,} steps, and "
+            f"the training ended after {outcome.step:,}; lower it, or train longer"
+        )
     metric = training.select_by
     threshold = task.poor_scores.get(metric)
     sign = 1.0 if task.higher_is_better[metric] else -1.0
@@ -48,17 +49,17 @@ def judge(started: Started, outcome: Outcome) -> str:
         return ""  # a rate that falls to zero improves the score to the last, whatever more time would bring
     ending = "" if outcome.reason.startswith("no better") else outcome.reason
     share = outcome.best_step / outcome.step
-    return verdict(score_text(metric, outcome.best), is_poor, share, ending, started.data.num_examples)
+    return verdict(score_text(metric, outcome.best), is_poor, share, ending, info.data.num_examples)
 
 
-def score_test(started: Started, outcome: Outcome, device: str, say: Callable[[str], None]) -> str:
+def score_test(info: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> str:
     """Score the best model on the test set; scores already stored for this model are reused.
 
     With a limit of time, the test takes what training has left of it, and scores as many items as fit. The same call
     for a run that was already finished scores all items.
 
     Args:
-        started: facts about a completed run.
+        info: facts about a completed run.
         outcome: end of its training.
         device: PyTorch's device.
         say: callback for a message before prediction begins, because prediction takes a while.
@@ -66,30 +67,30 @@ def score_test(started: Started, outcome: Outcome, device: str, say: Callable[[s
     Returns:
         Lines of text with the scores; empty without a test set.
     """
-    if not len(started.data.test):
+    if not len(info.data.test):
         return ""
-    minutes, was_finished = started.experiment.training.max_minutes, started.step == outcome.step
+    minutes, was_finished = info.experiment.training.max_minutes, info.step == outcome.step
     seconds = 60.0 * minutes - outcome.seconds if minutes and not was_finished else math.inf
-    task = find_task(started.experiment.task)
-    with _complete_at_signal(started.folder):
-        return kept_scores(task.open(started.folder, device, "torch"), started.data.test, say, seconds)
+    task = find_task(info.experiment.task)
+    with _complete_at_signal(info.folder):
+        return kept_scores(task.open(info.folder, device, "torch"), info.data.test, say, seconds)
 
 
-def compare_with_origin(started: Started, device: str) -> str:
+def compare_with_pretrained(info: RunInfo, device: str) -> str:
     """Score a model before and after a training that went on from it, on its own validation set.
 
     Args:
-        started: facts about a completed run.
+        info: facts about a completed run.
         device: PyTorch's device.
 
     Returns:
         A line of text; empty if the training began with fresh weights.
     """
-    if started.origin is None:
+    if info.pretrained is None:
         return ""
-    with _complete_at_signal(started.folder):
-        own_validation = find_task(started.experiment.task).own_validation
-        return started.origin.compare(started.folder, own_validation, device)
+    with _complete_at_signal(info.folder):
+        own_validation = find_task(info.experiment.task).own_validation
+        return info.pretrained.compare(info.folder, own_validation, device)
 
 
 @contextmanager
@@ -106,40 +107,40 @@ def _complete_at_signal(folder: Path) -> Generator[None]:
         raise Stopped(message, signal.SIGINT) from None
 
 
-def make_ready(started: Started, say: Callable[[str], None]) -> None:
+def export_and_calibrate(info: RunInfo, say: Callable[[str], None]) -> None:
     """Make a trained model ready for use: export its engines, and fit its confidence.
 
     Args:
-        started: facts about a completed run; without `training.export` nothing is done.
+        info: facts about a completed run; without `training.export` nothing is done.
         say: callback for lines about the work.
 
     Raises:
         Stopped: Ctrl-C; the model is complete.
     """
-    export_engines(started, say)
-    calibrate_model(started, say)
+    export_engines(info, say)
+    calibrate_model(info, say)
 
 
-def calibrate_model(started: Started, say: Callable[[str], None]) -> None:
+def calibrate_model(info: RunInfo, say: Callable[[str], None]) -> None:
     """Fit the confidence of a trained translation model to its validation set, unless it has one already.
 
     A failure is reported in one line.
 
     Args:
-        started: facts about a completed run; without `training.export` nothing is done, as for engines.
+        info: facts about a completed run; without `training.export` nothing is done, as for engines.
         say: callback for the result.
 
     Raises:
         Stopped: Ctrl-C; the model is complete.
     """
-    if not started.experiment.training.export or not isinstance(started.data, TranslationData):
+    task = find_task(info.experiment.task)
+    items = task.calibration_items(info.data) if info.experiment.training.export else None
+    if items is None:
         return
-    items = spaced(started.data.pairs.dev, MOST_CALIBRATED)
-    task = find_task(started.experiment.task)
-    translator = task.open(started.folder)
+    translator = task.open(info.folder)
     if ROLE in translator.folder.facts or len(items) < LEAST_ITEMS or not isinstance(translator, Translator):
         return
-    with _complete_at_signal(started.folder):
+    with _complete_at_signal(info.folder):
         try:
             confidence, report = calibrate(translator, items, suited_criterion(translator))
             write_confidence(translator.folder, confidence)
@@ -149,19 +150,19 @@ def calibrate_model(started: Started, say: Callable[[str], None]) -> None:
             say(report.to_text().rstrip())
 
 
-def export_engines(started: Started, say: Callable[[str], None]) -> None:
+def export_engines(info: RunInfo, say: Callable[[str], None]) -> None:
     """Export the engines that run the trained model without PyTorch, unless it has them already.
 
     A failed export is reported in one line and costs nothing but its time: the model then runs with PyTorch.
 
     Args:
-        started: facts about a completed run.
+        info: facts about a completed run.
         say: callback for a line before the work, which takes seconds, and for the result of each export.
 
     Raises:
         Stopped: Ctrl-C; the model is complete.
     """
-    folder, experiment = started.folder, started.experiment
+    folder, experiment = info.folder, info.experiment
     if not experiment.training.export:
         return
     task = find_task(experiment.task)

@@ -1,6 +1,6 @@
-"""Origin of a training: a trained model with whose tokenizers, sizes and weights another training goes on."""
+"""Pretrained model: a trained model with whose tokenizers, sizes and weights another training goes on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, Final, final
@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from heedful.config.base import Tree, merge, read_toml, validate
-from heedful.data.encoded import EncodedCorpus
+from heedful.data.encoded import EncodedSide
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.engines.folder import CONFIG, MANIFEST, open_folder
 from heedful.errors import ConfigError, HeedfulError
@@ -20,7 +20,7 @@ from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import write_facts
 from heedful.models.store import read_weights
 from heedful.predictors.interface import Items, Predictor, spaced
-from heedful.predictors.table import load
+from heedful.predictors.table import find_predictor, load
 from heedful.tasks.experiment import Experiment, upgraded
 from heedful.text.text_files import UNNAMED
 from heedful.text.tokenizer import Tokenizer
@@ -43,8 +43,8 @@ _ROLES: Final = ("source_tokenizer", "target_tokenizer", "tokenizer", "labels")
 
 
 @final
-class Origin:
-    """Folder of a trained model; construct by its path."""
+class PretrainedModel:
+    """Folder of a trained model to go on from; construct by its path."""
 
     def __init__(self, path: Path) -> None:
         """Verify the folder and read its settings.
@@ -93,7 +93,7 @@ class Origin:
         What a model does in the first steps of its training is not among them.
 
         Returns:
-            Values for `heedful.tasks.experiment.load_experiment`.
+            Values for `heedful.runs.settings.SettingsLayers.resolve`.
         """
         tree = self.experiment.model_dump(mode="json")
         optimizer = {"kind": "adam", "learning_rate": LEARNING_RATE, "schedule": {"warmup_steps": WARMUP_STEPS}}
@@ -121,25 +121,24 @@ class Origin:
                         f"{section}.{key}: {new}, but {self.path} has {old}; leave it out, or train without --from"
                     )
 
-    def warnings(
-        self, languages: tuple[str, str], train: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
-    ) -> list[str]:
+    def warnings(self, languages: tuple[str, str], sides: Mapping[str, tuple[EncodedSide, Tokenizer]]) -> list[str]:
         """Tell what of new data does not suit the model.
 
         Args:
             languages: codes of the data, as far as their names say.
-            train: encoded training pairs.
-            tokenizers: of source and target.
+            sides: encoded training texts and their tokenizer by side; see `Task.encoded_sides`.
 
         Returns:
             A line for each problem.
         """
+        if not sides:
+            return []
         lines = [
             f"the {side} files are named {code}, but {self.path} has {own}"
             for side, code, own in zip(("source", "target"), languages, self.languages, strict=True)
             if code and own and code != own and not {code, own} & {*UNNAMED}
         ]
-        for side, tokens, tokenizer in zip(("source", "target"), (train.source, train.target), tokenizers, strict=True):
+        for side, (tokens, tokenizer) in sides.items():
             num_unknown = int(tokens.counts(len(tokenizer))[tokenizer.unknown_ids()].sum())
             share = num_unknown / max(1, int(tokens.lengths.sum()))
             if share > MOST_UNKNOWN:
@@ -201,7 +200,8 @@ class Origin:
             items = spaced(own_validation(self.path), MOST_COMPARED)
             if not len(items):
                 return missing
-            (key, before), (_, after) = (_score(load(path, device, "torch"), items) for path in (self.path, folder))
+            own = find_predictor(self.folder)(self.folder, device, "torch", [])
+            (key, before), (_, after) = (_score(model, items) for model in (own, load(folder, device, "torch")))
         except (HeedfulError, OSError, ValueError, KeyError, TypeError):
             return missing
         return (
@@ -219,24 +219,24 @@ def _score(predictor: Predictor, items: Items) -> tuple[str, float]:
     return key, scores[counted]
 
 
-def with_origin(adapted: Tree, origin: Origin | None, is_planned: bool = False) -> Tree:
-    """Put the settings of an origin over those that were chosen from the data.
+def with_pretrained(chosen: Tree, model: PretrainedModel | None, is_planned: bool = False) -> Tree:
+    """Put the settings of a pretrained model over those that were chosen from the data.
 
     Args:
-        adapted: chosen settings.
-        origin: the model to go on from, if any.
+        chosen: chosen settings.
+        model: the model to go on from, if any.
         is_planned: whether they were chosen for a limit of time, within which validations are spread. Without one, a
             model that goes on is validated four times as often as a new one, so that training ends four times as soon
             after its best score.
 
     Returns:
-        Values for `heedful.tasks.experiment.load_experiment`.
+        Values for `heedful.runs.settings.SettingsLayers.resolve`.
     """
-    if origin is None:
-        return adapted
-    # Sizes and words are those of the origin; of the plan for the data and the time, the rest stays.
-    dropout = {key: value for key, value in adapted.get("model", {}).items() if key.endswith("dropout")}
-    training = adapted.get("training", {})
+    if model is None:
+        return chosen
+    # Sizes and words are those of the model; of the plan for the data and the time, the rest stays.
+    dropout = {key: value for key, value in chosen.get("model", {}).items() if key.endswith("dropout")}
+    training = chosen.get("training", {})
     if not is_planned and (steps := training.get("validate_every")):
         training = training | {"validate_every": min(steps, max(_LEAST_VALIDATE_EVERY, steps // 4))}
-    return merge(merge({"training": training}, origin.settings()), {"model": dropout})
+    return merge(merge({"training": training}, model.settings()), {"model": dropout})

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, final
 
 import torch
 from torch import nn
@@ -12,9 +12,8 @@ from torch import nn
 from heedful.config.base import merge, read_toml, to_toml, validate
 from heedful.cpu.contention import following
 from heedful.data.batch import Sampler
-from heedful.data.learned_corrections import LearnedCorrections
-from heedful.data.same_data import EXPERIMENT, DataWatch, claim_data
-from heedful.engines.folder import CONFIG, MANIFEST, claim, open_folder
+from heedful.data.same_data import EXPERIMENT
+from heedful.engines.folder import CONFIG, MANIFEST, open_folder
 from heedful.errors import (
     ConfigError,
     EndedElsewhere,
@@ -29,19 +28,19 @@ from heedful.files.atomic_write import written_whole
 from heedful.models.store import save_model, store_settings
 from heedful.pages.record import TEST
 from heedful.pages.training import PAGE, write_training_page
-from heedful.runs.pretrained import Origin, with_origin
-from heedful.runs.resolution import files_of, folder_of, other_files, resolve, task_of, user_settings
+from heedful.runs.facts import RunFacts, find_files, model_folder, read_facts, request_task
+from heedful.runs.pretrained import PretrainedModel, with_pretrained
+from heedful.runs.request import TrainRequest
+from heedful.runs.settings import SettingsLayers
 from heedful.runs.throughput_measurement import measure_pace
 from heedful.tasks.advice import named_sections
-from heedful.tasks.experiment import Experiment, check_resumable, earlier_settings, load_experiment, upgraded
-from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
-from heedful.tasks.translation import TranslationData
+from heedful.tasks.experiment import Experiment, upgraded
+from heedful.tasks.interface import Prepared, Task
 from heedful.text.text_files import language_names
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, joined
 from heedful.training.frozen import freeze
 from heedful.training.history import History
-from heedful.training.lock import locked
 from heedful.training.loop import Trainer
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import resolve_precision
@@ -57,7 +56,7 @@ MOST_TEST_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Started:
+class RunInfo:
     """Facts about a run whose data and model are ready, before its first step."""
 
     folder: Path
@@ -68,30 +67,45 @@ class Started:
     """Step of the newest complete checkpoint, from which training continues; 0 = from the start."""
     advice: tuple[str, ...] = ()
     """Lines about the reasons for chosen settings, and about what can be expected."""
-    origin: Origin | None = None
+    pretrained: PretrainedModel | None = None
     """Trained model that this training goes on from."""
 
 
-def train(
-    recipe: Recipe,
-    watch: Watcher,
-    started: Callable[[Started], None],
-    warn: Callable[[str], None],
-    times: StepTimes = NOT_TIMED,
-) -> Outcome:
+@final
+@dataclass(frozen=True)
+class TrainResult:
+    """Result of a training."""
+
+    outcome: Outcome
+    """Steps, time and best score of the training."""
+    info: RunInfo | None
+    """Facts about the run; None on every process but the first."""
+
+
+@dataclass(frozen=True)
+class Console:
+    """Callbacks of a training, called on the first process only."""
+
+    watch: Watcher
+    """Receives the progress."""
+    started: Callable[[RunInfo], None]
+    """Receives the facts about the run before its first step."""
+    warn: Callable[[str], None]
+    """Receives warnings."""
+
+
+def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED) -> TrainResult:
     """Train, or resume training, and save the best model in its folder.
 
-    Under `torchrun`, every process calls this function with the same recipe; only the first calls the callbacks.
+    Under `torchrun`, every process calls this function with the same request.
 
     Args:
-        recipe: data and settings.
-        watch: callback for progress.
-        started: callback that receives the facts about the run before its first step.
-        warn: callback for warnings.
+        request: data and settings.
+        console: callbacks.
         times: timer of the phases of a step.
 
     Returns:
-        The outcome of the training.
+        The result of the training.
 
     Raises:
         DataError: the data are unusable.
@@ -102,90 +116,84 @@ def train(
         Stopped: a signal arrived; everything is saved, and the same call resumes.
         EndedElsewhere: training ended on another process; raised on every process but the first.
     """
-    with joined(recipe.device) as ranks, following(torch.get_num_threads()), ExitStack() as resources:
-        runs: list[_Run] = []
-        task = task_of(recipe)
+    with joined(request.device) as ranks, following(torch.get_num_threads()), ExitStack() as resources:
+        task = request_task(request)
+        if not ranks.is_first:
+            sizes = ranks.first(list[float])
+            folder = model_folder(request, find_files(task, request))
+            return TrainResult(_follow(task, folder, tuple(int(size) for size in sizes), ranks, request.device), None)
+        ready: list[_Run] = []
 
         def begin() -> list[float]:
-            files = files_of(task, recipe)
-            folder = folder_of(recipe, files)
-            load_experiment(recipe.preset)  # a wrong name is refused before anything is written
-            claim(folder)
-            resources.enter_context(locked(folder / "run"))
-            runs.append(_begin(task, recipe, files, folder, warn))
-            return [float(size) for size in runs[0].data.sizes]
+            facts = resources.enter_context(read_facts(request, task))
+            ready.append(_prepare(request, facts, console.warn))
+            return [float(size) for size in ready[0].data.sizes]
 
-        sizes = ranks.first(begin)
-        if ranks.is_first:
-            is_wanted = runs[0].experiment.training.tensorboard
-            shown = resources.enter_context(shown_in_tensorboard(watch, runs[0].folder, is_wanted, warn))
-            return _lead(runs[0], ranks, recipe.device, shown, started, warn, times)
-        folder = folder_of(recipe, files_of(task, recipe))
-        return _follow(task, folder, tuple(int(size) for size in sizes), ranks, recipe.device)
+        ranks.first(begin)  # an error of the first process ends the others, too
+        (run,) = ready
+        is_wanted = run.experiment.training.tensorboard
+        shown = shown_in_tensorboard(console.watch, run.facts.folder, is_wanted, console.warn)
+        return _lead(run, ranks, request.device, replace(console, watch=resources.enter_context(shown)), times)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Run whose folder the first process has claimed, with prepared data and resolved settings."""
+    """Run with prepared data and resolved settings."""
 
-    task: Task[Any, Any]
-    folder: Path
+    facts: RunFacts
     data: Prepared
     experiment: Experiment
     model: nn.Module
     """The model with fresh parameters."""
     advice: tuple[str, ...]
     """Lines about the reasons for chosen settings, and about what can be expected."""
-    seconds_after: Callable[[float], float]
+    test_seconds: Callable[[float], float]
     """Estimate of the time of the test from that of a validation."""
-    origin: Origin | None
 
 
-def _begin(
-    task: Task[Any, Any], recipe: Recipe, files: Mapping[str, DataFile], folder: Path, warn: Callable[[str], None]
-) -> _Run:
-    origin = _origin(task, recipe, folder)
-    corrections = LearnedCorrections(folder, origin.path if origin else None)
-    more = {**({"model": origin} if origin else {}), **({"corrections": corrections} if corrections.content else {})}
-    watch = DataWatch({**files, **other_files(recipe), **more})
-    claim_data(folder, watch.fingerprints)
-    corrections.store()
-    earlier = earlier_settings(folder / EXPERIMENT, task.name)
-    if origin:
-        suited = merge(origin.settings(), earlier)
-        recipe = replace(recipe, languages=recipe.languages if any(recipe.languages) else origin.languages)
-        origin.copy_tokenizers(folder)
+def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]) -> _Run:
+    """Prepare the data, resolve the settings, which are stored, and build the model.
+
+    Raises:
+        ConfigError: a setting is invalid, or would change the model of the training that is resumed.
+    """
+    task, folder, pretrained = facts.task, facts.folder, facts.pretrained
+    layers = SettingsLayers(task, request, facts.earlier)
+    is_new, has_plan = not layers.kept, not layers.kept and not request.is_compared
+    if pretrained:
+        suited = pretrained.settings()
+        request = replace(request, languages=request.languages if any(request.languages) else pretrained.languages)
+        pretrained.copy_tokenizers(folder)
     else:
-        suited = earlier or task.suited(files, lambda adapted: resolve(task, recipe, adapted))
-    first = resolve(task, recipe, suited)
-    if origin:
-        origin.check(first)
-    elif first.training.start_share:
+        suited = task.suited(facts.files, layers.resolve) if is_new else {}
+    text_stage = layers.resolve(suited)
+    if pretrained:
+        pretrained.check(text_stage)
+    elif text_stage.training.start_share:
         raise ConfigError("training.start_share: only a training that goes on from a model has it; give --from MODEL")
-    check_resumable(folder, folder / EXPERIMENT, first, "text.")  # before incompatible tokenizers are read
-    if not earlier and not recipe.is_compared:
-        for line in task.warnings(recipe, first):
+    layers.check_resumable(folder, text_stage, "text.")  # before incompatible tokenizers are read
+    if has_plan:
+        for line in task.warnings(request, text_stage):
             warn(line)
-    data = task.prepare(files, first, folder, recipe)
-    watch.check()
-    adapted = with_origin(merge(suited, task.adapted(data, _unlimited(first) if recipe.is_compared else first)), origin)
-    experiment = resolve(task, recipe, merge(adapted, earlier))
-    check_resumable(folder, folder / EXPERIMENT, experiment)
+    data = task.prepare(facts.files, text_stage, folder, request)
+    facts.watch.check()
+    chosen = merge(suited, task.adapted(data, _unlimited(text_stage) if request.is_compared else text_stage))
+    experiment = layers.resolve(with_pretrained(chosen, pretrained))
+    layers.check_resumable(folder, experiment)
     data = task.completed(data, experiment, folder)
-    if origin and isinstance(data, TranslationData) and not earlier:
-        tokenizers = data.pairs.source_tokenizer, data.pairs.target_tokenizer
-        for line in origin.warnings(language_names(recipe.data, recipe.columns), data.pairs.train, tokenizers):
+    if pretrained and is_new:
+        for line in pretrained.warnings(language_names(request.data, request.columns), task.encoded_sides(data)):
             warn(line)
-    if experiment.training.max_minutes and not earlier and not recipe.is_compared:
-        pace = measure_pace(task, experiment, folder, data, recipe.device)
-        planned = with_origin(merge(suited, task.planned(data, experiment, pace, bool(recipe.preset))), origin, True)
-        experiment = resolve(task, recipe, planned)
+    if experiment.training.max_minutes and has_plan:
+        pace = measure_pace(task, experiment, folder, data, request.device)
+        planned = merge(suited, task.planned(data, experiment, pace, bool(request.preset)))
+        experiment = layers.resolve(with_pretrained(planned, pretrained, True))
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with written_whole(folder / EXPERIMENT, is_internal=True) as stream:
         stream.write(to_toml(experiment))
-    advice = _advice(task, recipe, data, experiment)
-    seconds_after = (lambda seconds: 0.0) if recipe.is_compared else _seconds_after(experiment, data)
-    return _Run(task, folder, data, experiment, model, advice, seconds_after, origin)
+    advice = _advice(task, request, data, experiment)
+    test_seconds = (lambda seconds: 0.0) if request.is_compared else _test_seconds(experiment, data)
+    return _Run(facts, data, experiment, model, advice, test_seconds)
 
 
 def _unlimited(experiment: Experiment) -> Experiment:
@@ -194,69 +202,46 @@ def _unlimited(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update={"training": training})
 
 
-def _origin(task: Task[Any, Any], recipe: Recipe, folder: Path) -> Origin | None:
-    """Trained model that a recipe goes on from.
-
-    Raises:
-        UsageError: it is of another task, is the model to be trained, or a preset is named too.
-    """
-    if recipe.origin is None:
-        return None
-    origin = Origin(recipe.origin)
-    if task.name != origin.folder.task:
-        raise UsageError(f"--from {origin.path}: a {origin.folder.task} model, not one for {task.name}")
-    if recipe.preset:
-        raise UsageError(
-            f"--preset {recipe.preset}: the sizes are those of --from {origin.path}; leave one of them out"
-        )
-    if folder.exists() and folder.samefile(origin.path):
-        raise UsageError(f"--from {origin.path}: the trained model would replace it; choose another --out")
-    return origin
-
-
-def _advice(task: Task[Any, Any], recipe: Recipe, data: Prepared, experiment: Experiment) -> tuple[str, ...]:
-    if recipe.origin:  # its sizes and tokens were not chosen, and other models say nothing about its scores
+def _advice(task: Task[Any, Any], request: TrainRequest, data: Prepared, experiment: Experiment) -> tuple[str, ...]:
+    if request.pretrained:  # its sizes and tokens were not chosen, and other models say nothing about its scores
         return ()
-    named = named_sections(user_settings(recipe), recipe.preset)
+    named = named_sections(request.settings, request.preset)
     reasons = [line for section, line in task.reasons(data, experiment).items() if section not in named]
     expectation = task.expectation(data, experiment)
     return (*reasons, *([expectation] if expectation else []))
 
 
-def _lead(
-    run: _Run,
-    ranks: Ranks,
-    device: str,
-    watch: Watcher,
-    started: Callable[[Started], None],
-    warn: Callable[[str], None],
-    times: StepTimes,
-) -> Outcome:
-    task, folder, data, experiment, model = run.task, run.folder, run.data, run.experiment, run.model
+def _lead(run: _Run, ranks: Ranks, device: str, console: Console, times: StepTimes) -> TrainResult:
+    task, folder, pretrained = run.facts.task, run.facts.folder, run.facts.pretrained
+    data, experiment, model = run.data, run.experiment, run.model
     validator = task.validator(data, experiment)
     task.initialize(model, data)
-    if run.origin:
-        run.origin.copy_weights(model)
+    if pretrained:
+        pretrained.copy_weights(model)
     freeze(model, experiment.training.train)
     model.to(ranks.device(device))
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
     versions = f"heedful {__version__}, PyTorch {torch.__version__}"
     history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
-    followed, sampler = history.watched(watch), task.sampler(experiment, folder, data)
-    step = task.step(experiment, model)
-    after, facts = run.seconds_after, data.facts
-    trainer = _trainer(task, experiment, step, sampler, folder, facts, validator, followed, warn, ranks, times, after)
-    with _recorded(history, trainer, folder, warn) as outcomes:
+    console = replace(console, watch=history.watched(console.watch))
+    step, sampler = task.step(experiment, model), task.sampler(experiment, folder, data)
+    trainer = _trainer(
+        task, experiment, step, sampler, folder, data.facts, validator, console, ranks, times, run.test_seconds
+    )
+    with _recorded(history, trainer, folder, console.warn) as outcomes:
         history.step = trainer.resume()
-        advice = run.advice if history.step or not run.origin else (*run.advice, *_before(run, model, validator))
-        started(Started(folder, experiment, num_parameters, data, history.step, advice, run.origin))
+        advice = run.advice
+        if pretrained and not history.step:
+            advice = (*advice, _score_before(pretrained, model, validator, experiment.training.select_by))
+        info = RunInfo(folder, experiment, num_parameters, data, history.step, advice, pretrained)
+        console.started(info)
         outcomes.append(trainer.run())
     if (folder / MANIFEST).exists():
         # If nothing improved, the model is an earlier one, whose files may have been damaged since.
         open_folder(folder, will_run=False)
         _update_search(folder, experiment)
-    return outcomes[0]
+    return TrainResult(outcomes[0], info)
 
 
 def _update_search(folder: Path, experiment: Experiment) -> None:
@@ -267,14 +252,13 @@ def _update_search(folder: Path, experiment: Experiment) -> None:
         (folder / TEST).unlink(missing_ok=True)  # scores of the former search
 
 
-def _before(run: _Run, model: nn.Module, validator: Callable[[nn.Module], Validation]) -> list[str]:
-    """Lines about a trained model before its first step: its score, and data that do not suit it."""
-    key = run.experiment.training.select_by
+def _score_before(
+    pretrained: PretrainedModel, model: nn.Module, validator: Callable[[nn.Module], Validation], key: str
+) -> str:
+    """Line about the score of a pretrained model before its first step."""
     score = validator(model.eval()).scores[key]
     model.train()
-    return (
-        [f"before: {score_text(key, score)} on validation, with the weights of {run.origin.path}"] if run.origin else []
-    )
+    return f"before: {score_text(key, score)} on validation, with the weights of {pretrained.path}"
 
 
 def _trainer(
@@ -285,11 +269,10 @@ def _trainer(
     folder: Path,
     facts: Mapping[str, Any],
     validate_model: Callable[[nn.Module], Validation],
-    watch: Watcher,
-    warn: Callable[[str], None],
+    console: Console,
     ranks: Ranks,
     times: StepTimes = NOT_TIMED,
-    seconds_after: Callable[[float], float] = lambda seconds: 0.0,
+    test_seconds: Callable[[float], float] = lambda seconds: 0.0,
 ) -> Trainer:
     """Trainer before its first step; it saves the best model so far in the folder."""
     num_parameters = sum(parameter.numel() for parameter in step.parameters())
@@ -303,11 +286,11 @@ def _trainer(
         validate_model,
         task.higher_is_better[experiment.training.select_by],
         lambda weights: save_model(folder, experiment, weights, facts),
-        watch,
-        warn,
+        console.watch,
+        console.warn,
         ranks,
         times,
-        seconds_after,
+        test_seconds,
     )
 
 
@@ -357,15 +340,33 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
 
     def say_nothing(progress: object) -> None: ...
 
+    silent = Console(say_nothing, say_nothing, say_nothing)
     try:
-        return _trainer(task, experiment, step, sampler, folder, {}, first_does, say_nothing, say_nothing, ranks).run()
+        return _trainer(task, experiment, step, sampler, folder, {}, first_does, silent, ranks).run()
     except (Stopped, NonFiniteError) as error:  # raised on every process, and reported by the first
         raise EndedElsewhere(error.exit_code) from None
 
 
-def _seconds_after(experiment: Experiment, data: Prepared) -> Callable[[float], float]:
+def _test_seconds(experiment: Experiment, data: Prepared) -> Callable[[float], float]:
     """Function that estimates the time of the test from the time of one validation, both in seconds."""
     num_validated = experiment.training.validation_items or len(data.test)
     num_validations = VALIDATIONS_OF_TEST * len(data.test) / max(1, num_validated)
     most = MOST_TEST_SHARE * 60.0 * experiment.training.max_minutes
     return lambda seconds: min(most, num_validations * seconds)
+
+
+def check_buildable(request: TrainRequest) -> None:
+    """Refuse settings that no model can be built with, before any data are read.
+
+    Args:
+        request: preset and settings.
+
+    Raises:
+        ConfigError: a setting is invalid, or belongs to another task.
+        UsageError: the task is unknown.
+        ValueError: sizes do not fit together.
+    """
+    task = request_task(request)
+    experiment = SettingsLayers(task, request).resolve({})
+    with torch.device("meta"):
+        task.build_model(experiment, task.trial_sizes(experiment))

@@ -29,7 +29,7 @@ from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.answers import score_spans
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.interface import Recipe
+from heedful.tasks.interface import DataPaths
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
 from heedful.tasks.label_task import LabelData, LabelTask, Reader, SourceKind
 from heedful.text.counts import counted
@@ -53,11 +53,10 @@ class Answering(LabelTask[StoryFile]):
     def arrays(self, experiment: Experiment) -> SourceKind:
         return PassageArrays if _has_spans(experiment) else StoryArrays
 
-    def find(self, recipe: Recipe) -> dict[str, StoryFile]:
-        if recipe.columns != (1, 2):
+    def find(self, paths: DataPaths) -> dict[str, StoryFile]:
+        if paths.columns != (1, 2):
             raise UsageError("--columns: stories are no pairs of columns; leave it out")
-        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-        return {name: find_stories(paths) for name, paths in parts.items() if paths}
+        return {name: find_stories(files) for name, files in paths.parts.items()}
 
     def suited(self, files: Mapping[str, StoryFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         kind = "bidaf" if _suit_spans(story for _, story in files["train"]) else "memory_network"

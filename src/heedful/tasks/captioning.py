@@ -40,7 +40,7 @@ from heedful.predictors.captioner import Captioner, caption_metrics
 from heedful.predictors.interface import Predictor, spaced
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.tasks.interface import DataPaths, Prepared, Task
 from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
@@ -99,9 +99,8 @@ class Captioning(Task[CaptionFile, CaptioningData]):
         "training.term_share",
     )
 
-    def find(self, recipe: Recipe) -> dict[str, CaptionFile]:
-        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-        return {name: CaptionFile(paths, recipe.columns) for name, paths in parts.items() if paths}
+    def find(self, paths: DataPaths) -> dict[str, CaptionFile]:
+        return {name: CaptionFile(files, paths.columns) for name, files in paths.parts.items()}
 
     def suited(self, files: Mapping[str, CaptionFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         file, most = files["train"], resolve({}).text.max_characters
@@ -114,7 +113,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
         return {"text": text, "images": _suited_images(file, region_size)}
 
     def prepare(
-        self, files: Mapping[str, CaptionFile], experiment: Experiment, folder: Path, recipe: Recipe
+        self, files: Mapping[str, CaptionFile], experiment: Experiment, folder: Path, paths: DataPaths
     ) -> CaptioningData:
         text, images, training = experiment.text, experiment.images, experiment.training
         data, boxes = folder / "run/data", Path(training.links) if training.links else None

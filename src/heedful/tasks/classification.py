@@ -20,7 +20,7 @@ from heedful.data.split import MIN_PAIRS, Split
 from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.interface import Recipe
+from heedful.tasks.interface import DataPaths
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
 from heedful.tasks.label_task import LabelTask
 from heedful.text.counts import counted
@@ -36,9 +36,8 @@ class Classification(LabelTask[PairFile]):
     command = "classify"
     kinds = frozenset({"text_classifier", "hierarchical", "self_attentive"})
 
-    def find(self, recipe: Recipe) -> dict[str, PairFile]:
-        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-        return {name: find_labelled(paths, recipe.columns) for name, paths in parts.items() if paths}
+    def find(self, paths: DataPaths) -> dict[str, PairFile]:
+        return {name: find_labelled(files, paths.columns) for name, files in paths.parts.items()}
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         # Long texts are truncated, while long pairs are left out; and documents are longer than sentences.

@@ -10,6 +10,8 @@ from torch import nn
 
 from heedful.config.base import Tree
 from heedful.data.batch import Sampler
+from heedful.data.encoded import EncodedSide
+from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.data.same_data import WatchedFile
 from heedful.engines.exported import Exported
@@ -19,33 +21,29 @@ from heedful.predictors.interface import Items, Predictor
 from heedful.predictors.table import load
 from heedful.tasks.experiment import Experiment, build_model
 from heedful.tasks.pace import Pace
+from heedful.text.tokenizer import Tokenizer
 from heedful.training.loss import TrainingStep
 from heedful.training.progress import Validation
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """All choices that a user can make for a training run."""
+@dataclass(frozen=True, kw_only=True)
+class DataPaths:
+    """Paths of the data of a training, and how they are read."""
 
     data: tuple[Path, ...]
     """One file of examples, or two aligned files."""
-    out: Path | None = None
-    """The model folder; None = named after the data."""
     dev: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
     columns: Columns = (1, 2)
     languages: tuple[str, str] = ("", "")
-    task: str = ""
-    """Key of `heedful.tasks.table.TASKS`; empty = the task in the settings, or translation."""
-    preset: str = ""
-    config: Path | None = None
-    settings: tuple[str, ...] = ()
-    origin: Path | None = None
+    pretrained: Path | None = None
     """Folder of a trained model to go on from; None = fresh weights."""
-    device: str = "cpu"
-    is_compared: bool = False
-    """Whether the run is one of a comparison: a limit of time then limits the training alone and shapes no settings,
-    and the data are not checked again for each run."""
+
+    @property
+    def parts(self) -> dict[str, tuple[Path, ...]]:
+        """Paths by part of the data: "train", and "dev" and "test" where there are any."""
+        parts = {"train": self.data, "dev": self.dev, "test": self.test}
+        return {name: paths for name, paths in parts.items() if paths}
 
 
 class DataFile(WatchedFile, Protocol):
@@ -99,24 +97,24 @@ class Task(ABC, Generic[FileT, DataT]):
     """Settings that the task does not use, such as ``text.target_vectors``; only their defaults are accepted."""
 
     @abstractmethod
-    def find(self, recipe: Recipe) -> dict[str, FileT]:
+    def find(self, paths: DataPaths) -> dict[str, FileT]:
         """Find the data files and their formats.
 
         Args:
-            recipe: the recipe, with the paths of the files.
+            paths: paths of the files.
 
         Returns:
-            Parts by name: "train", and "dev" and "test" where the recipe names their files.
+            Parts by name: "train", and "dev" and "test" where there are any.
 
         Raises:
             DataError: a file is unusable.
         """
 
-    def warnings(self, recipe: Recipe, experiment: Experiment) -> Iterable[str]:
+    def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
         """Check the data files for what would harm the model; by default, for nothing.
 
         Args:
-            recipe: the recipe, with the paths of the files.
+            paths: paths of the files.
             experiment: configuration, of which the text settings matter.
 
         Returns:
@@ -137,14 +135,14 @@ class Task(ABC, Generic[FileT, DataT]):
         return {}
 
     @abstractmethod
-    def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, recipe: Recipe) -> DataT:
+    def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, paths: DataPaths) -> DataT:
         """Split the data, train tokenizers and encode examples, or read the results of an earlier call from the folder.
 
         Args:
             files: from `find`.
             experiment: configuration, of which the text settings matter.
             folder: the model's folder; examples are stored in its `run/data`.
-            recipe: the user's other choices.
+            paths: paths of the files, and of the model to go on from.
 
         Returns:
             The data.
@@ -308,6 +306,28 @@ class Task(ABC, Generic[FileT, DataT]):
         Returns:
             A function that validates a model in evaluation mode.
         """
+
+    def encoded_sides(self, data: DataT) -> Mapping[str, tuple[EncodedSide, Tokenizer]]:
+        """List the encoded texts of the training data that a pretrained model's vocabulary may not know.
+
+        Args:
+            data: from `completed`.
+
+        Returns:
+            For each side its token ids and its tokenizer; none by default.
+        """
+        return {}
+
+    def calibration_items(self, data: DataT) -> EvaluationSet | None:
+        """Choose the validation items that a confidence is fitted on.
+
+        Args:
+            data: from `completed`.
+
+        Returns:
+            The items; None by default: models of the task have no confidence to fit.
+        """
+        return None
 
     @property
     def poor_scores(self) -> Mapping[str, float]:

@@ -33,7 +33,7 @@ from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.interface import DataFile, Prepared, Recipe, Task
+from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
 from heedful.tasks.label_files import LABELS
 from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.counts import counted
@@ -190,7 +190,7 @@ class LabelTask(Task[FileT, LabelData]):
         report = score_labels(said, gold)
         return {"accuracy": report.accuracy, "macro_f1": report.macro_f1}
 
-    def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, recipe: Recipe) -> LabelData:
+    def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, paths: DataPaths) -> LabelData:
         text = experiment.text
         check_vectors(text)
 

@@ -50,7 +50,7 @@ from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
-from heedful.tasks.interface import Prepared, Recipe, Task
+from heedful.tasks.interface import DataPaths, Prepared, Task
 from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LANDING_AVERAGE,
@@ -63,7 +63,7 @@ from heedful.tasks.plan import (
 from heedful.text.counts import counted
 from heedful.text.piece_splits import piece_splits
 from heedful.text.text_files import language_names
-from heedful.text.tokenizer import TextConfig, Units
+from heedful.text.tokenizer import TextConfig, Tokenizer, Units
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
 from heedful.training.pair_step import PairStep
@@ -75,6 +75,8 @@ SHORT: Final = 6
 """Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 MOST_CHECKED_BYTES: Final = 30_000_000
 """Size of data up to which training begins with a check, which takes a few seconds for each ten megabytes."""
+MOST_CALIBRATED: Final = 1500
+"""Largest number of validation sources that a confidence is fitted on after a training."""
 POOR_SCORES: Final = {
     **{"bleu": 15.0, "chrf": 40.0, "exact_match": 50.0},
     **{"token_error_rate": 40.0, "character_error_rate": 30.0, "ter": 80.0},
@@ -104,18 +106,17 @@ class Translation(Task[PairFile, TranslationData]):
     model = Seq2Seq
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
 
-    def find(self, recipe: Recipe) -> dict[str, PairFile]:
-        parts = {"train": recipe.data, "dev": recipe.dev, "test": recipe.test}
-        return {name: find_pairs(paths, recipe.columns) for name, paths in parts.items() if paths}
+    def find(self, paths: DataPaths) -> dict[str, PairFile]:
+        return {name: find_pairs(files, paths.columns) for name, files in paths.parts.items()}
 
-    def warnings(self, recipe: Recipe, experiment: Experiment) -> Iterable[str]:
-        paths = (*recipe.data, *recipe.dev, *recipe.test)
-        if not all(path.is_file() for path in paths):
+    def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
+        files = (*paths.data, *paths.dev, *paths.test)
+        if not all(path.is_file() for path in files):
             return []  # a pipe is read once
-        if sum(path.stat().st_size for path in paths) > MOST_CHECKED_BYTES:
+        if sum(path.stat().st_size for path in files) > MOST_CHECKED_BYTES:
             return ["data of this size are not checked; heedful check does so"]
         most = experiment.text.max_characters
-        report = check_corpus(recipe.data, recipe.dev, recipe.test, recipe.columns, most)
+        report = check_corpus(paths.data, paths.dev, paths.test, paths.columns, most)
         return [str(finding).removeprefix("warning: ") for finding in report.findings if finding.level == "warning"]
 
     def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
@@ -138,15 +139,15 @@ class Translation(Task[PairFile, TranslationData]):
         return EvaluationSet([source for source, _ in left], [texts for _, texts in left])
 
     def prepare(
-        self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, recipe: Recipe
+        self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path, paths: DataPaths
     ) -> TranslationData:
         check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
         journal = folder / LEARNED
         sources = Sources(files["train"], files.get("dev"), files.get("test"), journal if journal.is_file() else None)
         pairs = prepare(sources, experiment.text, folder)
         if experiment.training.mix:
-            pairs = self._mixed(pairs, experiment, folder, recipe)
-        languages = _languages(recipe)
+            pairs = self._mixed(pairs, experiment, folder, paths)
+        languages = _languages(paths)
         sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
         text = experiment.text
         vocabulary = f"{sizes[0]:,} {text.source_units}"
@@ -156,13 +157,13 @@ class Translation(Task[PairFile, TranslationData]):
         numbers = (*sizes, text.is_shared)
         return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
 
-    def _mixed(self, pairs: PreparedPairs, experiment: Experiment, folder: Path, recipe: Recipe) -> PreparedPairs:
+    def _mixed(self, pairs: PreparedPairs, experiment: Experiment, folder: Path, paths: DataPaths) -> PreparedPairs:
         """Prepared pairs whose report names the older pairs, which are encoded for the sampler."""
         # What a correction replaces is not learned again.
         corrected = [one.source for one in CorrectionJournal(folder / LEARNED, str).read().corrections]
-        own = held_out_sources(recipe.origin) if recipe.origin else []
+        own = held_out_sources(paths.pretrained) if paths.pretrained else []
         left_out = [*pairs.dev.sources, *pairs.test.sources, *corrected, *own]
-        older = find_pairs([Path(path) for path in experiment.training.mix], recipe.columns)
+        older = find_pairs([Path(path) for path in experiment.training.mix], paths.columns)
         mix = store_mix(older, (pairs.source_tokenizer, pairs.target_tokenizer), experiment.text, folder, left_out)
         lines = mix.lines(older, experiment.training.mix_share, len(pairs.train))
         return replace(pairs, report=(*pairs.report, *lines))
@@ -234,6 +235,16 @@ class Translation(Task[PairFile, TranslationData]):
 
     def validator(self, data: TranslationData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         return Validator(data.pairs, experiment, data.languages[1])
+
+    def encoded_sides(self, data: TranslationData) -> Mapping[str, tuple[EncodedSide, Tokenizer]]:
+        pairs = data.pairs
+        return {
+            "source": (pairs.train.source, pairs.source_tokenizer),
+            "target": (pairs.train.target, pairs.target_tokenizer),
+        }
+
+    def calibration_items(self, data: TranslationData) -> EvaluationSet:
+        return spaced(data.pairs.dev, MOST_CALIBRATED)
 
     def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
         if not isinstance(predictor, Translator):
@@ -308,9 +319,9 @@ def _seq2seq(model: nn.Module) -> Seq2Seq:
     return model
 
 
-def _languages(recipe: Recipe) -> tuple[str, str]:
-    guessed = language_names(recipe.data, recipe.columns)
-    return recipe.languages[0] or guessed[0], recipe.languages[1] or guessed[1]
+def _languages(paths: DataPaths) -> tuple[str, str]:
+    guessed = language_names(paths.data, paths.columns)
+    return paths.languages[0] or guessed[0], paths.languages[1] or guessed[1]
 
 
 def _pretrained(prepared: PreparedPairs, experiment: Experiment) -> tuple[Pretrained, ...]:

@@ -8,14 +8,11 @@ from heedful.errors import ConfigError
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
-from heedful.tasks.experiment import (
-    Experiment,
-    build_model,
-    check_resumable,
-    load_experiment,
-)
+from heedful.runs.settings import SettingsLayers
+from heedful.tasks.experiment import Experiment, build_model
 from heedful.tasks.plan import CorpusSize
-from heedful.tasks.translation import adapt, adapt_units
+from heedful.tasks.translation import Translation, adapt, adapt_units
+from tests.requests import load_experiment, make_request
 
 TINY = {
     "transformer": ["model.model_size=8", "model.num_heads=2", "model.feedforward_size=8"],
@@ -224,16 +221,15 @@ def test_a_wrong_value_is_explained_in_plain_words(setting: str, message: str):
 
 
 def test_a_run_goes_on_with_another_rate_but_not_with_another_batch(tmp_path: Path):
-    path = tmp_path / "experiment.toml"
-    path.write_text(to_toml(load_experiment()), encoding="utf-8")
+    layers = SettingsLayers(Translation(), make_request(()), earlier=load_experiment())
     linear = [
         "training.optimizer.schedule.kind=linear",
         "training.optimizer.learning_rate=0.002",
         "training.max_steps=9",
     ]
-    check_resumable(tmp_path, path, load_experiment(settings=[*linear, "training.precision=bfloat16"]))
+    layers.check_resumable(tmp_path, load_experiment(settings=[*linear, "training.precision=bfloat16"]))
     with pytest.raises(ConfigError, match=r"holds a run with training\.batch_tokens = "):
-        check_resumable(tmp_path, path, load_experiment(settings=["training.batch_tokens=77"]))
+        layers.check_resumable(tmp_path, load_experiment(settings=["training.batch_tokens=77"]))
 
 
 @pytest.mark.parametrize(

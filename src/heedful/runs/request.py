@@ -1,0 +1,64 @@
+"""Training request: all choices that a user makes for a training, with the settings merged into one tree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from heedful.config.base import Tree, merge, parse_overrides, read_toml
+from heedful.tasks.experiment import upgraded
+from heedful.tasks.interface import DataPaths
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest(DataPaths):
+    """Request for a training."""
+
+    out: Path | None = None
+    """The model folder; None = named after the data."""
+    task: str = ""
+    """Key of `heedful.tasks.table.TASKS`; empty = the task in the settings, or translation."""
+    preset: str = ""
+    settings: Tree = field(default_factory=dict[str, object])
+    """Settings of the user, from `merged_settings`."""
+    device: str = "cpu"
+    is_compared: bool = False
+    """Whether the run is one of a comparison: a limit of time then limits the training alone and shapes no settings,
+    and the data are not checked again for each run."""
+
+
+def merged_settings(
+    file: Path | None = None, overrides: Sequence[str] = (), options: Mapping[str, object] | None = None
+) -> Tree:
+    """Merge the settings of a user into one tree; the file is read here and nowhere else.
+
+    Args:
+        file: TOML file of settings; None = none.
+        overrides: settings of the form ``dotted.key=value``, which take precedence over all others.
+        options: values by dotted key, which take precedence over the file; a mapping is a table of settings.
+
+    Returns:
+        Settings with the keys of this version.
+
+    Raises:
+        ConfigError: the file does not exist or is not TOML, or an override has no key.
+
+    Example:
+        >>> merged_settings(overrides=["model.dropout=0.3"], options={"model.dropout": 0.1, "training": {"seed": 2}})
+        {'model': {'dropout': 0.3}, 'training': {'seed': 2}}
+    """
+    tree = upgraded(read_toml(file)) if file else {}
+    for key, value in (options or {}).items():
+        tree = merge(tree, upgraded(_nested(key, value)))
+    return merge(tree, upgraded(parse_overrides(overrides)))
+
+
+def _nested(key: str, value: object) -> Tree:
+    first, dot, rest = key.partition(".")
+    if dot:
+        return {first: _nested(rest, value)}
+    if not isinstance(value, Mapping):
+        return {first: value}
+    table: Tree = {}
+    for name, each in value.items():
+        table = merge(table, _nested(str(name), each))
+    return {first: table}
