@@ -11,7 +11,8 @@ from tests.requests import load_experiment
 
 @pytest.mark.parametrize(("steps", "is_told"), [(9, True), (10, False)])
 def test_a_soft_start_as_long_as_the_training_is_told(steps: int, is_told: bool):
-    settings = ["training.soft_start=9", "training.select_by=bleu", "training.optimizer.schedule.kind=linear", "training.max_steps=9"]
+    settings = ["training.soft_start=9", "training.select_by=bleu", "training.max_steps=9"]
+    settings += ["training.optimizer.schedule.kind=linear"]
     info: Any = SimpleNamespace(
         experiment=load_experiment("syntactic", settings=settings), data=SimpleNamespace(num_examples=5000)
     )

@@ -10,8 +10,8 @@ from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.runs.settings import SettingsLayers
 from heedful.tasks.experiment import Experiment, build_model
-from heedful.tasks.plan import CorpusSize
-from heedful.tasks.translation import Translation, adapt, adapt_units
+from heedful.tasks.plan import CorpusSize, adapt, adapt_units
+from heedful.tasks.translation import Translation
 from tests.requests import load_experiment, make_request
 
 TINY = {

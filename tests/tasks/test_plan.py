@@ -16,10 +16,11 @@ from heedful.tasks.plan import (
     CorpusSize,
     Landing,
     Plan,
+    adapt,
+    adapt_units,
     plan_training,
     replan,
 )
-from heedful.tasks.translation import adapt, adapt_units
 from tests.requests import load_experiment
 
 SIZES_OF_CORPORA = [(20, 12), (300, 15), (1_000, 15), (4_999, 15), (30_000, 14), (120_000, 11), (1_000_000, 25)]

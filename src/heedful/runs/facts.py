@@ -63,9 +63,9 @@ def read_facts(request: TrainRequest, task: Task[Any, Any]) -> Generator[RunFact
     files = find_files(task, request)
     folder = model_folder(request, files)
     check_preset(request.preset)  # a wrong name is refused before anything is written
-    made = next((path for path in (folder, folder / "run") if not path.exists()), None)
+    new_folder = next((path for path in (folder, folder / "run") if not path.exists()), None)
     claim(folder)
-    with _removed_if_refused(made, folder), locked(folder / "run"):
+    with _removed_if_refused(new_folder, folder), locked(folder / "run"):
         pretrained = _pretrained(request, task, folder)
         corrections = LearnedCorrections(folder, request.pretrained)
         others: dict[str, WatchedFile] = {**other_files(request)}
@@ -79,7 +79,7 @@ def read_facts(request: TrainRequest, task: Task[Any, Any]) -> Generator[RunFact
 
 
 @contextmanager
-def _removed_if_refused(made: Path | None, folder: Path) -> Generator[None]:
+def _removed_if_refused(new_folder: Path | None, folder: Path) -> Generator[None]:
     """Remove the folder that a request made if it is refused before its training begins.
 
     Raises:
@@ -88,8 +88,8 @@ def _removed_if_refused(made: Path | None, folder: Path) -> Generator[None]:
     try:
         yield
     except UsageError:
-        if made is not None and not has_begun(folder):
-            rmtree(made, ignore_errors=True)
+        if new_folder is not None and not has_begun(folder):
+            rmtree(new_folder, ignore_errors=True)
         raise
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Final, Literal, final
 
-from heedful.config.base import Tree
+from heedful.config.base import Tree, merge
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.pace import Pace
+from heedful.text.tokenizer import Units
 
 Size = Literal["small", "tiny", "mini"]
 SIZES: Final[dict[Size, tuple[int, float]]] = {"small": (5_000, 1.0), "tiny": (500, 0.27), "mini": (0, 0.1)}
@@ -214,3 +215,63 @@ def _has_size(experiment: Experiment, preset: Size) -> bool:
     return isinstance(model, TransformerConfig) and all(
         getattr(model, name) == getattr(suited, name) for name in _SIZED
     )
+
+
+SHORT: Final = 6
+"""Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
+
+
+def adapt_units(units: Units) -> Tree:
+    """Choose settings by token units: for characters, a small recurrent network.
+
+    Short items of characters are mostly rewritten from left to right, which a recurrent network learns several times
+    sooner than a Transformer.
+
+    Args:
+        units: token units that suit the data.
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    if units != "characters":
+        return {}
+    sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
+    return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
+
+
+def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is_named: bool = False) -> Tree:
+    """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
+
+    Args:
+        size: size of the corpus.
+        experiment: configuration before these settings; with a pace, the one that the pace was measured with.
+        pace: limit of time and speeds; None = no limit of time.
+        is_named: whether the user named the preset, so that the model keeps its size.
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    num_pairs, text, training = size.num_pairs, experiment.text, experiment.training
+    is_transformer = isinstance(experiment.model, TransformerConfig)
+    optimizer = landing_optimizer(experiment)
+    if pace is None:
+        if optimizer and training.parallel == "data":
+            optimizer = "muon"
+        plan = plan_training(size, is_transformer, optimizer=optimizer)
+    else:
+        plan = replan(size, experiment, pace, is_named)
+    if training.max_steps:
+        plan = replace(plan, warmup_steps=min(plan.warmup_steps, max(1, training.max_steps // 2)))
+    dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
+    if text.target_units == "characters":
+        dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
+    dropout = min(dropout, plan.most_dropout)
+    # An output of characters without spaces is a single token, so a token error rate would show no early progress.
+    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
+    if select_by == "bleu" and size.num_target_tokens < SHORT * num_pairs:
+        select_by = "chrf"
+    settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
+    if optimizer:
+        landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
+        settings = merge(settings, {"training": landing})
+    return settings

@@ -42,8 +42,7 @@ from heedful.models.attention_config import AttentionConfig
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
-from heedful.models.table import PRESETS
-from heedful.models.transformer import Transformer, TransformerConfig
+from heedful.models.transformer import Transformer
 from heedful.predictors.interface import Predictor, spaced
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
@@ -52,18 +51,11 @@ from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import DataPaths, Prepared, Task
 from heedful.tasks.pace import Pace
-from heedful.tasks.plan import (
-    LANDING_AVERAGE,
-    LANDING_SCHEDULE,
-    CorpusSize,
-    landing_optimizer,
-    plan_training,
-    replan,
-)
+from heedful.tasks.plan import CorpusSize, adapt, adapt_units
 from heedful.text.counts import counted
 from heedful.text.piece_splits import piece_splits
 from heedful.text.text_files import language_names
-from heedful.text.tokenizer import TextConfig, Tokenizer, Units
+from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 from heedful.training.likelihood import log_likelihood
 from heedful.training.pair_step import PairStep
@@ -71,8 +63,6 @@ from heedful.training.progress import Validation
 
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
-SHORT: Final = 6
-"""Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 MOST_CHECKED_BYTES: Final = 30_000_000
 """Size of data up to which training begins with a check, which takes a few seconds for each ten megabytes."""
 MOST_CALIBRATED: Final = 1500
@@ -353,59 +343,3 @@ def _term_offers(experiment: Experiment, folder: Path, corpus: EncodedCorpus) ->
     """Terms for training sources; None if there are none."""
     share = experiment.training.term_share
     return TermOffers(read_terms(folder, corpus), share, experiment.text.max_tokens) if share else None
-
-
-def adapt_units(units: Units) -> Tree:
-    """Choose settings by token units: for characters, a small recurrent network.
-
-    Short items of characters are mostly rewritten from left to right, which a recurrent network learns several times
-    sooner than a Transformer.
-
-    Args:
-        units: token units that suit the data.
-
-    Returns:
-        Values for `load_experiment`.
-    """
-    if units != "characters":
-        return {}
-    sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
-    return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
-
-
-def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is_named: bool = False) -> Tree:
-    """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
-
-    Args:
-        size: size of the corpus.
-        experiment: configuration before these settings; with a pace, the one that the pace was measured with.
-        pace: limit of time and speeds; None = no limit of time.
-        is_named: whether the user named the preset, so that the model keeps its size.
-
-    Returns:
-        Values for `load_experiment`.
-    """
-    num_pairs, text, training = size.num_pairs, experiment.text, experiment.training
-    is_transformer = isinstance(experiment.model, TransformerConfig)
-    optimizer = landing_optimizer(experiment)
-    if pace is None:
-        if optimizer and training.parallel == "data":
-            optimizer = "muon"
-        plan = plan_training(size, is_transformer, optimizer=optimizer)
-    else:
-        plan = replan(size, experiment, pace, is_named)
-    if training.max_steps:
-        plan = replace(plan, warmup_steps=min(plan.warmup_steps, max(1, training.max_steps // 2)))
-    dropout = 0.3 if num_pairs < 50_000 else 0.2 if num_pairs < 500_000 else 0.1
-    if text.target_units == "characters":
-        dropout = 0.1  # a few dozen tokens are learned from far fewer pairs than thousands of pieces
-    dropout = min(dropout, plan.most_dropout)
-    # An output of characters without spaces is a single token, so a token error rate would show no early progress.
-    select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
-    if select_by == "bleu" and size.num_target_tokens < SHORT * num_pairs:
-        select_by = "chrf"
-    settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
-    if optimizer:
-        landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
-        settings = merge(settings, {"training": landing})
-    return settings
