@@ -5,9 +5,9 @@ import torch
 
 from heedful.attention.dispatch import attend
 from heedful.attention.profiles import PROFILES, unit_of
-from heedful.attention.reference import by_row, reference_attention, softmax
 from heedful.attention.scores import SCORES, Constant, Gaussian
 from heedful.regression.estimator import NadarayaWatsonRegressor
+from tests.attention.reference import by_row, reference_attention, softmax
 
 # The training data and the query of the paper notes, and what the kernels give for it.
 POINTS, TARGETS, QUERY = [0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 1.0, 4.0], 1.2

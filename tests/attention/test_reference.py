@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
-from heedful.attention.reference import (
+from tests.attention.reference import (
     LARGEST,
     by_row,
     entmax,

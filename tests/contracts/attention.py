@@ -14,10 +14,10 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from heedful.attention.interface import Attended, Need, Normalizer
 from heedful.attention.masks import padding
-from heedful.attention.reference import reference_scores
 from heedful.attention.softmax import Softmax
 from heedful.errors import KernelUnsupported
 from tests.attention.cases import MASKS, Case, make_case, write_out
+from tests.attention.reference import reference_scores
 from tests.contracts.errors import Attention, exceeded, measure
 from tests.contracts.oracle import existing, lowered, oracle
 from tests.contracts.shifted import Shifted, shifted

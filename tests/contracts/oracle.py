@@ -11,7 +11,12 @@ from torch import Tensor
 
 from heedful.attention.interface import Normalizer
 from heedful.attention.lowered import LoweredScore
-from heedful.attention.reference import (
+from heedful.attention.simplex import Entmax, Sparsemax
+from heedful.attention.softmax import Softmax
+from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough, gumbel_noise
+from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
+from tests.attention.cases import Case, per_item
+from tests.attention.reference import (
     Scores,
     Weights,
     by_row,
@@ -25,11 +30,6 @@ from heedful.attention.reference import (
     softmax,
     sparsemax,
 )
-from heedful.attention.simplex import Entmax, Sparsemax
-from heedful.attention.softmax import Softmax
-from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough, gumbel_noise
-from heedful.attention.structured import LinearChain, NormalizedLinearChain, ProjectiveTree, Sigmoid
-from tests.attention.cases import Case, per_item
 
 Oracle = Callable[[Any, Scores, list[list[float]]], Weights]
 """From a normalizer, scores with temperature applied, and its noise [query, key]."""

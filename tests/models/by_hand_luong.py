@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.attention.reference import projective_tree
 from heedful.models.luong import LuongConfig
+from tests.attention.reference import projective_tree
 from tests.models.by_hand import Parameters, Vector, gru, lstm, softmax
 
 State = tuple[Vector, ...]

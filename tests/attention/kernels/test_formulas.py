@@ -4,7 +4,7 @@ import torch
 
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.lowered import LoweredAdditive
-from heedful.attention.reference import reference_scores
+from tests.attention.reference import reference_scores
 
 
 def test_additive():

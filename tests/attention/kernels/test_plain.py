@@ -9,12 +9,12 @@ from heedful.attention.interface import Need
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.masks import local_predictive, padding
-from heedful.attention.reference import reference_scores
 from heedful.attention.scores import Dot
 from heedful.attention.simplex import Sparsemax
 from heedful.attention.stochastic import Sampled
 from heedful.errors import ShapeError, UsageError
 from tests.attention.cases import make_case
+from tests.attention.reference import reference_scores
 
 ALL: tuple[Need, ...] = ("weights", "log_normalizer", "argmax", "entropy")
 

@@ -1,1 +1,1 @@
-"""Attention kernels; all agree with the oracle in attention/reference.py."""
+"""Attention kernels; all agree with the oracle in tests/attention/reference.py."""

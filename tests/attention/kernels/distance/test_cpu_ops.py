@@ -13,8 +13,8 @@ from heedful.attention.kernels.distance import cpu_ops as distance_cpu
 from heedful.attention.kernels.distance.cpu_ops import distance_attention, supports
 from heedful.attention.lowered import LoweredDistance
 from heedful.attention.profiles import PROFILES
-from heedful.attention.reference import by_row, reference_attention, reference_scores, softmax
 from heedful.errors import KernelUnsupported, ShapeError, UsageError
+from tests.attention.reference import by_row, reference_attention, reference_scores, softmax
 
 SMOOTH = ["gaussian", "laplacian", "triangular", "epanechnikov"]
 EXPONENTIAL = ["gaussian", "laplacian"]
