@@ -126,8 +126,7 @@ EXTRAS: Final = {
     "prometheus_client": "serve",
     "anywidget": "notebook",
     "traitlets": "notebook",
-    "docx": "documents",
-    "odfdo": "documents",
+    "lxml": "documents",
 }
 """Extra that installs each optional package."""
 

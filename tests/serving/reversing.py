@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from starlette.testclient import TestClient
 
 from heedful.errors import UsageError
@@ -35,6 +36,8 @@ class Reverser:
     known: str = "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?"
     name: str = "reverse"
     max_tokens: int = 64
+    has_attention: bool = True
+    steps_later: int = 0
     poison: str = "\0"
     gate: threading.Event | None = None
     started: threading.Event = field(default_factory=threading.Event)
@@ -58,7 +61,13 @@ class Reverser:
         self.corrections[source] = correction
 
     def translate(
-        self, texts: Iterable[str], *, nbest: int = 1, cancelled: Callable[[], bool] | None = None, **_: Any
+        self,
+        texts: Iterable[str],
+        *,
+        nbest: int = 1,
+        attention: bool = False,
+        cancelled: Callable[[], bool] | None = None,
+        **_: Any,
     ) -> list[Any]:
         batch = list(texts)
         self.batches.append(batch)
@@ -69,14 +78,18 @@ class Reverser:
                 break
         if any(self.poison in text for text in batch):
             raise ValueError("poison")
-        return [
-            SimpleNamespace(
-                alternatives=[
-                    SimpleNamespace(text=self.corrections.get(text, text[::-1]) + "+" * rank) for rank in range(nbest)
-                ]
-            )
-            for text in batch
-        ]
+        return [self._translation(text, nbest, attention) for text in batch]
+
+    def _translation(self, text: str, nbest: int, attention: bool) -> Any:
+        output = self.corrections.get(text, text[::-1])
+        return SimpleNamespace(
+            source=text,
+            text=output,
+            alternatives=[SimpleNamespace(text=output + "+" * rank) for rank in range(nbest)],
+            source_pieces=tuple(text),
+            target_pieces=tuple(text[::-1]),
+            attention=np.eye(len(text))[::-1] if attention else None,
+        )
 
 
 def serve(

@@ -10,7 +10,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from heedful.serving import batching
-from heedful.serving.batching import Batcher
+from heedful.serving.batching import Batcher, Outputs
 from heedful.serving.metrics import Metrics
 from tests.serving.reversing import Reverser
 
@@ -28,7 +28,7 @@ def test_every_request_gets_its_own_answer():
 
     async def ask(number: int) -> bool:
         texts = [f"{number} {index}" for index in range(number % 7)]
-        return await translate(batcher, model, *texts) == [(text[::-1],) for text in texts]
+        return await translate(batcher, model, *texts) == [Outputs((text[::-1],)) for text in texts]
 
     async def all_ask() -> list[bool]:
         return await asyncio.gather(*map(ask, range(300)))
@@ -123,7 +123,7 @@ def test_a_full_queue_refuses_at_once():
         assert batcher.refusal(30) is not None
         assert int((refusal.value.headers or {})["Retry-After"]) >= 1
         gate.set()
-        assert await asyncio.gather(*waiting) == [[("a",)], [("a",)]]
+        assert await asyncio.gather(*waiting) == [[Outputs(("a",))], [Outputs(("a",))]]
         assert batcher.refusal(30) is None
 
     asyncio.run(run())
@@ -177,6 +177,6 @@ def test_one_input_that_fails_fails_alone():
         return await asyncio.gather(first, *others, return_exceptions=True)
 
     first, second, poisoned, third = asyncio.run(run())
-    assert (first, second, third) == ([("a",)], [("b",)], [("c",)])
+    assert (first, second, third) == ([Outputs(("a",))], [Outputs(("b",))], [Outputs(("c",))])
     assert isinstance(poisoned, ValueError)
     batcher.close()

@@ -112,6 +112,11 @@ class Translator(Predictor):
         return str(self.folder.facts.get("languages", ["", ""])[1])
 
     @cached_property
+    def has_attention(self) -> bool:
+        """Whether the model can say where the words of its translations come from."""
+        return self.backends.searching(self.search, attention=True).supports(self.search, True) is None
+
+    @cached_property
     def dictionary(self) -> Dictionary:
         """Translations for unknown words; empty where the model has none."""
         has_one = "dictionary" in self.folder.facts

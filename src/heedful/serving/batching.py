@@ -15,11 +15,22 @@ from typing import Final, NamedTuple, final
 
 from starlette.exceptions import HTTPException
 
+from heedful.predictors.tagged import links_of
+from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.serving.metrics import Metrics
+from heedful.text.tag_placement import CharacterLink
 
-Outputs = tuple[str, ...]
-"""Outputs for one sentence, best first."""
+
+class Outputs(NamedTuple):
+    """Outputs for one sentence."""
+
+    texts: tuple[str, ...]
+    """Texts, best first."""
+    links: tuple[CharacterLink, ...] = ()
+    """Links between the sentence and the best text; none unless requested."""
+
+
 _MOST_SENTENCES: Final = 64
 _GATHER_SECONDS: Final = 0.002
 """Longest wait for clients that were just answered to ask again, while many ask at once."""
@@ -40,6 +51,7 @@ class Job:
     """Monotonic time in seconds by which the answer is needed."""
     finish: Callable[["Job"], None]
     """Function that is called from the batching thread once every sentence is translated, or one failed."""
+    needs_links: bool = False
     outputs: list[Outputs] = field(default_factory=list[Outputs])
     error: Exception | None = None
     num_started: int = 0
@@ -120,7 +132,12 @@ class Batcher:
         return None
 
     async def translate(
-        self, translator: Translator, sentences: Sequence[str], nbest: int, deadline: float
+        self,
+        translator: Translator,
+        sentences: Sequence[str],
+        nbest: int,
+        deadline: float,
+        needs_links: bool = False,
     ) -> list[Outputs]:
         """Translate sentences together with those of other requests.
 
@@ -129,6 +146,7 @@ class Batcher:
             sentences: sentences, none of them blank.
             nbest: outputs for each sentence.
             deadline: monotonic time in seconds by which the answer is needed.
+            needs_links: whether to link the words of the best outputs to those of the sentences.
 
         Returns:
             Outputs of each sentence. Cancelling the coroutine takes its sentences out of the queue, and ends the search
@@ -145,7 +163,7 @@ class Batcher:
         def finish(_: Job) -> None:
             loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
 
-        job = Job(translator, sentences, nbest, deadline, finish)
+        job = Job(translator, sentences, nbest, deadline, finish, needs_links)
         self._admit(job)
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
@@ -229,7 +247,7 @@ class Batcher:
             if job.is_over:
                 continue
             first = first or job
-            if job.translator is not first.translator or job.nbest != first.nbest:
+            if (job.translator, job.nbest, job.needs_links) != (first.translator, first.nbest, first.needs_links):
                 others.append(job)
                 continue
             share = _Share(job, job.sentences[job.num_started : job.num_started + _MOST_SENTENCES - size])
@@ -261,15 +279,17 @@ class Batcher:
 
     def _translate(self, batch: list[_Share]) -> None:
         sentences = [sentence for share in batch for sentence in share.sentences]
-        translations = batch[0].job.translator.translate(
+        first = batch[0].job
+        translations = first.translator.translate(
             sentences,
-            nbest=batch[0].job.nbest,
+            nbest=first.nbest,
+            attention=first.needs_links,
             cancelled=lambda: all(share.job.is_over for share in batch),
             segments=None,
         )
         results = iter(translations)
         for job, sources in batch:
-            job.outputs += [tuple(one.text for one in next(results).alternatives) for _ in sources]
+            job.outputs += [_outputs(next(results), first) for _ in sources]
             job.remaining_cost -= job.cost_of(sources)
             if len(job.outputs) == len(job.sentences):
                 job.finish(job)
@@ -283,3 +303,8 @@ class Batcher:
         self._metrics.sentences.inc(sum(len(share.sentences) for share in batch))
         self._metrics.characters.inc(num_characters)
         self._metrics.batch.observe(sum(len(share.sentences) for share in batch))
+
+
+def _outputs(translation: Translation, job: Job) -> Outputs:
+    links = tuple(links_of(translation, job.translator.steps_later)) if job.needs_links else ()
+    return Outputs(tuple(one.text for one in translation.alternatives), links)

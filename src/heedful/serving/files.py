@@ -1,5 +1,6 @@
 """Translation of uploaded files, and their download."""
 
+import asyncio
 import re
 import secrets
 import tempfile
@@ -14,11 +15,11 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from heedful.documents.table import FORMATS, format_of
 from heedful.errors import DataError, MissingExtra
 from heedful.serving.bodies import UploadedFile, read_fields, text_field
-from heedful.serving.documents import FORMATS
 from heedful.serving.schemas import ERRORS, FILE
-from heedful.serving.service import Order, Service
+from heedful.serving.service import Service
 from heedful.serving.waiting import while_connected
 
 _MOST_FILES: Final = 100
@@ -93,6 +94,7 @@ def make_router(service: Service) -> APIRouter:
     """
     router = APIRouter(tags=["files"])
     downloads = Downloads()
+    parsing = asyncio.Lock()
 
     @router.post("/translate_file", openapi_extra=FILE, responses=ERRORS)
     async def translate_file(request: Request) -> Response:
@@ -107,16 +109,16 @@ def make_router(service: Service) -> APIRouter:
         if not isinstance(upload, UploadedFile) or not upload.name:
             raise HTTPException(400, "Invalid request: missing file parameter")
         source, target = text_field(fields, "source"), text_field(fields, "target")
-        ending = Path(upload.name).suffix.lower()
-        if ending not in FORMATS:
-            raise HTTPException(400, "Invalid request: file format not supported")
         try:
-            document = await run_in_threadpool(FORMATS[ending], upload.content, service.limits.file_bytes)
+            ending = format_of(upload.name)
+            # One document at a time is taken apart, beside the event loop, so that many large ones take turns.
+            async with parsing:
+                document = await run_in_threadpool(FORMATS[ending], upload.content, service.limits.file_bytes)
         except (DataError, MissingExtra) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
-        order = Order(document.paragraphs(), source, target, ending == ".html")
-        answers = await while_connected(request, service.translate(order, service.limits.file_characters))
-        written = await run_in_threadpool(document.write, [answer.text for answer in answers])
+        outputs = await while_connected(request, service.translate_passages(document.passages, source, target))
+        async with parsing:
+            written = await run_in_threadpool(document.write, outputs)
         name = f"{_safe(Path(upload.name).stem)}_{service.language(target)}{ending}"
         token = downloads.add(name, written)
         base = f"{request.url.scheme}://{request.headers['host']}"

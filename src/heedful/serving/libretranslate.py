@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from heedful.documents.table import FORMATS
 from heedful.serving import deepl
 from heedful.serving.bodies import read_fields, text_field, whole_field
 from heedful.serving.catalog import Catalog
 from heedful.serving.detection import Guess
-from heedful.serving.documents import FORMATS
 from heedful.serving.languages import name_of
 from heedful.serving.schemas import DETECT, ERRORS, SUGGEST, TRANSLATE, TRANSLATED
 from heedful.serving.service import AUTO, Answer, Order, Service

@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from starlette.exceptions import HTTPException
 
+from heedful.documents.html import HtmlMarkup
 from heedful.errors import ResourceError, UsageError
+from heedful.predictors.tagged import tagged_output
 from heedful.predictors.translator import Translator
-from heedful.serving import markup
 from heedful.serving.batching import Batcher, Outputs
 from heedful.serving.catalog import Catalog
 from heedful.serving.detection import Detector, Guess
@@ -19,7 +20,12 @@ from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.suggestions import LinksFile, Suggestions
 from heedful.text.segments import Text
+from heedful.text.tagged_text import TaggedText
 
+_SHORT_MARKUP: Final = 10_000
+"""Characters of markup that are parsed in the event loop, because that takes less than a few milliseconds."""
+_DETECTED: Final = 5000
+"""Characters of a document by which its language is detected."""
 AUTO: Final = "auto"
 """Source language of a request that asks for detection."""
 
@@ -53,33 +59,32 @@ class Answer:
     """Code of the target language."""
 
 
-@final
-@dataclass(frozen=True)
-class _Layout:
-    """Text taken apart: its nodes, and the segments of each."""
-
-    nodes: list[markup.Node]
-    texts: list[Text]
-    """Segments of each text node."""
-    is_html: bool
+class Document(Protocol):
+    """Text or markup taken apart."""
 
     @property
-    def sentences(self) -> list[str]:
-        """Segments of all nodes in order, as models read them."""
-        return [segment.reading for text in self.texts for segment in text.segments]
+    def passages(self) -> list[TaggedText]:
+        """Texts to translate, with their inline tags."""
+        ...
 
-    def write(self, outputs: Sequence[str]) -> str:
-        """Put translated sentences into the layout.
+    def write(self, outputs: Sequence[TaggedText]) -> str:
+        """Write the text with translated passages."""
+        ...
 
-        Args:
-            outputs: translation of each sentence.
 
-        Returns:
-            Text or HTML.
-        """
-        remaining = iter(outputs)
-        texts = [text.join([next(remaining) for _ in text.segments]) for text in self.texts]
-        return markup.render(self.nodes, texts) if self.is_html else "".join(texts)
+@final
+@dataclass(frozen=True)
+class _PlainText:
+    """Plain text as a document of one passage."""
+
+    text: str
+
+    @property
+    def passages(self) -> list[TaggedText]:
+        return [TaggedText(self.text)]
+
+    def write(self, outputs: Sequence[TaggedText]) -> str:
+        return outputs[0].text
 
 
 @final
@@ -150,6 +155,30 @@ class Service:
             await asyncio.gather(*map(translate_group, groups))
         return answers
 
+    async def translate_passages(self, passages: Sequence[TaggedText], source: str, target: str) -> list[TaggedText]:
+        """Translate the passages of a document.
+
+        Args:
+            passages: texts with inline tags.
+            source: language code as the client spells it, or "auto".
+            target: language code as the client spells it.
+
+        Returns:
+            Translation of each passage, with the same tags.
+
+        Raises:
+            HTTPException: 400 for a language or size that is not supported, 503 when there is no time.
+        """
+        texts = [passage.text for passage in passages]
+        self.check_size(Order(texts, source, target), self.limits.file_characters)
+        code = self.language(target)
+        deadline = time.monotonic() + self.limits.answer_seconds
+        language = self.guess("\n".join(texts)[:_DETECTED]).language if source == AUTO else self.language(source)
+        if language == code:
+            return [*passages]
+        outputs = await self._translate_passages(self._path(language, code), passages, 1, deadline)
+        return [each[0] for each in outputs]
+
     async def correct(self, text: str, correction: str, source: str, target: str) -> None:
         """Correct the translation of a sentence, from the next request on.
 
@@ -166,7 +195,7 @@ class Service:
         path = self.catalog.path(self.guess(text).language if source == AUTO else source, target)
         if path is None or len(path) != 1:
             raise HTTPException(400, f"Invalid request: no model translates from {source} to {target} in one step")
-        parts = _take_apart(text, False, path[0]).sentences
+        parts = [segment.reading for segment in path[0].split(text).segments]
         if len(parts) != 1:
             raise HTTPException(400, f"Invalid request: correct one sentence at a time, not {len(parts)}")
         try:
@@ -229,7 +258,7 @@ class Service:
 
     async def _translate_texts(
         self, texts: Sequence[str], source: str, target: str, order: Order, deadline: float
-    ) -> list[Outputs]:
+    ) -> list[tuple[str, ...]]:
         """Best translation and alternatives of each text in one language.
 
         Raises:
@@ -237,44 +266,56 @@ class Service:
         """
         if source == target:
             return [(text,) for text in texts]
+        path = self._path(source, target)
+        documents = [await self._opened(text, order) for text in texts]
+        passages = [passage for document in documents for passage in document.passages]
+        number = 1 + order.num_alternatives
+        outputs = iter(await self._translate_passages(path, passages, number, deadline))
+        answers: list[tuple[str, ...]] = []
+        for document in documents:
+            variants = [next(outputs) for _ in document.passages]
+            written = [document.write([each[rank] for each in variants]) for rank in range(number)]
+            answers.append(tuple(dict.fromkeys(written)))
+        return answers
+
+    def _path(self, source: str, target: str) -> Sequence[Translator]:
         path = self.catalog.path(source, target)
         if path is None:
             raise HTTPException(400, f"{target} ({target}) is not available as a target language from {source}")
-        layouts = [_take_apart(text, order.is_html, path[0]) for text in texts]
-        wanted = [sentence for layout in layouts for sentence in layout.sentences]
-        outputs = await self._chain(path, wanted, 1 + order.num_alternatives, deadline)
-        answers: list[Outputs] = []
-        start = 0
-        for layout in layouts:
-            stop = start + len(layout.sentences)
-            answers.append(_variants(layout, outputs[start:stop], 1 + order.num_alternatives))
-            start = stop
-        return answers
+        return path
 
-    async def _chain(
-        self, path: Sequence[Translator], texts: Sequence[str], nbest: int, deadline: float
-    ) -> list[Outputs]:
-        """Outputs of the last model of a chain; the models before it give one output each."""
+    async def _translate_passages(
+        self, path: Sequence[Translator], passages: Sequence[TaggedText], nbest: int, deadline: float
+    ) -> list[list[TaggedText]]:
+        """Outputs of a chain of models for each passage; the models before the last give one output each."""
         for translator in path[:-1]:
-            outputs = await self._translate_filled(translator, texts, 1, deadline)
-            texts = [each[0] for each in outputs]
-        return await self._translate_filled(path[-1], texts, nbest, deadline)
+            passages = [each[0] for each in await self._pass(translator, passages, 1, deadline)]
+        return await self._pass(path[-1], passages, nbest, deadline)
 
-    async def _translate_filled(
-        self, translator: Translator, texts: Sequence[str], nbest: int, deadline: float
-    ) -> list[Outputs]:
-        """Outputs of each text; that of a blank one, which a model of a chain may give, is empty."""
-        filled = [text for text in texts if text.strip()]
-        outputs = iter(await self.batcher.translate(translator, filled, nbest, deadline))
-        return [next(outputs) if text.strip() else ("",) for text in texts]
+    async def _opened(self, text: str, order: Order) -> Document:
+        if not order.is_html:
+            return _PlainText(text)
+        # Long documents are parsed beside the event loop, which answers others meanwhile.
+        return HtmlMarkup(text) if len(text) < _SHORT_MARKUP else await asyncio.to_thread(HtmlMarkup, text)
+
+    async def _pass(
+        self, translator: Translator, passages: Sequence[TaggedText], nbest: int, deadline: float
+    ) -> list[list[TaggedText]]:
+        """Outputs of a model for each passage: the k-th outputs of its segments make its k-th output."""
+        texts = [translator.split(passage.text) for passage in passages]
+        sentences = [segment.reading for text in texts for segment in text.segments]
+        filled = [sentence for sentence in sentences if sentence.strip()]  # a model of a chain may give blank ones
+        needs_links = any(passage.tags for passage in passages) and translator.has_attention
+        translated = iter(await self.batcher.translate(translator, filled, nbest, deadline, needs_links))
+        outputs = iter([next(translated) if sentence.strip() else Outputs(("",)) for sentence in sentences])
+        results: list[list[TaggedText]] = []
+        for passage, text in zip(passages, texts, strict=True):
+            ours = [next(outputs) for _ in text.segments]
+            results.append([_ranked(passage, text, ours, rank) for rank in range(nbest)])
+        return results
 
 
-def _take_apart(text: str, is_html: bool, translator: Translator) -> _Layout:
-    nodes = markup.parse(text) if is_html else [markup.Node(text, is_text=True)]
-    return _Layout(nodes, [translator.split(node.text) for node in nodes if node.is_text], is_html)
-
-
-def _variants(layout: _Layout, outputs: Sequence[Outputs], number: int) -> Outputs:
-    """Whole texts from the n-best outputs of their sentences: the k-th outputs of all sentences make the k-th text."""
-    texts = [layout.write([each[min(rank, len(each) - 1)] for each in outputs]) for rank in range(number)]
-    return tuple(dict.fromkeys(texts))
+def _ranked(passage: TaggedText, text: Text, outputs: Sequence[Outputs], rank: int) -> TaggedText:
+    texts = [each.texts[min(rank, len(each.texts) - 1)] for each in outputs]
+    links = [each.links if texts[index] == each.texts[0] else () for index, each in enumerate(outputs)]
+    return tagged_output(passage, text, texts, links)

@@ -1,0 +1,65 @@
+"""OpenDocument texts and presentations: spans and links are inline tags.
+
+Source: OpenDocument 1.3, part 3, 6.1 (text content).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, final
+
+from heedful.documents.xml_parts import Item, Paragraph, XmlArchive
+
+_TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_AROUND: Final = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta", "meta-field", "ruby", "ruby-base"))
+_SPACE: Final = re.compile(r"[\t\n\r ]+")
+
+
+@final
+class OpenDocumentFile(XmlArchive):
+    """OpenDocument text or presentation: its content, and the headers and footers of its page styles."""
+
+    kind = "OpenDocument file"
+
+    def parts(self, names: Sequence[str]) -> Iterable[str]:
+        return [name for name in ("content.xml", "styles.xml") if name in names] if "content.xml" in names else ()
+
+    def paragraphs(self, tree: Any) -> Iterator[Paragraph]:
+        for element in [*tree.iter(f"{_TEXT}p", f"{_TEXT}h")]:
+            yield Paragraph([*_items(element, ())], partial(_rewrite, element))
+
+
+def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
+    if element.text:
+        yield Item(_SPACE.sub(" ", element.text), None, around)
+    for child in element:
+        if child.tag in _AROUND:
+            yield from _items(child, (*around, child))
+        elif child.tag == f"{_TEXT}s":
+            yield Item(" ", None, around)
+        elif child.tag == f"{_TEXT}line-break":
+            yield Item("", child, around, is_break=True)
+        else:
+            yield Item("", child, around, ends=child.tag == f"{_TEXT}tab")
+        if child.tail:
+            yield Item(_SPACE.sub(" ", child.tail), None, around)
+
+
+def _rewrite(paragraph: Any, items: Sequence[Item]) -> None:
+    for element in (paragraph, *dict.fromkeys(one for item in items for one in item.around)):
+        element.text = None
+        for child in [*element]:
+            element.remove(child)
+            child.tail = None
+    for item in items:
+        parent = paragraph
+        for element in item.around:
+            if element.getparent() is not parent:
+                parent.append(element)
+            parent = element
+        if item.element is not None:
+            parent.append(item.element)
+        elif len(parent):
+            parent[-1].tail = (parent[-1].tail or "") + item.text
+        else:
+            parent.text = (parent.text or "") + item.text

@@ -1,0 +1,354 @@
+"""Documents that are archives of XML parts, of which only those with text are written anew: all else stays to the byte.
+
+A paragraph is a sequence of texts and elements, each within other elements, such as a link, and in a format. What is in
+the format of most characters of a passage has no tag; other formats, and the elements around text, are inline tags.
+"""
+
+import io
+import zipfile
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Final, NamedTuple, final
+
+from heedful.documents.inline import Passage, PassageBuilder
+from heedful.documents.interface import DocumentFile
+from heedful.documents.lines import goes_on
+from heedful.errors import DataError, MissingExtra, needed_for
+from heedful.text.tagged_text import TaggedText, weave
+
+MOST_MEMBERS: Final = 10_000
+"""Largest number of members of an archive."""
+Format = Hashable
+"""Format of characters: equal for those that look the same."""
+
+
+class Item(NamedTuple):
+    """Text, or an element without text, in a paragraph."""
+
+    text: str
+    element: Any
+    """Element; None for text."""
+    around: tuple[Any, ...]
+    """Elements around it within the paragraph, outermost first."""
+    format: Format = None
+    ends: bool = False
+    """Whether a passage ends here: at a tab, or at a line break after which no sentence goes on."""
+    is_break: bool = False
+    """Whether it is a line break, after which a sentence may go on."""
+    is_in_run: bool = False
+    """Whether the element stands in a run of characters, beside text of its format."""
+
+
+class Paragraph(NamedTuple):
+    """Paragraph of a part, and how it is written again."""
+
+    items: list[Item]
+    rewrite: Callable[[Sequence[Item]], None]
+
+
+@dataclass
+class _Run:
+    """Items of one paragraph that are a passage, or stay."""
+
+    items: list[Item]
+    passage: Passage[Any] | None = None
+    format: Format = None
+    """Format of what has no tag."""
+
+
+class XmlArchive(DocumentFile):
+    """Archive with paragraphs in some of its XML parts."""
+
+    kind: ClassVar[str]
+    """Name of the format in messages."""
+
+    def __init__(self, content: bytes, most_bytes: int) -> None:
+        """Parse the parts with text.
+
+        Args:
+            content: the file.
+            most_bytes: bound of the unpacked size.
+
+        Raises:
+            DataError: it is no such document, or too large.
+            MissingExtra: lxml is not installed.
+        """
+        check_archive(content, most_bytes)
+        self._content: Final = content
+        self._trees: Final[dict[str, Any]] = {}
+        self._paragraphs: Final[list[tuple[Paragraph, list[_Run]]]] = []
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                if damaged := archive.testzip():
+                    raise DataError(f"not a readable {self.kind}: {damaged} is damaged")
+                for name in self.parts(archive.namelist()):
+                    self._trees[name] = parse_xml(archive.read(name))
+        except (DataError, MissingExtra):
+            raise
+        except Exception as error:  # any error of the decompressors: the file is not what it claims to be
+            raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None
+        if not self._trees:
+            raise DataError(f"not a readable {self.kind}: it has no part with text")
+        for tree in self._trees.values():
+            for paragraph in self.paragraphs(tree):
+                runs = [*_runs(paragraph.items)]
+                if any(run.passage for run in runs):
+                    self._paragraphs.append((paragraph, runs))
+
+    @abstractmethod
+    def parts(self, names: Sequence[str]) -> Iterable[str]:
+        """Choose the parts with text.
+
+        Args:
+            names: names of all members.
+
+        Returns:
+            Names of members, in the order of reading.
+        """
+
+    @abstractmethod
+    def paragraphs(self, tree: Any) -> Iterator[Paragraph]:
+        """Find the paragraphs of a part.
+
+        Args:
+            tree: root element.
+
+        Yields:
+            The paragraphs, in the order of reading.
+        """
+
+    @property
+    def passages(self) -> list[TaggedText]:
+        return [run.passage.source for _, runs in self._paragraphs for run in runs if run.passage]
+
+    def write(self, outputs: Sequence[TaggedText]) -> bytes:
+        remaining = iter(outputs)
+        for paragraph, runs in self._paragraphs:
+            items: list[Item] = []
+            is_changed = False
+            for run in runs:
+                output = next(remaining) if run.passage else None
+                if run.passage and output is not None and output != run.passage.source:
+                    is_changed = True
+                    items += _rewritten(run, run.passage, output)
+                else:
+                    items += run.items
+            if is_changed:
+                paragraph.rewrite(items)
+        written = io.BytesIO()
+        with (
+            zipfile.ZipFile(io.BytesIO(self._content)) as archive,
+            zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy,
+        ):
+            for member in archive.infolist():
+                tree = self._trees.get(member.filename)
+                copy.writestr(member, archive.read(member) if tree is None else write_xml(tree))
+        return written.getvalue()
+
+
+def xml_library() -> Any:
+    """Import lxml's element trees.
+
+    Returns:
+        The module.
+
+    Raises:
+        MissingExtra: lxml is not installed.
+    """
+    with needed_for("documents"):
+        return import_module("lxml.etree")
+
+
+def parse_xml(content: bytes) -> Any:
+    """Parse an XML part.
+
+    Args:
+        content: the part.
+
+    Returns:
+        The root element.
+
+    Raises:
+        ValueError: it is no XML, or declares entities, which may grow without bound.
+        MissingExtra: lxml is not installed.
+    """
+    etree = xml_library()
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=False)
+    try:
+        root = etree.fromstring(content, parser)
+    except etree.XMLSyntaxError as error:
+        raise ValueError(str(error)) from None
+    if root.getroottree().docinfo.doctype and root.getroottree().docinfo.internalDTD is not None:
+        if any(True for _ in root.getroottree().docinfo.internalDTD.iterentities()):
+            raise ValueError("it declares entities")
+    return root
+
+
+def write_xml(root: Any) -> bytes:
+    """Write an XML part.
+
+    Args:
+        root: the root element.
+
+    Returns:
+        The part in UTF-8.
+    """
+    etree = xml_library()
+    written: bytes = etree.tostring(root.getroottree(), xml_declaration=True, encoding="UTF-8", standalone=True)
+    return written
+
+
+def check_archive(content: bytes, most_bytes: int) -> None:
+    """Refuse an archive that unpacks to too much, before anything is unpacked.
+
+    Args:
+        content: a zip archive.
+        most_bytes: bound of the unpacked size.
+
+    Raises:
+        DataError: it is no archive, too large, or has two members of one name.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        raise DataError("not a document of this kind") from None
+    names = [member.filename for member in members]
+    if len(set(names)) < len(names) or len(names) > MOST_MEMBERS:
+        raise DataError("an archive with too many members, or two of one name")
+    if sum(member.file_size for member in members) > most_bytes:
+        raise DataError(f"its content exceeds {most_bytes} bytes")
+
+
+def _runs(items: Sequence[Item]) -> Iterator[_Run]:
+    """Passages of a paragraph, and what stays between them."""
+    start = 0
+    before = ""
+    following = _following_texts(items)
+    for index, item in enumerate(items):
+        if item.ends or (item.is_break and not goes_on(before, following[index])):
+            yield from _trimmed(items[start:index])
+            yield _Run([item])
+            start, before = index + 1, ""
+        before = item.text[-8:] if item.text.strip() else before
+    yield from _trimmed(items[start:])
+
+
+def _following_texts(items: Sequence[Item]) -> list[str]:
+    """Beginning of the text behind each item."""
+    following: list[str] = []
+    text = ""
+    for item in reversed(items):
+        following.append(text)
+        text = item.text.lstrip()[:8] or text
+    return following[::-1]
+
+
+def _trimmed(items: Sequence[Item]) -> Iterator[_Run]:
+    """A passage without the elements and spaces at its ends, which stay."""
+    texts = [index for index, item in enumerate(items) if item.text.strip()]
+    if not texts:
+        if items:
+            yield _Run([*items])
+        return
+    first, last = texts[0], texts[-1]
+    middle = [*items[first : last + 1]]
+    begin, end = middle[0].text, middle[-1].text
+    before = [*items[:first], middle[0]._replace(text=begin[: len(begin) - len(begin.lstrip())])]
+    after = [middle[-1]._replace(text=end[len(end.rstrip()) :]), *items[last + 1 :]]
+    middle[0] = middle[0]._replace(text=middle[0].text.lstrip())
+    middle[-1] = middle[-1]._replace(text=middle[-1].text.rstrip())
+    yield _Run([item for item in before if item.text or item.element is not None])
+    yield _passage(middle)
+    yield _Run([item for item in after if item.text or item.element is not None])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Wrapper:
+    """Element around some items, or their format."""
+
+    element: Any = None
+    format: Format = None
+
+    def is_same(self, other: "_Wrapper") -> bool:
+        return self.element is other.element and self.format == other.format
+
+
+_CLOSED: Final = True
+"""Mark of the end of an element, whose beginning says all."""
+
+
+def _passage(items: Sequence[Item]) -> _Run:
+    sizes: Counter[Format] = Counter()
+    for item in items:
+        sizes[item.format] += len(item.text)
+    usual = max(sizes, key=lambda each: sizes[each])
+    builder: PassageBuilder[Any] = PassageBuilder()
+    common = _common(items)
+    opened: list[_Wrapper] = []
+    for item in items:
+        wrappers = [_Wrapper(element) for element in item.around[common:]]
+        if item.element is None and item.format != usual:
+            wrappers.append(_Wrapper(format=item.format))
+        shared = 0
+        while shared < min(len(opened), len(wrappers)) and opened[shared].is_same(wrappers[shared]):
+            shared += 1
+        while len(opened) > shared:
+            opened.pop()
+            builder.end(str(len(opened)), _CLOSED)
+        for wrapper in wrappers[shared:]:
+            builder.begin(str(len(opened)), wrapper)
+            opened.append(wrapper)
+        if item.element is None:
+            builder.add(item.text)
+        else:
+            builder.point(item, is_break=item.is_break)
+            if item.is_break:
+                builder.add(" ")
+    while opened:
+        opened.pop()
+        builder.end(str(len(opened)), _CLOSED)
+    return _Run([*items], builder.passage(), usual)
+
+
+def _common(items: Sequence[Item]) -> int:
+    """Number of elements that are around all items."""
+    first, last = items[0].around, items[-1].around
+    shared = 0
+    while shared < min(len(first), len(last)) and first[shared] is last[shared]:
+        shared += 1
+    # An element that is around the first and the last item is around those between.
+    return shared
+
+
+def _rewritten(run: _Run, passage: Passage[Any], output: TaggedText) -> Iterator[Item]:
+    """Items of a translated passage."""
+    around = run.items[0].around[: _common(run.items)]
+    opened: list[_Wrapper] = []
+    is_after_break = False
+    for piece in weave(output):
+        if isinstance(piece, str):
+            wrapped = (*around, *(one.element for one in opened if one.element is not None))
+            formats = [one.format for one in opened if one.element is None]
+            text = piece.lstrip() if is_after_break else piece
+            is_after_break = is_after_break and not text
+            if text:
+                yield Item(text, None, wrapped, formats[-1] if formats else run.format)
+            continue
+        edge, index = piece
+        mark = passage.marks[index][0]
+        if edge == "point" and isinstance(mark, Item):
+            wrapped = (*around, *(one.element for one in opened if one.element is not None))
+            is_after_break = mark.is_break
+            yield mark._replace(around=wrapped)
+        elif edge == "point" and mark.element is not None:  # an element whose words have no counterpart
+            wrapped = (*around, *(one.element for one in opened if one.element is not None), mark.element)
+            yield Item("", None, wrapped, run.format)
+        elif edge == "open":
+            opened.append(mark)
+        elif edge == "close":
+            opened.pop()
