@@ -1,0 +1,213 @@
+"""Trainings under torchrun that are killed and resumed at random, to the bits of one that never was: `make prove-resumes`.
+
+A training of one kind (number of processes, one copy of the model each or sharded) is killed again and again, at a random
+time and in a random way, until it reaches its last step; then the next one begins, until all kills are used up. The bits
+of each, its losses and scores at every validation included, have to be those of an uninterrupted training.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+from tests.prove.prove_checkpoints import Record, bits, newest, table
+from tests.prove.prove_ddp import TIMED
+from tests.prove.ranks import IS_POSSIBLE, REASON
+
+WAYS = ("worker killed", "all killed", "launcher killed", "launcher stopped")
+"""SIGKILL to a process, to all with their launcher, to the launcher alone; SIGTERM to it, as schedulers send it."""
+START_SHARE = 0.1
+"""Share of kills that come before the first step."""
+SECONDS_OF_STEPS = 6.0
+"""Latest kill after the first validation."""
+DEADLINE = 300.0
+ALLOCATOR = {"LD_PRELOAD": "libc_malloc_debug.so.0", "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}
+"""The C library's allocator checks its blocks and fills them when they are freed."""
+
+
+class Training:
+    """Command of one kind of training."""
+
+    def __init__(self, root: Path, size: int, parallel: str, is_checked: bool) -> None:
+        root.mkdir(parents=True)
+        self._data = root / "words.tsv"
+        letters = [[(7 * n + 3 * place) % 6 for place in range(2 + n % 7)] for n in range(199)]
+        words = ["".join("abcdef"[each] for each in row) for row in letters]
+        lines = [f"{word}{n}\t{word.upper()}{n}\n" for n, word in enumerate(words)]
+        self._data.write_bytes("".join(lines).encode())
+        self._size = size
+        settings = f"parallel={parallel} export=false precision=float32 batch_tokens=96 validate_every=10 max_steps=150"
+        settings += " optimizer.kind=adam optimizer.learning_rate=0.01"
+        self._settings = [word for each in settings.split() for word in ("--set", f"training.{each}")]
+        self._settings += ["--set", "model.kind=transformer", "--preset", "tiny"]
+        self._environment = {**os.environ, "OMP_NUM_THREADS": "1"} | (ALLOCATOR if is_checked else {})
+
+    def start(self, out: Path) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(self._size)]
+        command += ["-m", "heedful", "train", str(self._data), "--out", str(out), *self._settings]
+        return subprocess.Popen(
+            command,
+            env=self._environment | {"PYTHONHASHSEED": "random"},
+            stdout=subprocess.DEVNULL,
+            stderr=out.with_suffix(".log").open("ab"),
+            start_new_session=True,
+        )
+
+
+def ends(out: Path) -> dict[str, object]:
+    """All that a training leaves, but times."""
+    checkpoint = newest(out / "run" / "checkpoints")
+    if checkpoint is None:
+        return {}
+    lines = (out / "run" / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
+    metrics = [{key: value for key, value in json.loads(line).items() if key not in TIMED} for line in lines]
+    return {key: value for key, value in bits(checkpoint).items() if key != "state"} | {"metrics": metrics}
+
+
+def _num_lines(out: Path) -> int:
+    path = out / "run" / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+
+def _members(group: int) -> list[int]:
+    """Processes of a session, by their number."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == group and fields[0] not in "ZX":
+            found.append(int(path.parent.name))
+    return sorted(found)
+
+
+def _strike(process: "subprocess.Popen[bytes]", way: str, generator: random.Random) -> None:
+    members = [pid for pid in _members(process.pid) if pid != process.pid]
+    chosen = {
+        "worker killed": [generator.choice(members)] if members else [process.pid],
+        "all killed": [*members, process.pid],
+    }.get(way, [process.pid])
+    for pid in chosen:
+        try:
+            os.kill(pid, signal.SIGTERM if way == "launcher stopped" else signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def _clear(process: "subprocess.Popen[bytes]") -> bool:
+    """Wait for the end of all processes, which a scheduler would bring about too; whether they ended by themselves."""
+    until = time.monotonic() + DEADLINE
+    while time.monotonic() < until:
+        process.poll()
+        if not _members(process.pid):
+            return True
+        time.sleep(0.05)
+    for pid in _members(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    return False
+
+
+def sweep(
+    root: Path, training: Training, num_kills: int, generator: random.Random, record: Record, say: Callable[[str], None]
+) -> None:
+    """Kill and resume trainings of one kind, so many times in all."""
+    whole = training.start(root / "whole")
+    assert whole.wait(DEADLINE) == 0, (root / "whole.log").read_text(encoding="utf-8")[-2000:]
+    wanted = ends(root / "whole")
+    kills: list[str] = []
+    used = number = 0
+    while used < num_kills or kills:
+        out = root / str(number)
+        process = training.start(out)
+        is_last = used >= num_kills
+        before, began = _num_lines(out), time.monotonic()
+        is_early = generator.random() < START_SHARE
+        if not is_last and is_early:
+            time.sleep(generator.uniform(0.0, 8.0))
+        elif not is_last:
+            while _num_lines(out) <= before and process.poll() is None and time.monotonic() < began + DEADLINE:
+                time.sleep(0.02)
+            time.sleep(generator.uniform(0.0, SECONDS_OF_STEPS))
+        if not is_last and process.poll() is None:
+            way = generator.choice(WAYS)
+            _strike(process, way, generator)
+            kills.append(way)
+            used += 1
+            if not _clear(process):
+                record.ask(False, f"{out}: processes remained after: {way}")
+            continue
+        code = process.wait(DEADLINE)
+        _clear(process)
+        if code == 0 or is_last:
+            is_well = code == 0 and ends(out) == wanted
+            for way in kills:
+                record.ask(is_well, f"{out}: exit code {code} after {kills}")
+            say(f"{out.name}: {len(kills)} kills, {'the same bits' if is_well else 'DIFFERENT'}; {used} in all")
+            if is_well:
+                shutil.rmtree(out)
+            kills, number = [], number + 1
+        else:
+            log = out.with_suffix(".log").read_text(encoding="utf-8", errors="replace")[-3000:]
+            record.ask(False, f"{out}: ended by itself with {code} after {kills}: {log}")
+            kills, number = [], number + 1
+
+
+def prove(
+    say: Callable[[str], None], root: Path, num_kills: int, is_checked: bool, seed: int, only: Sequence[str]
+) -> Mapping[str, Record]:
+    """Sweep all kinds; kills in all."""
+    records: dict[str, Record] = {}
+    kinds = [(size, parallel) for size, parallel in product((2, 3), ("data", "sharded"))]
+    names = {f"{parallel}, {size}": (size, parallel) for size, parallel in kinds}
+    chosen = {name: kind for name, kind in names.items() if not only or name in only}
+    for number, (name, (size, parallel)) in enumerate(chosen.items()):
+        records[name] = Record()
+        folder = root / name.replace(", ", "-")
+        training = Training(folder, size, parallel, is_checked)
+        share = num_kills * (number + 1) // len(chosen) - num_kills * number // len(chosen)
+        sweep(folder, training, share, random.Random(f"{seed} {name}"), records[name], say)
+        say(f"{name}: {records[name].num_cases} kills, {len(records[name].failures)} failed")
+        for failure in records[name].failures:
+            say(f"  {failure}")
+    return records
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sweep and print the table.
+
+    Returns:
+        0 if every training ended with the right bits, else 1.
+    """
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=200, help="kills in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="+", default=(), metavar="KIND", help="such as 'sharded, 2'")
+    parser.add_argument("--check-allocator", action="store_true", help="run under glibc's checking allocator (slower)")
+    given = parser.parse_args(arguments)
+    if not IS_POSSIBLE or not Path("/proc/self/stat").is_file():
+        print(f"prove_resumes {REASON}, and /proc", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"{time.monotonic() - began:6.0f} s  {line}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
+        records = prove(say, Path(name), given.kills, given.check_allocator, given.seed, given.only)
+    print(table(records, time.monotonic() - began))
+    return int(any(each.failures for each in records.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
