@@ -85,6 +85,14 @@ prove-clients: $(VENV)/.installed-dev ## test the server with unmodified clients
 prove-ddp: $(VENV)/.installed-dev ## test training in several processes, and their deaths (minutes)
 	$(BIN)/python -m tests.prove.prove_ddp
 
+.PHONY: prove-resumes
+prove-resumes: $(VENV)/.installed-dev ## kill and resume trainings under torchrun, 200 times at random; ARGS="--check-allocator" (hours)
+	$(BIN)/python -m tests.prove.prove_resumes $(ARGS)
+
+.PHONY: prove-kernel-cache
+prove-kernel-cache: $(VENV)/.installed-dev ## damage the cache of compiled kernels, change their sources, let processes race (minutes)
+	$(BIN)/python -m tests.prove.prove_kernel_cache
+
 .PHONY: prove-hostile
 prove-hostile: $(VENV)/.installed-dev ## run every command with damaged files, full disks, kills and odd options; ONLY= LIMIT= SHARD= (hours)
 	$(BIN)/python -m tests.prove.prove_hostile $(if $(ONLY),--only '$(ONLY)') $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARD),--shard $(SHARD))

@@ -128,7 +128,9 @@ def last_name(node: ast.AST) -> str:
 
 def unexcused(violations: Mapping[str, str], exceptions: Mapping[str, str]) -> list[str]:
     """What a rule found, less the exceptions; an exception that excuses nothing is itself reported."""
-    stale = [f"{name}: listed as an exception, but keeps the rule: remove it" for name in exceptions]
-    return [text for name, text in violations.items() if name not in exceptions] + [
-        line for line in stale if line.partition(":")[0] not in violations
+    stale = [
+        f"{name}: listed as an exception, but keeps the rule: remove it"
+        for name in exceptions
+        if name not in violations
     ]
+    return [text for name, text in violations.items() if name not in exceptions] + stale

@@ -1,5 +1,6 @@
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +16,29 @@ def test_what_is_said():
     said = [line.split("  ", maxsplit=1)[0] for line in done.out.split("\n")]
     for name in ("heedful", "Python", "numpy", "sentencepiece", "torch (train)", "onnxruntime (onnx)", "processor"):
         assert name in said, name
-    for name in ("threads", "quota", "other programs", "waiting", "memory", "disk", "CUDA devices", "trains in"):
+    for name in (
+        "threads",
+        "quota",
+        "other programs",
+        "waiting",
+        "memory",
+        "disk",
+        "CUDA devices",
+        "trains in",
+        "compiled kernels",
+    ):
         assert name in said, name
     assert __version__ in done.out
     assert metadata.version("numpy") in done.out
     assert "pytest" not in done.out, "tools of developers are nobody's concern"
     assert "1 by OMP_NUM_THREADS" in done.out
+
+
+def test_damaged_kernels_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert "none yet\n" in heedful("doctor").out
+    (tmp_path / "scores-1-2.kernel").write_bytes(b"cut")
+    assert f"1 in {tmp_path}, 0.0 MB; 1 damaged, compiled again when needed\n" in heedful("doctor").out
 
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch):

@@ -1,8 +1,8 @@
-"""Trainings under torchrun that are killed and resumed at random, to the bits of one that never was: `make prove-resumes`.
+"""Trainings under torchrun, killed and resumed at random, to the bits of one that never was: `make prove-resumes`.
 
-A training of one kind (number of processes, one copy of the model each or sharded) is killed again and again, at a random
-time and in a random way, until it reaches its last step; then the next one begins, until all kills are used up. The bits
-of each, its losses and scores at every validation included, have to be those of an uninterrupted training.
+A training of one kind (number of processes, one copy of the model each or sharded) is killed again and again, at a
+random time and in a random way, until it reaches its last step; then the next one begins, until all kills are used up.
+The bits of each, its losses and scores at every validation included, have to be those of an uninterrupted training.
 """
 
 import argparse
@@ -151,7 +151,7 @@ def sweep(
         _clear(process)
         if code == 0 or is_last:
             is_well = code == 0 and ends(out) == wanted
-            for way in kills:
+            for _ in kills:
                 record.ask(is_well, f"{out}: exit code {code} after {kills}")
             say(f"{out.name}: {len(kills)} kills, {'the same bits' if is_well else 'DIFFERENT'}; {used} in all")
             if is_well:

@@ -105,7 +105,7 @@ def told(folder: Path, part: str, helpers: str = "inlined") -> str:
 @pytest.mark.parametrize("part", thinned(["losses", "fused", "additive", "packed"], 2))
 def test_the_first_process_computes_what_later_ones_do(tmp_path: Path, part: str):
     first = told(tmp_path, part)
-    assert [*tmp_path.rglob("*.nbc")]
+    assert [*tmp_path.rglob("*.kernel")]
     assert first == told(tmp_path, part)
 
 

@@ -20,6 +20,7 @@ from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
 from heedful.cpu.contention import has_steered_waiting, processors_of_others
 from heedful.cpu.cores import physical_cores, quota
+from heedful.cpu.numba_cache import examine
 from heedful.errors import install_command
 from heedful.version import __version__
 
@@ -108,8 +109,19 @@ def _pytorch() -> list[Row]:
         ("CUDA devices", ", ".join(names) or "none"),
         ("GPU kernels", f"{'installed' if has_triton() else 'not installed'}; {UNTIMED}"),
         ("MPS device", "yes" if has_mps else "no"),
+        ("compiled kernels", _kernels()),
         ("trains in", f"{precision}{'' if precision == 'bfloat16' else ': no bfloat16 products here'}"),
     ]
+
+
+def _kernels() -> str:
+    """State of the disk cache of compiled kernels."""
+    rows = [
+        f"{each.num_files} in {each.folder}, {each.num_bytes / 1e6:.1f} MB"
+        + f"; {each.num_damaged} damaged, compiled again when needed" * bool(each.num_damaged)
+        for each in examine()
+    ]
+    return "; ".join(rows) or "none yet"
 
 
 def _machine() -> list[Row]:

@@ -1,7 +1,4 @@
-"""Scalar functions for numba kernels that LLVM can vectorise.
-
-A kernel cached on disk is recompiled when its own source file changes, but not when this file changes.
-"""
+"""Scalar functions for numba kernels that LLVM can vectorise."""
 
 import math
 from collections.abc import Callable
@@ -46,26 +43,6 @@ def _choose_options() -> dict[str, Any]:
 
 
 OPTIONS: Final = _choose_options()
-
-
-def kept_loop(*flags: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function on its first call, and cache the result on disk if the cache folder is writable.
-
-    Args:
-        flags: LLVM's fast-math flags.
-
-    Returns:
-        A decorator. The function releases the interpreter lock, and division by zero gives infinity.
-    """
-
-    def decorated(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(flags)}
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:
-            return njit(**options)(function)
-
-    return decorated
 
 
 def inlined(*flags: str) -> Callable[[Callable[..., Any]], Any]:

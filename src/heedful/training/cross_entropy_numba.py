@@ -4,14 +4,14 @@ A row of logits stays in the first-level caches from the first read to its gradi
 """
 
 import math
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numba import types
 
-from heedful.cpu.numba_math import FLAGS, exp2, from_bits, inlined, kept_loop, narrowed, ordered, widened
+from heedful.cpu.numba_cache import cached_njit
+from heedful.cpu.numba_math import FLAGS, exp2, from_bits, inlined, narrowed, ordered, widened
 
 _LOG2_E: Final = np.float32(1.0 / math.log(2.0))
 _LOWEST: Final = np.float32(-127.0)
@@ -50,7 +50,7 @@ def _exponentials(row: np.ndarray, largest: Any) -> Any:
     return total
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def differentiate(
     logits: np.ndarray,
     bias: np.ndarray,
@@ -117,7 +117,5 @@ def compiled(is_narrow: bool) -> Any:
     signature = (
         logits[:, ::1], real, types.int64[::1], types.float64, types.boolean, real, real, types.boolean[::1], real,
     )  # fmt: skip
-    # On OSError the kernel is compiled; only its cache file could not be written.
-    with suppress(OSError):
-        differentiate.compile(signature)
+    differentiate.compile(signature)
     return differentiate

@@ -5,14 +5,14 @@ in int16. Each kernel reads its inputs once and writes its outputs once.
 """
 
 import math
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numba import types
 
-from heedful.cpu.numba_math import FLAGS, inlined, kept_loop, narrowed, widened
+from heedful.cpu.numba_cache import cached_njit
+from heedful.cpu.numba_math import FLAGS, inlined, narrowed, widened
 
 _ZERO: Final = np.float32(0.0)
 
@@ -31,7 +31,7 @@ def _centre(row: np.ndarray, epsilon: float) -> tuple[Any, Any]:
     return mean, np.float32(1.0 / math.sqrt(squares / size + epsilon))
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def normalize(
     vectors: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: float, out: np.ndarray, facts: np.ndarray
 ) -> None:
@@ -70,7 +70,7 @@ def _sum_up(
     return plain / np.float32(row.shape[0]), crossed / np.float32(row.shape[0])
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def normalize_backward(
     vectors: np.ndarray,
     weight: np.ndarray,
@@ -116,7 +116,7 @@ def _hashed(index: Any, first: Any, second: Any) -> Any:
     return np.uint32(mixed ^ (mixed >> np.uint32(16)))
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def add_dropped(
     residual: np.ndarray,
     vectors: np.ndarray,
@@ -155,7 +155,7 @@ def add_dropped(
                 out_row[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def drop(
     gradient: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray, sums: np.ndarray
 ) -> None:
@@ -183,7 +183,7 @@ def drop(
             sums[k] += widened(out_row[k])
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
     """Replace x by max(0, x + b).
 
@@ -199,7 +199,7 @@ def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
             row[k] = narrowed(_ZERO if total < _ZERO else total)
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
     """Differentiate `rectify`.
 
@@ -234,6 +234,4 @@ def compile_all() -> None:
         (rectify_backward, (small, small, small, wide[::1])),
     )
     for loop, signature in signatures:
-        # On OSError the kernel is compiled; only its cache file could not be written.
-        with suppress(OSError):
-            loop.compile(signature)
+        loop.compile(signature)

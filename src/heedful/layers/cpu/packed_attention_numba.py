@@ -4,14 +4,14 @@ Numbers are bfloat16, passed as their bits in int16; arithmetic is float32.
 """
 
 import math
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numba import types
 
-from heedful.cpu.numba_math import FLAGS, exp2, inlined, kept_loop, narrowed, widened
+from heedful.cpu.numba_cache import cached_njit
+from heedful.cpu.numba_math import FLAGS, exp2, inlined, narrowed, widened
 
 _LOG2_E: Final = 1.0 / math.log(2.0)
 _LOWEST: Final = np.float32(-127.0)
@@ -41,7 +41,7 @@ def _add(source: np.ndarray, start: int, sums: np.ndarray, target: int, size: in
         sums[np.uint64(target + k)] += widened(source[np.uint64(start + k)])
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def take(
     rows: np.ndarray,
     column: int,
@@ -89,7 +89,7 @@ def take(
             heads[i, head, length:] = 0
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def put(
     heads: np.ndarray,
     starts: np.ndarray,
@@ -144,7 +144,7 @@ def _weigh(scores: np.ndarray, num_keys: int, scale: Any, row: np.ndarray) -> No
 _NEVER: Final = np.float32(-3.0e38)
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def weigh(
     scores: np.ndarray, query_lengths: np.ndarray, key_lengths: np.ndarray, first: int, is_causal: bool, scale: float
 ) -> None:
@@ -173,7 +173,7 @@ def weigh(
                     scores[i, head, query] = 0
 
 
-@kept_loop("contract", "reassoc")
+@cached_njit("contract", "reassoc")
 def differentiate(weights: np.ndarray, gradients: np.ndarray, scale: float) -> None:
     """Replace the gradients of weights by those of scores.
 
@@ -207,6 +207,4 @@ def compile_all() -> None:
         (differentiate, (table, table, types.float64)),
     )
     for loop, signature in signatures:
-        # On OSError the kernel is compiled; only its cache file could not be written.
-        with suppress(OSError):
-            loop.compile(signature)
+        loop.compile(signature)

@@ -588,29 +588,3 @@ assert kernel.supports(kernel.torch.float32, "cpu") is None
 assert "numba" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_no_folder_for_compiled_loops(monkeypatch: pytest.MonkeyPatch):
-    from numba import float64
-    from numba.core import caching
-
-    from heedful.attention.kernels.additive.numba_kernels import compile_for
-    from heedful.cpu.numba_math import kept_loop
-
-    def double(x: float) -> float:
-        return 2.0 * x
-
-    with monkeypatch.context() as patch:
-        patch.setattr(caching.CacheImpl, "_locator_classes", [])
-        assert kept_loop("contract")(double)(3.0) == 6.0
-
-    def full(*_: Any) -> None:
-        raise OSError("no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(caching.IndexDataCacheFile, "save", full)
-        loop = kept_loop()(double)
-        compile_for(loop, (float64,))
-        assert loop(3.0) == 6.0
-    loop.disable_compile()
-    assert loop(4.0) == 8.0

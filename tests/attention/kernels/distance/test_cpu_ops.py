@@ -562,22 +562,6 @@ def test_support_without_numba(monkeypatch: pytest.MonkeyPatch):
     assert supports(torch.float32, "cpu", "gaussian") == "Numba is not installed"
 
 
-def test_compiling_goes_without_a_cache_where_there_is_no_folder(monkeypatch: pytest.MonkeyPatch):
-    from heedful.attention.kernels.distance import compile as distance_compiled
-
-    asked: list[bool] = []
-
-    def refuse(signature: object, cache: bool = False, **options: object) -> Callable[[object], object]:
-        asked.append(cache)
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
-
-    monkeypatch.setattr(distance_compiled, "njit", refuse)
-    assert distance_compiled._compile("void()", len) is len
-    assert asked == [True, False]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_powers_of_two(dtype: type[np.floating[Any]]):
     from numba import njit

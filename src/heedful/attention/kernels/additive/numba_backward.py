@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from heedful.attention.kernels.additive.numba_exponentials import BLOCK, UNROUNDING, exponentials
-from heedful.cpu.numba_math import kept_loop
+from heedful.cpu.numba_cache import cached_njit
 
 # Keys, and groups of four rows, per pass: partial sums stay in the first-level cache, and sums of short sums round less
 # than one long sum.
@@ -222,7 +222,7 @@ def _copy(rows: Any, roundings: Any, slot: Any, block: Any, block_rounding: Any)
             block_rounding[j, k] = rounding[k]
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def gradients(
     query: np.ndarray,
     query_index: np.ndarray,

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from heedful.cpu.numba_math import kept_loop
+from heedful.cpu.numba_cache import cached_njit
 
 BLOCK: Final = 64
 """Slots that gradients process at a time; num_slots is a multiple of it."""
@@ -31,7 +31,7 @@ _C5: Final = np.float32(0.00019891970)
 _ROUNDING: Final = np.float32(29000.0 * 2.0**24)
 
 
-@kept_loop()
+@cached_njit()
 def extremes(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
     """Find the smallest and largest of each column; NaN where one is not finite.
 
@@ -56,7 +56,7 @@ def extremes(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
             high[k] = np.nan
 
 
-@kept_loop()
+@cached_njit()
 def plan(
     key: np.ndarray, query: np.ndarray, limit: float, saturated: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -137,7 +137,7 @@ def _give_slots(is_wide: np.ndarray, num_wide: int) -> np.ndarray:
     return order
 
 
-@kept_loop()
+@cached_njit()
 def limit_queries(
     query: np.ndarray,
     vector: np.ndarray,
@@ -217,7 +217,7 @@ def _split_exponential(placed: Any, slip: Any, exponent: Any, exponential: Any, 
         exponential[s] = bits.view(np.float32)
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def exponentials(
     rows: np.ndarray,
     order: np.ndarray,

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from heedful.attention.kernels.additive.numba_exponentials import UNROUNDING, exponentials, limit_queries
-from heedful.cpu.numba_math import kept_loop
+from heedful.cpu.numba_cache import cached_njit
 
 _HALF: Final = np.float32(0.5)
 _ONE: Final = np.float32(1.0)
@@ -84,7 +84,7 @@ def _score_one(a: np.ndarray, b: np.ndarray, weights: np.ndarray, sums: np.ndarr
         sums[j] = s0
 
 
-@kept_loop("contract")
+@cached_njit("contract")
 def scores(
     query: np.ndarray,
     query_index: np.ndarray,
@@ -157,7 +157,7 @@ def scores(
                 sums[i, j] = factor * (sums[i, j] + (lost[i] + lost_key[j]))
 
 
-@kept_loop()
+@cached_njit()
 def score_all(
     query: np.ndarray,
     query_index: np.ndarray,

@@ -24,7 +24,6 @@ to a gather. Bounds are not checked.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -75,17 +74,5 @@ def compiled(dtype: np.dtype) -> Loops:
         (gradients, (cube, places, table, *key, places, places, row, cube, *[whole] * 4, cube, cube, real[::1])),
     )
     for loop, signature in signatures:
-        compile_for(loop, signature)
-    return Loops(plan, limit_queries, exponentials, scores, score_all, gradients, BLOCK)
-
-
-def compile_for(loop: Any, signature: tuple[Any, ...]) -> None:
-    """Compile a kernel for one signature.
-
-    Args:
-        loop: result of `kept_loop`.
-        signature: Numba types of the arguments.
-    """
-    # On OSError the kernel is compiled; only its cache file could not be written.
-    with suppress(OSError):
         loop.compile(signature)
+    return Loops(plan, limit_queries, exponentials, scores, score_all, gradients, BLOCK)

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numba import boolean, float32, float64, int64, njit, types, void
+from numba import boolean, float32, float64, int64, types, void
 
 from heedful.attention.kernels.distance import numba_kernels as distance_loops
 from heedful.attention.kernels.distance.arrays import ForwardResult, Kernel, OutputGradients, Points, Room, Sums
+from heedful.cpu.numba_cache import cached_njit
 
 
 @cache
@@ -57,9 +58,8 @@ def _types(dtype: str, is_exponential: bool) -> Any:
 
 
 def _compile(signature: Any, function: Callable[..., None]) -> Callable[..., None]:
-    """Compile for one signature, so that no call compiles later; works without a cache folder, too."""
-    options: Any = {"nogil": True, "fastmath": distance_loops.FLAGS, **distance_loops.OPTIONS}
-    try:
-        return njit(signature, cache=True, **options)(function)
-    except (RuntimeError, OSError):
-        return njit(signature, **options)(function)
+    """Compile for one signature, so that no call compiles later."""
+    loop = cached_njit(*distance_loops.FLAGS, **distance_loops.OPTIONS)(function)
+    loop.compile(signature)
+    loop.disable_compile()
+    return loop
