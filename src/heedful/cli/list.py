@@ -1,4 +1,4 @@
-"""List scores, biases, masks, normalizers, kernels, models, presets, metrics or tasks.
+"""List scores, biases, masks, normalizers, kernels, models, presets, metrics, tasks or settings.
 
 Examples:
   heedful list presets
@@ -348,6 +348,14 @@ def _metrics() -> TableRows:
         yield name, f"{metric.name}, {metric.unit}: {first_line(metric)}"
 
 
+def _setting_rows() -> TableRows:
+    from heedful.cli.settings_reference import all_settings
+
+    for line in all_settings():
+        kinds = f"; of {', '.join(line.kinds)}" if line.kinds else ""
+        yield line.key, line.default, f"{line.meaning.removesuffix('.')}{kinds}"
+
+
 TOPICS: Final[dict[str, Callable[[], TableRows]]] = {
     "scores": _scores,
     "biases": _biases,
@@ -358,6 +366,7 @@ TOPICS: Final[dict[str, Callable[[], TableRows]]] = {
     "presets": _presets,
     "metrics": _metrics,
     "tasks": _tasks,
+    "settings": _setting_rows,
 }
 """All topics; each reads the table that the library itself uses."""
 

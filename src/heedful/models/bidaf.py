@@ -43,6 +43,7 @@ class BidafConfig(Config):
     attention: AttentionConfig = AttentionConfig(score="trilinear")
     """Attention of the passage to the question; the trilinear score with softmax in the paper."""
     embedding_size: int = Field(default=64, ge=1, le=MOST_SIZE)
+    """Features of an embedding."""
     hidden_size: int = Field(default=64, ge=1, le=MOST_SIZE)
     """Features of each direction of all recurrent layers, the paper's d; 100 there."""
     num_layers: int = Field(default=2, ge=1, le=100)

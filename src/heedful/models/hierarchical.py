@@ -46,6 +46,7 @@ class HierarchicalConfig(Config):
     hidden_size: int = Field(default=50, ge=1, le=MOST_SIZE)
     """Features of each direction of both encoders."""
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
+    """Dropout of embeddings and states."""
 
     def build(self, num_tokens: int, num_labels: int) -> "HierarchicalClassifier":
         """Make the model with fresh parameters.

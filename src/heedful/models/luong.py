@@ -57,6 +57,7 @@ class LuongConfig(Config):
 
     kind: Literal["luong"] = "luong"
     cell: Cell = "lstm"
+    """Recurrent unit: lstm or gru."""
     num_layers: int = Field(default=2, ge=1, le=100)
     """Layers of a recurrent encoder and of the decoder."""
     encoder: Literal["recurrent", "words", "heads"] = "recurrent"
@@ -68,6 +69,7 @@ class LuongConfig(Config):
     reader_size: int = Field(default=128, ge=2, le=MOST_SIZE)
     """Features of the states h_j that heads are scored by, where encoder = "heads"; even, half in each direction."""
     embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)
+    """Features of an embedding."""
     hidden_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size n of each layer; a bidirectional encoder has half of it in each direction."""
     is_bidirectional: bool = False
@@ -89,6 +91,7 @@ class LuongConfig(Config):
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of the attentional vectors before the vocabulary; not in the authors' code."""
     output_bias: bool = False
+    """Whether the output layer has a bias."""
     has_copy: bool = False
     """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     init_range: float = Field(default=0.1, gt=0.0, le=1e6)

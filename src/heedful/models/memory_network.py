@@ -77,6 +77,7 @@ class MemoryNetworkConfig(Config):
     empty_share: float = Field(default=0.0, ge=0.0, le=1.0)
     """Empty facts that training adds at random places, as a share of a story's facts; 0.1 in the paper."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Dropout of embeddings."""
 
     @model_validator(mode="after")
     def _check_attention(self) -> Self:

@@ -30,9 +30,11 @@ class RNNEncoderDecoderConfig(Config):
 
     kind: Literal["rnn_encoder_decoder"] = "rnn_encoder_decoder"
     cell: Cell = "lstm"
+    """Recurrent unit: lstm or gru."""
     num_layers: int = Field(default=2, ge=1, le=100)
     """Layers of the encoder and of the decoder."""
     embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)
+    """Features of an embedding."""
     hidden_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size of each layer."""
     is_source_reversed: bool = True
@@ -60,10 +62,12 @@ class RNNEncoderDecoderConfig(Config):
     output_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of the input of the vocabulary layer."""
     output_bias: bool = True
+    """Whether the output layer has a bias."""
     initialization: Literal["uniform", "small"] = "uniform"
     """Initial parameters. uniform: within init_range, as in Sutskever et al.; small: matrices N(0, 0.01^2), recurrent
     ones orthogonal, vectors 0, as in Cho et al."""
     init_range: float = Field(default=0.08, gt=0.0, le=1e6)
+    """Bound of the uniform distribution of initial parameters. Sutskever et al. 2014, arXiv:1409.3215, section 3.4."""
     forget_bias: float = Field(default=1.0, ge=-100.0, le=100.0)
     """Addend of the initial biases of forget gates; 0 in the papers."""
 

@@ -29,6 +29,7 @@ class SelfAttentiveConfig(Config):
 
     kind: Literal["self_attentive"] = "self_attentive"
     embedding_size: int = Field(default=100, ge=1, le=MOST_SIZE)
+    """Features of an embedding."""
     hidden_size: int = Field(default=100, ge=1, le=MOST_SIZE)
     """Features of each direction of the LSTM, the paper's u; 300 there."""
     num_hops: int = Field(default=8, ge=1, le=1_000)
@@ -40,6 +41,7 @@ class SelfAttentiveConfig(Config):
     classifier_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Rectified units before the label layer; 2,000 or 3,000 in the paper."""
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
+    """Dropout of embeddings and states."""
 
     def build(self, num_tokens: int, num_labels: int) -> "SelfAttentiveClassifier":
         """Make the model with fresh parameters.

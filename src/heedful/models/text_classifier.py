@@ -43,10 +43,13 @@ class TextClassifierConfig(Config):
     pooling: Literal["last", "average"] = "last"
     """Vector of a text where each step has a query vector: that of the last step, or the mean over all steps."""
     embedding_size: int = Field(default=128, ge=1, le=MOST_SIZE)
+    """Features of an embedding."""
     hidden_size: int = Field(default=64, ge=1, le=MOST_SIZE)
     """Features of each direction of the GRU."""
     num_layers: int = Field(default=1, ge=1, le=100)
+    """Number of recurrent layers."""
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
+    """Dropout of embeddings and states."""
 
     @model_validator(mode="after")
     def _check_query_vectors(self) -> Self:

@@ -39,17 +39,27 @@ class TransformerConfig(Config):
 
     kind: Literal["transformer"] = "transformer"
     num_encoder_layers: int = Field(default=3, ge=1, le=100)
+    """Number of layers of the encoder."""
     num_decoder_layers: int = Field(default=3, ge=1, le=100)
+    """Number of layers of the decoder."""
     model_size: int = Field(default=256, ge=2, le=MOST_SIZE)
+    """Features of a state of any layer."""
     num_heads: int = Field(default=4, ge=1, le=MOST_SIZE)
+    """Number of heads of each attention."""
     feedforward_size: int = Field(default=1024, ge=1, le=MOST_SIZE)
+    """Features of the hidden layer of feed-forward networks."""
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     """Dropout of sub-layer outputs, and of embeddings with positions."""
     attention_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Dropout of attention weights."""
     feedforward_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Dropout of the hidden layer of feed-forward networks."""
     activation: Activation = "relu"
+    """Activation of feed-forward networks."""
     norm: NormOrder = "pre"
+    """Place of normalisation: before each sub-layer (pre) or after its residual connection (post, as in the paper)."""
     norm_epsilon: float = Field(default=NORM_EPSILON, gt=0.0, le=1.0)
+    """Number added to variances by normalisation."""
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "none"] = "sinusoidal"
     """Position codes; "sinusoidal_halves" has all sines before all cosines, as Marian's models have; "none" is for
     self-attention with a bias."""
@@ -59,6 +69,7 @@ class TransformerConfig(Config):
     """Weights shared among source embedding, target embedding and output layer; "all" needs one vocabulary and falls
     back to "target" with two."""
     output_bias: bool = False
+    """Whether the output layer has a bias."""
     has_copy: bool = False
     """Whether the output may copy source tokens; See et al. 2017, arXiv:1704.04368, eq. 9. Needs one vocabulary."""
     attention: AttentionConfig = AttentionConfig()

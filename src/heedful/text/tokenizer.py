@@ -32,7 +32,9 @@ class TextConfig(Config):
     """Settings of tokenizers, length limits and word vectors."""
 
     source_units: Units = "pieces"
+    """Units of source tokens: pieces of words, words or characters; chosen from the data unless it is set."""
     target_units: Units = "pieces"
+    """Units of target tokens; chosen from the data unless it is set."""
     shared: bool = True
     """Whether both sides share one vocabulary, if they use the same units."""
     vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
@@ -40,6 +42,7 @@ class TextConfig(Config):
     min_count: int = Field(default=1, ge=1, le=1_000_000_000)
     """Minimum count of a word or character in the vocabulary; rarer ones become the unknown token."""
     normalization: Normalization = "NFC"
+    """Unicode normalization of all texts before they are tokenized; none = texts stay as they are."""
     max_characters: int = Field(default=2_000, ge=1, le=1_000_000_000)
     """Maximum length of a training line in characters, checked before tokenization; longer lines are left out."""
     max_tokens: int = Field(default=250, ge=1, le=1_000_000_000)
@@ -52,6 +55,7 @@ class TextConfig(Config):
     source_vectors: str = ""
     """File of word vectors for the initial source embedding: word2vec, GloVe or fastText's .vec."""
     target_vectors: str = ""
+    """File of word vectors that initialise the target embeddings; empty = none."""
     vectors: Literal["tuned", "frozen"] = "tuned"
     """Whether training updates the word vectors; `frozen` freezes the whole embedding, words without a vector too."""
 

@@ -16,11 +16,13 @@ class TrainingConfig(Config):
     """Settings of training; a limit of 0 means no limit."""
 
     seed: int = Field(default=1, ge=0, lt=1 << 31)
+    """Seed of weights, order and dropout."""
     batch_tokens: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Largest number of positions of a batch on its longer side; 0 = chosen from the corpus."""
     accumulate: int = Field(default=1, ge=1, le=100_000)
     """Number of batches whose gradients make one update."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
+    """Share of probability that the loss spreads evenly over all tokens. Szegedy et al. 2016, arXiv:1512.00567."""
     split_pieces: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Probability that a subword piece is split in two, drawn again in each epoch, and each part again with the same
     probability, so that a model of few pairs learns less by heart; 0 = none. See `heedful.data.resegmentation`."""
@@ -61,13 +63,17 @@ class TrainingConfig(Config):
     """Share of the weights of the model of --from in the weights that are validated and kept, so that the model forgets
     less; 0 = none."""
     precision: Precision = "auto"
+    """Number format of products: float32, bfloat16, or the faster one that trains as well (auto)."""
     parallel: Literal["data", "sharded"] = "data"
     """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""
     max_steps: int = Field(default=0, ge=0, le=MOST_STEPS)
+    """Largest number of updates; 0 = no limit."""
     max_epochs: int = Field(default=0, ge=0, le=MOST_STEPS)
+    """Largest number of passes over the training data; 0 = no limit."""
     max_target_tokens: int = Field(default=0, ge=0, le=MOST_STEPS)
     """Largest number of target tokens to train on, over all epochs, with EOS and without padding."""
     max_minutes: float = Field(default=0.0, ge=0.0, le=1e6)
+    """Longest time of training, validation and test, in minutes; 0 = no limit."""
     export: bool = True
     """Whether training ends by exporting the model to the engines that run it without PyTorch."""
     tensorboard: bool = False

@@ -45,11 +45,15 @@ class OptimizerConfig(Config):
     learning_rate: float = Field(default=1e-3, gt=0.0, le=1e38)
     """Peak learning rate of the schedule."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
+    """Decay of the mean of gradients, for Adam."""
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
+    """Decay of the mean of squared gradients, for Adam."""
     epsilon: float = Field(default=1e-9, gt=0.0, le=1e6)
+    """Number added to the denominator of an update, against division by zero."""
     momentum: float = Field(default=0.95, ge=0.0, lt=1.0)
     """Share of Muon's momentum that a step keeps."""
     rho: float = Field(default=0.95, ge=0.0, lt=1.0)
+    """Decay of the means of Adadelta."""
     weight_decay: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight decay, decoupled from the gradient; for matrices only, not biases and normalisations."""
     mean_over: Literal["tokens", "pairs"] = "tokens"

@@ -24,8 +24,11 @@ class ScheduleConfig(Config):
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "halving", "constant"] = "inverse_sqrt"
     warmup_steps: int = Field(default=1000, ge=0, le=MOST_STEPS)
+    """Steps in which the learning rate rises to its peak."""
     halve_after: float = Field(default=10_000, ge=0, le=1e12)
+    """Steps after which the schedule "halving" begins to halve the rate."""
     halve_every: float = Field(default=2_000, gt=0, le=1e12)
+    """Steps between two halvings."""
     halve_in: Literal["steps", "epochs"] = "steps"
     """Unit of `halve_after` and `halve_every`."""
 

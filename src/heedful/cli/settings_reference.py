@@ -1,0 +1,79 @@
+"""Reference of all settings: key, default and meaning, from the classes that read them."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from pydantic import BaseModel
+
+from heedful.models.table import MODELS
+from heedful.tasks.experiment import Experiment
+
+_ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+"""Entry of the section "Attributes" of a docstring."""
+
+
+class SettingLine(NamedTuple):
+    """One setting."""
+
+    key: str
+    """Dotted key, as `--set` takes it."""
+    default: str
+    meaning: str
+    """Docstring of the field."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of models that have it; empty = every training has it."""
+
+
+def all_settings() -> list[SettingLine]:
+    """List every setting of a training.
+
+    Returns:
+        Settings of text, images, training and search, then those of models; a setting that several kinds of models have
+        with the same default and meaning is listed once.
+    """
+    shared = [line for line in _lines(Experiment, "") if not line.key.startswith("model.")]
+    kinds: dict[SettingLine, list[str]] = {}
+    for kind, config in MODELS.items():
+        for line in _lines(config, "model"):
+            kinds.setdefault(line, []).append(kind)
+    return [*shared, *(line._replace(kinds=tuple(names)) for line, names in kinds.items())]
+
+
+def _lines(config: type[BaseModel], prefix: str) -> Iterator[SettingLine]:
+    meanings = _meanings(config)
+    for name, field in config.model_fields.items():
+        key = f"{prefix}.{name}" if prefix else name
+        default = field.get_default(call_default_factory=True)
+        if isinstance(default, BaseModel):
+            yield from _lines(type(default), key)
+        elif name not in ("kind", "task"):
+            yield SettingLine(key, _shown(default), meanings.get(name, ""))
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else '""' if value == "" else str(value)
+
+
+@cache
+def _meanings(config: type[BaseModel]) -> dict[str, str]:
+    """Docstrings of fields, by name; those of a class stand over those of its bases."""
+    meanings: dict[str, str] = {}
+    for base in reversed(config.__mro__):
+        if base is BaseModel or not issubclass(base, BaseModel):
+            continue
+        (node,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(base))).body
+        if not isinstance(node, ast.ClassDef):
+            continue
+        _, _, listed = (ast.get_docstring(node) or "").partition("Attributes:\n")
+        meanings |= {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
+        body = node.body
+        for field, text in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                if isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+                    meanings[field.target.id] = " ".join(text.value.value.split())
+    return meanings

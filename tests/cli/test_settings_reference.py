@@ -1,0 +1,40 @@
+"""Reference of settings: complete, and the same as the page."""
+
+import importlib.util
+from typing import Any
+
+from heedful.cli.settings_reference import all_settings
+from heedful.config.base import Config, parse_overrides
+from heedful.models.table import MODELS
+from heedful.runs.settings import load_experiment
+from tests.architecture.package import ROOT
+
+
+def test_every_setting_says_its_meaning():
+    assert [line.key for line in all_settings() if not line.meaning] == []
+
+
+def test_every_listed_setting_is_one():
+    for line in all_settings():
+        kind = line.kinds[0] if line.kinds else "transformer"
+        value: Any = load_experiment(settings=parse_overrides([f"model.kind={kind}"]))
+        for name in line.key.split("."):
+            value = getattr(value, name)  # of the preset of the kind, which may differ from the default
+
+
+def test_all_fields_of_a_model_are_listed():
+    listed = {line.key for line in all_settings() if "luong" in line.kinds}
+    assert {
+        f"model.{name}"
+        for name, field in MODELS["luong"].model_fields.items()
+        if name != "kind" and not isinstance(field.default, Config)
+    } <= listed
+
+
+def test_the_page_is_fresh():
+    spec = importlib.util.spec_from_file_location("make_settings", ROOT / "docs" / "make_settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run: python docs/make_settings.py"
