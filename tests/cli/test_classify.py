@@ -14,7 +14,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classify")
     data, out = write_reviews(folder / "reviews.tsv"), folder / "m"
     settings = [word for setting in (*SETTINGS, "training.max_steps=60") for word in ("--set", setting)]
-    done = heedful("train", data, "--task", "classification", "--out", out, "--threads", "1", *settings)
+    options = ("--task", "classification", "--preset", "bag", "--out", out, "--threads", "1")
+    done = heedful("train", data, *options, *settings)
     assert done.code == 0, done.err
     assert "accuracy" in done.out
     assert f"next:  heedful classify {out}" in done.out
@@ -86,7 +87,8 @@ def test_two_models_are_compared_on_the_same_texts(model: Path, tmp_path: Path):
     data = write_reviews(tmp_path / "other.tsv", 60, seed=9)
     settings = [word for setting in (*SETTINGS, "training.max_steps=1") for word in ("--set", setting)]
     train = write_reviews(tmp_path / "reviews.tsv")
-    assert heedful("train", train, "--task", "classification", "--out", tmp_path / "worse", *settings).code == 0
+    options = ("--task", "classification", "--preset", "bag", "--out", tmp_path / "worse")
+    assert heedful("train", train, *options, *settings).code == 0
     done = heedful("evaluate", model, data, "--versus", tmp_path / "worse")
     assert done.code == 0, done.err
     assert "better" in done.out.splitlines()[-1]

@@ -61,3 +61,12 @@ def test_a_matrix_too_wide_for_a_terminal_is_left_to_json():
     report = score_labels(labels, labels)
     assert "predicted label" not in report.to_text()
     assert len(report.to_dict()["confusion"]) == 30
+
+
+def test_labels_that_are_never_predicted_are_named():
+    report = score_labels(["ham"] * 4, ["ham", "spam", "ham", "junk"])
+    assert report.never_predicted == ("junk", "spam")
+    assert "never predicted: 'junk', 'spam'" in report.summary()
+    assert "never predicted: 'junk', 'spam'" in report.to_text()
+    assert score_labels(["a", "b"], ["b", "a"]).never_predicted == ()
+    assert "never" not in score_labels(["a", "b"], ["b", "a"]).summary()

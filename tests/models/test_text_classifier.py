@@ -93,7 +93,24 @@ def test_a_recurrent_encoder_sees_the_order_and_attends():
     assert not torch.allclose(turned, scores)
 
 
-@pytest.mark.parametrize("encoder", ["bag", "gru"])
+def test_several_query_vectors_attend_to_words():
+    torch.manual_seed(1)
+    config = TextClassifierConfig(encoder="words", num_queries=2, embedding_size=5)
+    model = perturbed(config.build(9, 3).double().eval())
+    p = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    with torch.no_grad():
+        scores, encoded = model(TokenInputs(torch.tensor([[5, 6, 3, 0]]), torch.tensor([3])), ("weights",))
+    words = p["embedding.weight"][[5, 6, 3]]
+    hidden = np.tanh(words @ p["attention.score.key_projection.weight"].T + p["attention.score.key_projection.bias"])
+    weights = np.exp(hidden @ p["attention.queries"].T)
+    weights /= weights.sum(axis=0)
+    vector = np.concatenate([weights[:, query] @ words for query in range(2)])
+    np.testing.assert_allclose(scores[0].numpy(), p["output.weight"] @ vector + p["output.bias"], atol=1e-10)
+    assert encoded.weights is not None
+    np.testing.assert_allclose(encoded.weights[0, :3].numpy(), weights.mean(axis=1), atol=1e-10)
+
+
+@pytest.mark.parametrize("encoder", ["bag", "gru", "words"])
 def test_padding_and_neighbours_are_invisible(encoder: str):
     model = make(encoder)
     with torch.no_grad():
@@ -114,5 +131,5 @@ def test_texts_are_classified_in_the_order_asked():
         assert row == pytest.approx(alone, abs=1e-6)
 
 
-def test_presets_have_both_encoders():
-    assert {config.encoder for config in PRESETS.values()} == {"bag", "gru"}
+def test_presets_have_all_encoders():
+    assert {config.encoder for config in PRESETS.values()} == {"bag", "gru", "words"}

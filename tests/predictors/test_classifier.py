@@ -67,7 +67,7 @@ def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
 
 
 def test_long_texts_are_cut_and_say_so(model: Path):
-    (found,) = load(model, kind=Classifier).classify(["clean " * 1000])
+    (found,) = load(model, kind=Classifier).classify(["clean " * 25_000])
     assert found.was_cut
     assert len(found.pieces) == load(model, kind=Classifier).text.max_tokens
 

@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.config.base import parse_overrides
-from heedful.tasks.advice import FEW_PAIRS, MEASURED, expectation, named_sections, reasons, verdict
+from heedful.tasks.advice import FEW_PAIRS, MEASURED, expectation, label_verdict, named_sections, reasons, verdict
 
 
 @pytest.mark.parametrize(("units", "kind"), [("characters", "rnnsearch"), ("pieces", "transformer")])
@@ -44,3 +44,15 @@ def test_a_poor_result_says_what_would_help_most():
     assert verdict("BLEU 40.00", False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
     assert verdict("BLEU 40.00", False, 0.5, "3 minutes", 20_000) == ""
     assert verdict("BLEU 40.00", False, 1.0, "", 20_000) == ""
+
+
+def test_a_classifier_is_judged_by_its_baselines():
+    assert label_verdict(95.0, 95.0, 97.0, 2_000, 2).startswith("result: no better than a baseline, accuracy 95.00 %")
+    below = label_verdict(96.0, 95.0, 97.0, 2_000, 2)
+    assert below.startswith("result: below a baseline, accuracy 96.00 %")
+    assert "n-grams alone have 97.00 %" in below
+    above = label_verdict(98.0, 95.0, 97.0, 2_000, 2)
+    assert above.startswith("result: accuracy 98.00 %")
+    assert "more texts" not in above
+    assert "more texts would help most: 5 a label" in label_verdict(60.0, 2.0, 55.0, 385, 77)
+    assert "more texts" not in label_verdict(60.0, 2.0, 55.0, 38_500, 77)

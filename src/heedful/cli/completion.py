@@ -20,6 +20,8 @@ PRESETS: Final = (
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
     *(
         "bag",
+        "classifier",
+        "classifier-words",
         "text_classifier",
         "text_classifier-steps",
         "hierarchical",

@@ -12,7 +12,8 @@ from heedful.files.atomic_write import digest, unfinished
 from heedful.files.bounded_read import read_bytes
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts, write_facts
-from heedful.text.tokenizer import Normalization, Tokenizer, Units
+from heedful.text.folding import Normalization
+from heedful.text.tokenizer import Tokenizer, Units
 from heedful.text.tokenizer_files import load_tokenizer
 
 Result = TypeVar("Result")

@@ -13,7 +13,10 @@ from heedful.errors import DataError
 from heedful.evaluation.bootstrap import Difference, paired_bootstrap
 from heedful.evaluation.metrics.exact_match import ExactMatch
 from heedful.text.counts import counted
+from heedful.text.quoting import shortened
 
+_SHOWN_LABELS: Final = 10
+"""Number of labels that are listed in a line."""
 _MATRIX_COLUMNS: Final = 120
 """Widest confusion matrix in text, in terminal columns; JSON has any."""
 _HEAD_COLUMNS: Final = 10
@@ -93,6 +96,16 @@ class LabelReport:
         return sum(score.f1 for score in self.by_label) / len(self.by_label)
 
     @property
+    def never_predicted(self) -> tuple[str, ...]:
+        """Labels of items that were predicted for none."""
+        predicted = [sum(column) for column in zip(*self.confusion, strict=True)]
+        return tuple(
+            score.label
+            for score, number in zip(self.by_label, predicted, strict=False)
+            if score.num_items and not number
+        )
+
+    @property
     def interval(self) -> tuple[float, float]:
         """95 % interval of the accuracy in percent; Wilson 1927."""
         return wilson_interval(self.num_correct, self.num_items)
@@ -107,7 +120,16 @@ class LabelReport:
         return (
             f"test:  {counted(self.num_items, self.noun)}; 95 % interval\n"
             f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %\n"
+            f"{self._never_predicted_line()}"
         )
+
+    def _never_predicted_line(self) -> str:
+        never = self.never_predicted
+        if not never:
+            return ""
+        listed = ", ".join(map(shortened, never[:_SHOWN_LABELS]))
+        more = f", and {len(never) - _SHOWN_LABELS:,} more" if len(never) > _SHOWN_LABELS else ""
+        return f"       never predicted: {listed}{more}\n"
 
     def to_text(self) -> str:
         """Write all scores, one label a line.
@@ -127,7 +149,7 @@ class LabelReport:
                 for score in self.by_label
             ),
         ]
-        return "".join(line + "\n" for line in (*lines, *self._confusion_lines()))
+        return "".join(line + "\n" for line in (*lines, *self._confusion_lines())) + self._never_predicted_line()
 
     def _confusion_lines(self) -> list[str]:
         """Confusion matrix, a row for each label; none where a row would be too wide for a terminal."""

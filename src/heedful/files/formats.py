@@ -106,6 +106,8 @@ VOCABULARY_FORMAT: Final = Format("vocabulary", 2)
 """Vocabulary of a character or word tokenizer, as JSON; format 1 was the bare list of tokens."""
 MARIAN_TOKENIZER_FORMAT: Final = Format("tokenizer")
 """`*.marian`: a SentencePiece model and the vocabulary that assigns ids to its pieces."""
+NGRAMS_FORMAT: Final = Format("n-gram model", unmarked=0)
+"""`ngrams-*.safetensors` of a classifier's folder, in its metadata."""
 DICTIONARY_FORMAT: Final = Format("dictionary")
 """`dictionary.tsv`, whose first line states the version."""
 SHARDS_FORMAT: Final = Format("folder of outputs")

@@ -47,6 +47,9 @@ class HierarchicalConfig(Config):
     """Features of each direction of both encoders."""
     dropout: float = Field(default=0.3, ge=0.0, lt=1.0)
     """Dropout of embeddings and states."""
+    has_ngrams: bool = False
+    """Whether a linear model of n-grams (`heedful.engines.ngram_model`) is fitted to the same texts, and the
+    probabilities of both are mixed."""
 
     def build(self, num_tokens: int, num_labels: int) -> "HierarchicalClassifier":
         """Make the model with fresh parameters.

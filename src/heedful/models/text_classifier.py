@@ -34,10 +34,16 @@ class TextClassifierConfig(Config):
     """Configuration of a text classifier."""
 
     kind: Literal["text_classifier"] = "text_classifier"
-    encoder: Literal["bag", "gru"] = "bag"
-    """Encoder: mean of the embeddings, or a bidirectional GRU with attention by learned query vectors."""
+    encoder: Literal["bag", "gru", "words"] = "bag"
+    """Encoder: mean of the embeddings; or attention by learned query vectors, over the states of a bidirectional GRU or
+    over the embeddings themselves."""
+    num_queries: int = Field(default=1, ge=1, le=1_000)
+    """Number of shared query vectors."""
+    has_ngrams: bool = False
+    """Whether a linear model of n-grams (`heedful.engines.ngram_model`) is fitted to the same texts, and the
+    probabilities of both are mixed."""
     query_vectors: Literal["shared", "step"] = "shared"
-    """Query vectors of the GRU's attention: one that all steps share, or one for each step."""
+    """Query vectors of the attention: some that all steps share, or, of a GRU, one for each step."""
     num_steps: int = Field(default=400, ge=1, le=65536)
     """Number of steps with a query vector of their own; later ones share the last."""
     pooling: Literal["last", "average"] = "last"
@@ -53,8 +59,9 @@ class TextClassifierConfig(Config):
 
     @model_validator(mode="after")
     def _check_query_vectors(self) -> Self:
-        if self.query_vectors == "step" and self.encoder == "bag":
-            raise ValueError("query_vectors step: a bag of words has no attention; set encoder to gru")
+        if self.query_vectors == "step" and self.encoder != "gru":
+            noun = "a bag of words has no attention" if self.encoder == "bag" else "words alone have no steps"
+            raise ValueError(f"query_vectors step: {noun}; set encoder to gru")
         if self.pooling == "average" and self.query_vectors == "shared":
             raise ValueError(
                 "pooling average: all steps are equal with a shared query vector; set query_vectors to step"
@@ -75,6 +82,10 @@ class TextClassifierConfig(Config):
 
 
 PRESETS: Final[Mapping[str, TextClassifierConfig]] = {
+    "classifier": TextClassifierConfig(
+        encoder="gru", num_queries=4, embedding_size=128, hidden_size=64, has_ngrams=True
+    ),
+    "classifier-words": TextClassifierConfig(encoder="words", num_queries=4, embedding_size=128, has_ngrams=True),
     "bag": TextClassifierConfig(encoder="bag", embedding_size=128),
     "text_classifier": TextClassifierConfig(encoder="gru", embedding_size=128, hidden_size=64),
     "text_classifier-steps": TextClassifierConfig(
@@ -104,13 +115,16 @@ class TextClassifier(LabelModel):
         if config.encoder == "gru":
             self.encoder = BidirectionalStack("gru", size, config.hidden_size, config.num_layers, config.dropout)
             size = 2 * config.hidden_size
+        self.has_attention = config.encoder != "bag"
+        num_vectors = 1
+        if self.has_attention:
             score = TanhDot(size, size, has_bias=True)
-            has_steps = config.query_vectors == "step"
-            self.attention = (
-                StepQueryVectorAttention(config.num_steps, score) if has_steps else MultiQueryVectorAttention(1, score)
-            )
-        self.has_attention = self.attention is not None
-        self.output = nn.Linear(size, num_labels)
+            if config.query_vectors == "step":
+                self.attention = StepQueryVectorAttention(config.num_steps, score)
+            else:
+                num_vectors = config.num_queries
+                self.attention = MultiQueryVectorAttention(num_vectors, score)
+        self.output = nn.Linear(num_vectors * size, num_labels)
 
     def encode(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> Encoded:
         """Encode texts.
@@ -120,18 +134,18 @@ class TextClassifier(LabelModel):
             need: ("weights",) to request attention.
 
         Returns:
-            Vectors, and attention weights if requested: where each step has a query vector, those of the last step, or
-            their mean over the steps.
+            Vectors, and attention weights if requested, their mean over several query vectors: where each step has one,
+            the weights of the last step, or their mean over the steps.
         """
         tokens = token_inputs(inputs)
         embedded = self._dropout(self.embedding(tokens.ids))
-        if self.encoder is None or self.attention is None:
+        if self.attention is None:
             return Encoded(_mean(embedded, _is_real(tokens)))
-        states, _ = self.encoder.run(embedded, tokens.lengths)
+        states = embedded if self.encoder is None else self.encoder.run(embedded, tokens.lengths)[0]
         mask = padding(tokens.lengths)
         if isinstance(self.attention, MultiQueryVectorAttention):
             vectors, attended = self.attention(states, states, mask, need)
-            return Encoded(vectors, None if attended.weights is None else attended.weights[:, 0])
+            return Encoded(vectors, None if attended.weights is None else attended.weights.mean(dim=1))
         if self.config.pooling == "last":
             attended = self.attention(tokens.lengths[:, None] - 1, states, states, mask, need)
             return Encoded(attended.context[:, 0], None if attended.weights is None else attended.weights[:, 0])

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.rows import Columns
+from heedful.engines.folder import ModelFolder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
+from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, NgramModel
 from heedful.engines.scored_pairs import encode_source
-from heedful.errors import DataError, UsageError
+from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
@@ -70,6 +72,18 @@ class Classifier(LabelPredictor):
 
     noun = "classifier"
 
+    def __init__(
+        self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
+    ) -> None:
+        super().__init__(folder, device, engine, ensemble)
+        self.ngrams: Final = NgramModel.load(folder.file(NGRAMS)) if NGRAMS in folder.facts else None
+        """Linear model of n-grams with which the classifier is mixed; None = it has none."""
+        self._share: Final = float(folder.facts.get(SHARE, DEFAULT_SHARE))
+        if self.ngrams is not None and len(self.ngrams.bias) != len(self.labels):
+            raise FileRefused(
+                f"{folder.file(NGRAMS)}: damaged: not for {len(self.labels)} labels; copy the folder again"
+            )
+
     def classify(self, texts: Iterable[str]) -> list[Classification]:
         """Classify texts.
 
@@ -104,6 +118,8 @@ class Classifier(LabelPredictor):
         while window := list(islice(remaining, window_texts)):
             encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
             log_probs, _, attention = run_labels(run, TokenArrays([ids for ids, _ in encoded]))
+            if self.ngrams is not None:
+                log_probs = [*self.ngrams.mixed(np.stack(log_probs), window, self._share)]
             for text, (ids, was_cut), row, weights in zip(window, encoded, log_probs, attention, strict=True):
                 order = np.argsort(-row, kind="stable")
                 shares = {self.labels[index]: float(np.exp(row[index])) for index in order}

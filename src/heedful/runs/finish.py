@@ -31,7 +31,8 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
         outcome: end of its training.
 
     Returns:
-        A line if the result is poor or was still improving: what would help most; else empty.
+        A line that compares the result with baselines, or, if it is poor or was still improving, says what would help
+        most; else empty.
     """
     task, training = find_task(info.experiment.task), info.experiment.training
     if not outcome.best_step:
@@ -41,6 +42,8 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
             f"result: attention never left its soft start: training.soft_start is {training.soft_start:,} steps, and "
             f"the training ended after {outcome.step:,}; lower it, or train longer"
         )
+    if line := task.judgement(info.data, outcome.best):
+        return line
     metric = training.select_by
     threshold = task.poor_scores.get(metric)
     sign = 1.0 if task.higher_is_better[metric] else -1.0

@@ -25,6 +25,7 @@ AUTO_KEYS: Final = (
     "text.max_characters",
     "text.max_tokens",
     "text.split_sentences",
+    "text.normalization",
     "images.",
     *(f"training.{name}" for name in AUTO_VALUES),
     "training.validation_items",
@@ -32,6 +33,7 @@ AUTO_KEYS: Final = (
     "training.optimizer.kind",
     "training.optimizer.learning_rate",
     "training.optimizer.mean_over",
+    "training.optimizer.schedule.kind",
     "training.optimizer.schedule.warmup_steps",
 )
 """Settings, or prefixes of settings, that a task may choose by data and time."""

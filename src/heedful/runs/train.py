@@ -241,6 +241,7 @@ def _lead(run: _Run, ranks: Ranks, device: str, console: Console, times: StepTim
         # If nothing improved, the model is an earlier one, whose files may have been damaged since.
         open_folder(folder, will_run=False)
         _update_search(folder, experiment)
+        task.finish(folder, data, experiment)
     return TrainResult(outcomes[0], info)
 
 

@@ -12,6 +12,10 @@ FEW_PAIRS: Final = 1_000
 RISING_SHARE: Final = 0.8
 """Share of all updates after which a best validation means that the score was still improving."""
 
+POOR_ACCURACY: Final = 70.0
+FEW_ROWS: Final = 200
+"""Accuracy, in percent, and number of texts a label, below which more texts are what helps a classifier most."""
+
 
 class MeasuredCorpus(NamedTuple):
     """Result of a corpus that heedful was measured on (docs/performance.md, docs/log.md)."""
@@ -125,3 +129,32 @@ def named_sections(settings: Tree, preset: str) -> set[str]:
     has_units = isinstance(text, dict) and bool({"source_units", "target_units"} & text.keys())
     has_model = bool(preset) or bool(settings.get("model"))
     return {name for name, is_named in (("text", has_units), ("model", has_model)) if is_named}
+
+
+def label_verdict(accuracy: float, majority: float, ngrams: float, num_texts: int, num_labels: int) -> str:
+    """Judge a classifier by two simple ones.
+
+    Args:
+        accuracy: of the classifier on validation, in percent.
+        majority: of the most frequent label alone.
+        ngrams: of a linear model of n-grams alone.
+        num_texts: number of training texts.
+        num_labels: number of labels.
+
+    Returns:
+        One line; first of all whether the classifier is below a baseline.
+    """
+    baselines = f"the most frequent label alone has {majority:.2f} %, n-grams alone have {ngrams:.2f} %"
+    if accuracy <= majority:
+        return (
+            f"result: no better than a baseline, accuracy {accuracy:.2f} % on validation; {baselines}; "
+            "check that labels follow from the texts, and that --columns names both"
+        )
+    below = "below a baseline, " if accuracy < ngrams else ""
+    few = num_texts / num_labels
+    help_line = (
+        f"; more texts would help most: {few:,.0f} a label so far"
+        if accuracy < POOR_ACCURACY and few < FEW_ROWS
+        else ""
+    )
+    return f"result: {below}accuracy {accuracy:.2f} % on validation; {baselines}{help_line}"

@@ -329,6 +329,27 @@ class Task(ABC, Generic[FileT, DataT]):
         """
         return None
 
+    def finish(self, folder: Path, data: DataT, experiment: Experiment) -> None:
+        """Complete the model of a folder after its training, such as by values that validation chooses; by default, no.
+
+        Args:
+            folder: the model's folder, with the best model.
+            data: from `completed`.
+            experiment: configuration, fully resolved.
+        """
+
+    def judgement(self, data: DataT, best: float) -> str:
+        """Judge a result by simple models of the same data.
+
+        Args:
+            data: from `completed`.
+            best: best score on validation, by which the model was selected.
+
+        Returns:
+            One line; empty where there is nothing to compare with, which is the default.
+        """
+        return ""
+
     @property
     def poor_scores(self) -> Mapping[str, float]:
         """Scores of a model of little use, by the name of the score; none by default."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from heedful.data.encoded import write_encoded
@@ -67,6 +68,7 @@ def store_items(
     labels: Sequence[str],
     encoded: Callable[[Tokenizer], Iterator[tuple[list[int], list[int]]]],
     facts: Mapping[str, Any],
+    checksums: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write the tokenizer of a label task, trained unless the folder has one, labels, encoded items, and a record.
 
@@ -79,17 +81,18 @@ def store_items(
         labels: labels in the order of their ids; none where answers are spans.
         encoded: function from the tokenizer to the ids of the training items, and the target ids of each.
         facts: further entries of the record: report, dev and test.
+        checksums: further files of the data, and the checksum of each.
     """
     are_pieces = config.source_units == "pieces"
     size = config.vocabulary_size
     if are_pieces and not size:
         size = choose_size(num_items, count_characters(lines), PIECES_PER_CHARACTER)
     train = partial(train_tokenizer, lines, config.source_units, size, config)
-    tokenizer, names, checksums = kept_tokenizer(train, config.source_units, config.normalization, folder)
+    tokenizer, names, own = kept_tokenizer(train, config.source_units, config.normalization, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens))
     with written_whole(folder / LABELS, is_internal=True) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
-    files = checksums | {LABELS: digest(folder / LABELS)}
+    files = {**own, **checksums, LABELS: digest(folder / LABELS)}
     write_facts(folder / name, PREPARED_FORMAT, {**names, "labels": labels, **facts, "files": files})

@@ -19,6 +19,7 @@ from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pret
 from heedful.engines.exported import Exported
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
+from heedful.engines.ngram_model import NgramModel
 from heedful.engines.passages import PassageArrays
 from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused
@@ -35,6 +36,7 @@ from heedful.search.inputs import TokenArrays
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
 from heedful.tasks.label_files import LABELS
+from heedful.tasks.label_ngrams import TRAINED, Baselines
 from heedful.tasks.pace import Pace, warmup_steps
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -73,6 +75,10 @@ class LabelData(Prepared):
     dev: LabelledItems
     pretrained: tuple[Pretrained, ...] = ()
     """Word vectors that initialise the embedding."""
+    ngrams: NgramModel | None = None
+    """Linear model of the training texts, with which validation mixes the classifier; None = the task has none."""
+    baselines: Baselines | None = None
+    """Accuracy of simple models on the validation texts; None = not measured."""
 
 
 SourceKind = type[TokenArrays] | type[StoryArrays] | type[PassageArrays]
@@ -234,11 +240,12 @@ class LabelTask(Task[FileT, LabelData]):
             raise FileRefused(f"{path}: damaged: its texts are no lists of texts")
         tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
         verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
+        ngrams = facts.get("ngrams")
         train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels) or config.max_tokens))
         named = f", {len(labels):,} labels" if labels else ""
         return LabelData(
             sizes=(len(tokenizer), len(labels)),
-            facts={"tokenizer": name, "labels": LABELS},
+            facts={"tokenizer": name, "labels": LABELS, **({"ngrams": str(ngrams)} if ngrams else {})},
             report=tuple(report),
             num_examples=len(train),
             vocabulary=f"{len(tokenizer):,} {config.source_units}{named}",
@@ -247,6 +254,8 @@ class LabelTask(Task[FileT, LabelData]):
             labels=tuple(labels),
             train=train,
             dev=dev,
+            ngrams=NgramModel.load(folder / TRAINED) if ngrams else None,
+            baselines=Baselines(*map(float, facts["baselines"])) if facts.get("baselines") else None,
         )
 
     def adapted(self, data: LabelData, experiment: Experiment) -> Tree:

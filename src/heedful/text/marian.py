@@ -10,8 +10,9 @@ from typing import Final, final
 from heedful.errors import FileRefused, NewerFormat
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
 from heedful.files.formats import MARIAN_TOKENIZER_FORMAT
+from heedful.text.folding import Normalization
 from heedful.text.token_places import count_words
-from heedful.text.tokenizer import SPACE_MARK, Normalization, Tokenizer, load_pieces
+from heedful.text.tokenizer import SPACE_MARK, Tokenizer, load_pieces
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"

@@ -7,7 +7,6 @@ model splits Chinese into characters and frequent character sequences, and Germa
 """
 
 import io
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -19,11 +18,11 @@ from pydantic import Field
 
 from heedful.config.base import Config
 from heedful.errors import DataError, FileRefused, UsageError
+from heedful.text.folding import Normalization, normal_form
 from heedful.text.token_places import byte_ranges, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
 Units = Literal["pieces", "characters", "words"]
-Normalization = Literal["NFC", "NFKC", "none"]
 
 SPACE_MARK: Final = "\u2581"  # SentencePiece's character for a space
 
@@ -84,7 +83,7 @@ class Tokenizer(ABC):
         Returns:
             The normalized text.
         """
-        return text if self.normalization == "none" else unicodedata.normalize(self.normalization, text)
+        return normal_form(text, self.normalization)
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -393,7 +392,7 @@ def train_tokenizer(lines: Sequence[str], units: Units, size: int, config: TextC
         DataError: the text is too small to learn pieces from.
     """
     form = config.normalization
-    normalized = [line if form == "none" else unicodedata.normalize(form, line) for line in lines]
+    normalized = [normal_form(line, form) for line in lines]
     if units == "pieces":
         return PieceTokenizer.train(normalized, size, form)
     split = (UnitTokenizer.split(line, units) for line in normalized)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from heedful.errors import FileRefused
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_bytes
+from heedful.text.folding import Normalization
 from heedful.text.marian import MarianTokenizer
-from heedful.text.tokenizer import Normalization, PieceTokenizer, Tokenizer, Units, UnitTokenizer
+from heedful.text.tokenizer import PieceTokenizer, Tokenizer, Units, UnitTokenizer
 from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

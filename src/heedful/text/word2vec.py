@@ -9,8 +9,9 @@ from pydantic import Field
 
 from heedful.config.base import Config
 from heedful.errors import DataError, MissingExtra, UsageError
+from heedful.text.folding import Normalization
 from heedful.text.lines import read_lines
-from heedful.text.tokenizer import Normalization, UnitTokenizer
+from heedful.text.tokenizer import UnitTokenizer
 from heedful.text.vectors import WordVectors
 from heedful.text.vocabulary import Vocabulary
 
