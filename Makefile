@@ -93,6 +93,10 @@ prove-resumes: $(VENV)/.installed-dev ## kill and resume trainings under torchru
 prove-kernel-cache: $(VENV)/.installed-dev ## damage the cache of compiled kernels, change their sources, let processes race (minutes)
 	$(BIN)/python -m tests.prove.prove_kernel_cache
 
+.PHONY: prove-bounds
+prove-bounds: $(VENV)/.installed-dev ## run all tests of compiled kernels with Numba's checks of bounds (an hour)
+	NUMBA_BOUNDSCHECK=1 OMP_WAIT_POLICY=passive $(PYTEST) tests/cpu tests/contracts tests/attention tests/layers tests/training tests/models
+
 .PHONY: prove-hostile
 prove-hostile: $(VENV)/.installed-dev ## run every command with damaged files, full disks, kills and odd options; ONLY= LIMIT= SHARD= (hours)
 	$(BIN)/python -m tests.prove.prove_hostile $(if $(ONLY),--only '$(ONLY)') $(if $(LIMIT),--limit $(LIMIT)) $(if $(SHARD),--shard $(SHARD))

@@ -165,8 +165,8 @@ def _kernel_facts(dispatcher: Any, sources: str, signature: Any) -> str:
         and isinstance(value, str | int | float | tuple | None)
     ]
     versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.version, platform.platform())
-    place = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
-    return repr((place, sources, str(signature), codegen.magic_tuple(), options, settings, versions))
+    origin = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
+    return repr((origin, sources, str(signature), codegen.magic_tuple(), options, settings, versions))
 
 
 @final

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from heedful.cpu.concrete import concrete
 from heedful.cpu.derivatives import differentiable_by
+from heedful.errors import ShapeError
 from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import RowLosses, take_losses
 
@@ -53,14 +54,34 @@ def linear_cross_entropy(
     Returns:
         Loss and log probabilities; accumulated in float32 at least.
 
+    Raises:
+        ShapeError: shapes differ that must agree, or on a CPU an id is outside the vocabulary.
+
     Cost: three products token * size * vocabulary with gradient, one without.
     """
+    _require_shapes(features, weight, bias, gold, row_weights)
     if not (torch.compiler.is_compiling() or concrete(features, weight, gold)):
         return _plain(features, weight, bias, gold, label_smoothing, row_weights)
     total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(
         features, weight, bias, gold, label_smoothing, row_weights
     )
     return CrossEntropy(total, gold_log_probs, num_correct)
+
+
+def _require_shapes(
+    features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, row_weights: Tensor | None
+) -> None:
+    vocabulary, tokens = weight.shape[:1], features.shape[:1]
+    if (
+        features.dim() != 2
+        or weight.shape != (*vocabulary, features.shape[1])
+        or gold.shape != tokens
+        or not (bias is None or bias.shape == vocabulary)
+        or not (row_weights is None or row_weights.shape == tokens)
+    ):
+        named = {"weight": weight, "bias": bias, "gold": gold, "row_weights": row_weights}
+        others = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in named.items() if tensor is not None)
+        raise ShapeError(f"linear_cross_entropy: features {list(features.shape)} do not fit {others}")
 
 
 def _plain(

@@ -10,8 +10,10 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
+from heedful.cpu.checked_kernel import checked
 from heedful.cpu.numba_cache import cached_njit
 from heedful.cpu.numba_math import FLAGS, exp2, from_bits, inlined, narrowed, ordered, widened
+from heedful.cpu.numba_ranges import is_within
 
 _LOG2_E: Final = np.float32(1.0 / math.log(2.0))
 _LOWEST: Final = np.float32(-127.0)
@@ -50,6 +52,16 @@ def _exponentials(row: np.ndarray, largest: Any) -> Any:
     return total
 
 
+@checked(
+    lambda arguments, sizes: is_within(arguments[2], 0, sizes["vocabulary"]),
+    logits="row vocabulary",
+    bias="none or vocabulary",
+    gold="row",
+    losses="row",
+    log_probs="row",
+    is_correct="row",
+    bias_gradient="none or vocabulary",
+)
 @cached_njit("contract")
 def differentiate(
     logits: np.ndarray,

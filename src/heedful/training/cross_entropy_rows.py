@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.cpu.availability import copied, loops_problem
 from heedful.cpu.threads import run_parts
+from heedful.errors import ShapeError
 
 BLOCK_ELEMENTS: Final = 2_000_000
 """Number of logits that plain operations process at a time."""
@@ -91,6 +92,12 @@ def _by_operations(
     label_smoothing: float,
     wants_gradient: bool,
 ) -> RowLosses:
+    if (
+        gold.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and ((gold < 0) | (gold >= logits.shape[1])).any()
+    ):
+        raise ShapeError(f"linear_cross_entropy: gold has ids outside the vocabulary of {logits.shape[1]}")
     wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
     losses = torch.empty(len(logits), dtype=wide, device=logits.device)
     log_probs, is_correct = torch.empty_like(losses), torch.empty_like(gold, dtype=torch.bool)

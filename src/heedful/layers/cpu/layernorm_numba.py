@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
+from heedful.cpu.checked_kernel import checked
 from heedful.cpu.numba_cache import cached_njit
 from heedful.cpu.numba_math import FLAGS, inlined, narrowed, widened
 
@@ -31,6 +32,7 @@ def _centre(row: np.ndarray, epsilon: float) -> tuple[Any, Any]:
     return mean, np.float32(1.0 / math.sqrt(squares / size + epsilon))
 
 
+@checked(vectors="row feature", weight="feature", bias="feature", out="row feature", facts="row 2")
 @cached_njit("contract")
 def normalize(
     vectors: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: float, out: np.ndarray, facts: np.ndarray
@@ -70,6 +72,15 @@ def _sum_up(
     return plain / np.float32(row.shape[0]), crossed / np.float32(row.shape[0])
 
 
+@checked(
+    vectors="row feature",
+    weight="feature",
+    facts="row 2",
+    coming="row feature",
+    residual="none or row feature",
+    out="row feature",
+    sums="2 feature",
+)
 @cached_njit("contract")
 def normalize_backward(
     vectors: np.ndarray,
@@ -116,6 +127,7 @@ def _hashed(index: Any, first: Any, second: Any) -> Any:
     return np.uint32(mixed ^ (mixed >> np.uint32(16)))
 
 
+@checked(residual="row feature", vectors="row feature", bias="none or feature", out="row feature")
 @cached_njit("contract")
 def add_dropped(
     residual: np.ndarray,
@@ -155,6 +167,7 @@ def add_dropped(
                 out_row[k] = other[k] + (_ZERO if is_left_out else widened(row[k]) * factor)
 
 
+@checked(gradient="row feature", out="row feature", sums="none or feature")
 @cached_njit("contract")
 def drop(
     gradient: np.ndarray, start: int, seed: int, threshold: int, scale: float, out: np.ndarray, sums: np.ndarray
@@ -183,6 +196,7 @@ def drop(
             sums[k] += widened(out_row[k])
 
 
+@checked(vectors="row feature", bias="feature")
 @cached_njit("contract")
 def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
     """Replace x by max(0, x + b).
@@ -199,6 +213,7 @@ def rectify(vectors: np.ndarray, bias: np.ndarray) -> None:
             row[k] = narrowed(_ZERO if total < _ZERO else total)
 
 
+@checked(rectified="row feature", gradient="row feature", out="row feature", sums="feature")
 @cached_njit("contract")
 def rectify_backward(rectified: np.ndarray, gradient: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
     """Differentiate `rectify`.

@@ -4,19 +4,44 @@ Numbers are bfloat16, passed as their bits in int16; arithmetic is float32.
 """
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numba import types
 
+from heedful.cpu.checked_kernel import checked
 from heedful.cpu.numba_cache import cached_njit
 from heedful.cpu.numba_math import FLAGS, exp2, inlined, narrowed, widened
+from heedful.cpu.numba_ranges import are_spans_within
 
 _LOG2_E: Final = 1.0 / math.log(2.0)
 _LOWEST: Final = np.float32(-127.0)
 """Exponent of two whose power is exactly 0."""
 _ZERO: Final = np.float32(0.0)
+
+
+def _is_taken_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
+    _, column, bias, starts, lengths, first, _ = arguments
+    return _are_heads_within(column, bias, (starts, lengths, first), sizes)
+
+
+def _is_put_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
+    _, starts, lengths, first, column, _, sums = arguments
+    return _are_heads_within(column, sums, (starts, lengths, first), sizes)
+
+
+def _are_heads_within(
+    column: int, shifts: np.ndarray, spans: tuple[np.ndarray, np.ndarray, int], sizes: Mapping[str, int]
+) -> bool:
+    """Whether sequences, and the columns of their heads, lie within the packed rows."""
+    size = sizes["head"] * sizes["depth"]
+    return (
+        0 <= column <= sizes["width"] - size
+        and len(shifts) in (0, size)
+        and are_spans_within(*spans, sizes["group"], sizes["row"], sizes["position"])
+    )
 
 
 # Indices are unsigned, because indices that could be negative keep loops from being vectorised. A slice per row would
@@ -41,6 +66,14 @@ def _add(source: np.ndarray, start: int, sums: np.ndarray, target: int, size: in
         sums[np.uint64(target + k)] += widened(source[np.uint64(start + k)])
 
 
+@checked(
+    _is_taken_within,
+    rows="row width",
+    bias="none or shift",
+    starts="sequence",
+    lengths="sequence",
+    heads="group head position depth",
+)
 @cached_njit("contract")
 def take(
     rows: np.ndarray,
@@ -89,6 +122,14 @@ def take(
             heads[i, head, length:] = 0
 
 
+@checked(
+    _is_put_within,
+    heads="group head position depth",
+    starts="sequence",
+    lengths="sequence",
+    rows="row width",
+    sums="none or shift",
+)
 @cached_njit("contract")
 def put(
     heads: np.ndarray,
@@ -144,6 +185,12 @@ def _weigh(scores: np.ndarray, num_keys: int, scale: Any, row: np.ndarray) -> No
 _NEVER: Final = np.float32(-3.0e38)
 
 
+@checked(
+    lambda arguments, _: arguments[3] >= 0,
+    scores="group head query key",
+    query_lengths="sequence",
+    key_lengths="sequence",
+)
 @cached_njit("contract")
 def weigh(
     scores: np.ndarray, query_lengths: np.ndarray, key_lengths: np.ndarray, first: int, is_causal: bool, scale: float
@@ -173,6 +220,7 @@ def weigh(
                     scores[i, head, query] = 0
 
 
+@checked(weights="row key", gradients="row key")
 @cached_njit("contract", "reassoc")
 def differentiate(weights: np.ndarray, gradients: np.ndarray, scale: float) -> None:
     """Replace the gradients of weights by those of scores.

@@ -1,14 +1,16 @@
 """Compilation of the numba kernels of distance attention, on first use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from numba import boolean, float32, float64, int64, types, void
 
 from heedful.attention.kernels.distance import numba_kernels as distance_loops
-from heedful.attention.kernels.distance.arrays import ForwardResult, Kernel, OutputGradients, Points, Room, Sums
+from heedful.attention.kernels.distance.arrays import ROWS, ForwardResult, Kernel, OutputGradients, Points, Room, Sums
+from heedful.cpu.checked_kernel import checked
 from heedful.cpu.numba_cache import cached_njit
+from heedful.cpu.numba_ranges import is_within
 
 
 @cache
@@ -23,7 +25,8 @@ def forward(dtype: str, is_exponential: bool) -> Callable[..., None]:
         The function; it releases the interpreter lock.
     """
     real, array, common = _types(dtype, is_exponential)
-    return _compile(void(*common, array(real, 1), array(float64, 2)), distance_loops.forward)
+    loop = _compile(void(*common, array(real, 1), array(float64, 2)), distance_loops.forward)
+    return checked(_are_rows_within, **_SHAPES, buffer="tile", sums=f"{ROWS} value_size")(loop)
 
 
 @cache
@@ -41,7 +44,52 @@ def backward(dtype: str, is_exponential: bool) -> Callable[..., None]:
     grads = types.NamedTuple([array(real, 3), array(float64, 2), boolean, boolean, boolean], OutputGradients)
     room = types.NamedTuple([array(real, 1)] + [array(real, 2)] * 4, Room)
     sums = types.NamedUniTuple(array(float64, 3), 3, Sums)
-    return _compile(void(*common, grads, room, sums), distance_loops.backward)
+    loop = _compile(void(*common, grads, room, sums), distance_loops.backward)
+    return checked(
+        _are_sizes_right,
+        **_SHAPES,
+        grads__context="batch query value_size",
+        grads__log_normalizer="batch query",
+        room__costs="tile",
+        room__weights="4 tile",
+        room__slopes="4 tile",
+        room__local="stream tile",
+        room__gains=f"{ROWS} gain",
+        sums__query="batch query size",
+        sums__key="batch stream key",
+        sums__kernel="batch query 2",
+    )(loop)
+
+
+_SHAPES: Final = {
+    "points__query": "batch query size",
+    "points__key": "batch size pitch",
+    "points__value": "batch value_size pitch",
+    "points__start": "batch query",
+    "points__stop": "batch query",
+    "result__context": "batch query value_size",
+    "result__nearest": "batch query",
+    "result__totals": "batch query",
+}
+
+
+def _are_rows_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
+    points, _, _, row, end, *_ = arguments
+    bounds = points.start.reshape(-1), points.stop.reshape(-1)
+    return (
+        0 <= row <= end <= sizes["batch"] * sizes["query"]
+        and sizes["value_size"] > 0
+        and all(is_within(bound, 0, sizes["pitch"] + 1) for bound in bounds)
+    )
+
+
+def _are_sizes_right(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
+    return (
+        _are_rows_within(arguments, sizes)
+        and sizes["stream"] == sizes["size"] + sizes["value_size"]
+        and sizes["gain"] == sizes["value_size"] + 1
+        and sizes["key"] <= sizes["pitch"]
+    )
 
 
 def _types(dtype: str, is_exponential: bool) -> Any:

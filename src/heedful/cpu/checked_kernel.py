@@ -1,0 +1,175 @@
+"""Checks of the inputs of a compiled kernel: shapes that agree, and indices within them.
+
+Compiled code reads and writes wherever an index points, so wrong inputs would corrupt memory. A kernel states the
+shapes of its arrays in words, by which every call is checked first.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, final
+
+from heedful.errors import ShapeError
+
+_MOST_KNOWN: Final = 1 << 12
+"""Combinations of shapes that one kernel remembers as right."""
+_AXIS: Final = re.compile(r"(?P<name>\w+)(\*(?P<factor>\d+)/(?P<divisor>\d+))?")
+
+
+class Axis(NamedTuple):
+    """Size of an axis: a number, or that of a name times a fraction."""
+
+    name: str
+    factor: int = 1
+    divisor: int = 1
+
+    @property
+    def number(self) -> int | None:
+        """The size, if it is stated as a number."""
+        return int(self.name) if self.name.isdigit() else None
+
+
+class ArraySpec(NamedTuple):
+    """Shape of an array in words, such as "row feature"."""
+
+    name: str
+    """Name of the argument; "points.query" is a field of a named tuple."""
+    axes: tuple[Axis, ...]
+    is_optional: bool
+    """Whether its first axis may be 0 instead, for no array."""
+
+
+Rule = Callable[[tuple[Any, ...], Mapping[str, int]], bool]
+"""Whether arguments, by position, are within the sizes of axes, by name: indices, ranges, sums of sizes."""
+
+
+@final
+class CheckedKernel:
+    """Kernel that checks its inputs.
+
+    Cost: 0.5 us and 0.1 us for each array; new shapes 10 us once.
+    """
+
+    def __init__(self, kernel: Any, shapes: Mapping[str, str], rule: Rule | None) -> None:
+        """Wrap a kernel.
+
+        Args:
+            kernel: result of `cached_njit`.
+            shapes: see `checked`.
+            rule: see `checked`.
+        """
+        self._kernel: Final = kernel
+        self._rule: Final = rule
+        code = kernel.py_func.__code__
+        self.names: Final[tuple[str, ...]] = code.co_varnames[: code.co_argcount]
+        self.arrays: Final = tuple(_array_spec(name, text) for name, text in shapes.items())
+        self._getters: Final = tuple(self._getter(spec.name) for spec in self.arrays)
+        self._positions: Final = tuple(i for i, _ in self._getters)
+        self._has_fields: Final = any(j >= 0 for _, j in self._getters)
+        self._known: Final[dict[tuple[tuple[int, ...], ...], dict[str, int]]] = {}
+        self._last: tuple[tuple[int, ...], ...] = ()
+        self._sizes: dict[str, int] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Check the arguments, and run the kernel.
+
+        Args:
+            arguments: by position.
+
+        Returns:
+            Result of the kernel.
+
+        Raises:
+            ShapeError: shapes differ that must agree, or an index is out of range; the kernel has not run.
+        """
+        if self._has_fields:
+            shapes = tuple([arguments[i].shape if j < 0 else arguments[i][j].shape for i, j in self._getters])
+        else:
+            shapes = tuple([arguments[i].shape for i in self._positions])
+        if shapes != self._last:
+            self._sizes = self._known.get(shapes) or self._compare(shapes)
+            self._last = shapes
+        sizes = self._sizes
+        if self._rule is not None and not self._rule(arguments, sizes):
+            self._refuse("an index or a range reaches beyond the arrays", shapes)
+        return self._kernel(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
+
+    def _getter(self, name: str) -> tuple[int, int]:
+        """Positions of the argument and of its field, -1 = none."""
+        argument, _, field = name.partition(".")
+        position = self.names.index(argument)
+        fields: Any = getattr(self._kernel.py_func.__annotations__.get(argument), "_fields", ())
+        return position, fields.index(field) if field else -1
+
+    def _compare(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        pairs = list(zip(self.arrays, shapes, strict=True))
+        for spec, shape in pairs:
+            if spec.is_optional and shape[:1] == (0,):
+                continue
+            for axis, size in zip(spec.axes, shape, strict=False):
+                if axis.number is None and axis.factor == axis.divisor:
+                    sizes.setdefault(axis.name, size)
+        for spec, shape in pairs:
+            if spec.is_optional and shape[:1] == (0,):
+                continue
+            wanted = [axis.number if axis.number is not None else _size(axis, sizes) for axis in spec.axes]
+            if list(shape) != wanted:
+                self._refuse(
+                    f"{spec.name} {list(shape)} does not fit {' '.join(_word(axis) for axis in spec.axes)}, "
+                    f"which is {wanted} by the other arrays",
+                    shapes,
+                )
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[shapes] = sizes
+        return sizes
+
+    def _refuse(self, problem: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+        listing = ", ".join(f"{spec.name} {list(shape)}" for spec, shape in zip(self.arrays, shapes, strict=True))
+        raise ShapeError(f"kernel {self._kernel.py_func.__name__}: {problem} ({listing})")
+
+
+def checked(rule: Rule | None = None, **shapes: str) -> Callable[[Any], CheckedKernel]:
+    """Check the inputs of a kernel before each call from Python; kernels that call it reach it unchecked.
+
+    Args:
+        rule: what must hold of indices and ranges.
+        shapes: shape of each array in words, such as "row feature", "row 2", "slot*3/2"; "none or feature" allows an
+            array without elements. Fields of named tuples: points__query="batch query size".
+
+    Returns:
+        A decorator for the result of `cached_njit`.
+
+    Example:
+        >>> from heedful.layers.cpu.layernorm_numba import rectify
+        >>> import numpy as np
+        >>> rectify(np.zeros((2, 3), np.int16), np.zeros(4, np.float32))
+        Traceback (most recent call last):
+        ...
+        heedful.errors.ShapeError: kernel rectify: bias [4] does not fit feature, which is [3] by the other arrays \
+(vectors [2, 3], bias [4])
+    """
+
+    def decorated(kernel: Any) -> CheckedKernel:
+        named = {name.replace("__", "."): text for name, text in shapes.items()}
+        return CheckedKernel(kernel, named, rule)
+
+    return decorated
+
+
+def _array_spec(name: str, text: str) -> ArraySpec:
+    words = text.removeprefix("none or ").split()
+    matches = [match for word in words if (match := _AXIS.fullmatch(word))]
+    axes = [Axis(match["name"], int(match["factor"] or 1), int(match["divisor"] or 1)) for match in matches]
+    return ArraySpec(name, tuple(axes), text.startswith("none or "))
+
+
+def _size(axis: Axis, sizes: Mapping[str, int]) -> int:
+    return sizes.get(axis.name, 0) * axis.factor // axis.divisor
+
+
+def _word(axis: Axis) -> str:
+    return axis.name if axis.factor == axis.divisor else f"{axis.name}*{axis.factor}/{axis.divisor}"

@@ -1,0 +1,68 @@
+"""Numba kernels that check indices before other kernels use them."""
+
+import numpy as np
+
+from heedful.cpu.numba_cache import cached_njit
+
+
+@cached_njit()
+def is_within(ids: np.ndarray, least: int, end: int) -> bool:
+    """Tell whether all indices are in a range.
+
+    Args:
+        ids: [index] integers.
+        least: smallest allowed.
+        end: one past the largest allowed.
+
+    Returns:
+        Whether all are.
+    """
+    result = True
+    for i in range(ids.shape[0]):
+        result &= least <= ids[i] < end
+    return result
+
+
+@cached_njit()
+def are_indices_within(
+    first: np.ndarray, second: np.ndarray, order: np.ndarray, num_first: int, num_second: int, size: int
+) -> bool:
+    """Tell whether three arrays of indices are in their ranges.
+
+    Args:
+        first: [*] indices below num_first.
+        second: [*] indices below num_second.
+        order: [*] indices below size, or -1.
+        num_first: end of the first range.
+        num_second: end of the second range.
+        size: end of the third range.
+
+    Returns:
+        Whether all are.
+    """
+    return is_within(first, 0, num_first) and is_within(second, 0, num_second) and is_within(order, -1, size)
+
+
+@cached_njit()
+def are_spans_within(
+    starts: np.ndarray, lengths: np.ndarray, first: int, count: int, num_rows: int, num_positions: int
+) -> bool:
+    """Tell whether some sequences lie within packed rows, and fit the positions that they are laid out in.
+
+    Args:
+        starts: [sequence] first row of each.
+        lengths: [sequence] rows of each.
+        first: first sequence.
+        count: number of sequences; those beyond the last have no rows.
+        num_rows: number of packed rows.
+        num_positions: longest sequence that fits.
+
+    Returns:
+        Whether all do.
+    """
+    result = first >= 0
+    for i in range(max(0, first), min(first + count, lengths.shape[0])):
+        length = lengths[i]
+        result &= 0 <= length <= num_positions
+        result &= length == 0 or 0 <= starts[i] <= num_rows - length
+    return result

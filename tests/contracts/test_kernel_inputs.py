@@ -1,0 +1,301 @@
+"""Every compiled kernel refuses wrong shapes and indices before it reads or writes anything.
+
+The list of wrong inputs is made from the kernels' own words: each axis of each array longer and shorter, an axis more,
+no array where one is needed. Indices and ranges beyond the arrays are listed here. `make prove-bounds` runs all with
+Numba's own checks of bounds.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("numba")
+
+from numba.core.dispatcher import Dispatcher
+
+from heedful.attention.kernels.additive import numba_backward, numba_exponentials, numba_forward
+from heedful.attention.kernels.additive.cpu_ops import additive_scores, prepare_exp_key
+from heedful.attention.kernels.additive.numba_kernels import BLOCK, compiled
+from heedful.attention.kernels.distance import compile as distance
+from heedful.attention.kernels.distance import numba_kernels as distance_kernels
+from heedful.cpu.checked_kernel import CheckedKernel, checked
+from heedful.cpu.numba_cache import cached_njit
+from heedful.layers.cpu import layernorm_numba, packed_attention_numba
+from heedful.layers.cpu.layernorm import normalized
+from heedful.layers.cpu.packed_attention import attend_packed
+from heedful.layers.packing import Packing
+from heedful.training import cross_entropy_numba
+from heedful.training.cross_entropy import linear_cross_entropy
+
+SIZES = {
+    **dict(row=5, feature=16, vocabulary=11, hidden=7, slot=2 * BLOCK, slots=2 * BLOCK, width=2 * BLOCK, key=6),
+    **dict(query_batch=2, key_batch=2, exp_batch=2, batch=2, group=2, head=2, position=4, depth=3, sequence=2),
+    **dict(shift=6, query=5, size=3, value_size=2, pitch=16, tile=64, stream=5, gain=3),
+}
+INDEX_ARRAYS = ("order", "query_index", "key_index", "exp_index", "gold", "starts", "lengths", "start", "stop")
+NUMBERS = {
+    "stop": 2, "stop_slot": BLOCK, "end": 5, "scale": 0.5, "epsilon": 1e-5, "limit": 43.0, "saturated": 10.0,
+    "label_smoothing": 0.1,
+}  # fmt: skip
+
+
+def kernels() -> dict[str, CheckedKernel]:
+    """All kernels that Python calls, compiled."""
+    layernorm_numba.compile_all()
+    packed_attention_numba.compile_all()
+    additive = compiled(np.dtype(np.float32))
+    found = {f"additive {name}": kernel for name, kernel in additive._asdict().items() if name != "block"}
+    for module in (layernorm_numba, packed_attention_numba):
+        name = module.__name__.rpartition(".")[2]
+        found |= {f"{name} {key}": each for key, each in vars(module).items() if isinstance(each, CheckedKernel)}
+    found["cross entropy"] = cross_entropy_numba.compiled(False)
+    for is_exponential in (False, True):
+        found[f"distance forward {is_exponential}"] = distance.forward("float32", is_exponential)
+        found[f"distance backward {is_exponential}"] = distance.backward("float32", is_exponential)
+    return found
+
+
+def array(kernel: CheckedKernel, name: str, kind: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros, or what an array of indices holds."""
+    zeros = np.zeros(shape, str(kind.dtype) if str(kind.dtype) != "bool" else np.bool_)
+    if name == "lengths":
+        return zeros + 2
+    if name.endswith(".stop"):
+        return zeros + 6
+    return zeros
+
+
+def right_inputs(kernel: CheckedKernel) -> list[Any]:
+    """Arguments that fit, for the kernel's first signature."""
+    shapes = {
+        spec.name: tuple(
+            axis.number if axis.number is not None else SIZES[axis.name] * axis.factor // axis.divisor
+            for axis in spec.axes
+        )
+        for spec in kernel.arrays
+    }
+
+    def made(name: str, kind: Any) -> Any:
+        if hasattr(kind, "fields"):
+            parts = zip(kind.fields, kind.types, strict=True)
+            return kind.instance_class(*[made(f"{name}.{field}", part) for field, part in parts])
+        if hasattr(kind, "ndim"):
+            return array(kernel, name, kind, shapes[name])
+        if str(kind) == "none":
+            return None
+        if "bool" in str(kind):
+            return False
+        return np.dtype(str(kind)).type(NUMBERS.get(name.rpartition(".")[2], 0))
+
+    (signature, *_) = kernel.signatures
+    return [made(name, kind) for name, kind in zip(kernel.names, signature, strict=True)]
+
+
+def replaced(kernel: CheckedKernel, inputs: list[Any], name: str, value: Any) -> list[Any]:
+    argument, _, field = name.partition(".")
+    result = list(inputs)
+    index = kernel.names.index(argument)
+    result[index] = result[index]._replace(**{field: value}) if field else value
+    return result
+
+
+def value_of(kernel: CheckedKernel, inputs: list[Any], name: str) -> Any:
+    argument, _, field = name.partition(".")
+    value = inputs[kernel.names.index(argument)]
+    return getattr(value, field) if field else value
+
+
+def wrong_shapes(kernel: CheckedKernel, inputs: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Each array with an axis longer or shorter, with one more, and without elements."""
+    uses: dict[str, int] = {}
+    for spec in kernel.arrays:
+        for axis in spec.axes:
+            uses[axis.name] = uses.get(axis.name, 0) + 1
+    for spec in kernel.arrays:
+        right = value_of(kernel, inputs, spec.name)
+        yield f"{spec.name} with an axis more", replaced(kernel, inputs, spec.name, right[None])
+        for place, axis in enumerate(spec.axes):
+            if axis.number is None and uses[axis.name] == 1:
+                continue  # another size is as right, as far as shapes go
+            for size in (right.shape[place] + 1, right.shape[place] - 1, 4 * right.shape[place], 0):
+                if size == 0 and place == 0 and spec.is_optional:
+                    continue
+                shape = (*right.shape[:place], size, *right.shape[place + 1 :])
+                yield f"{spec.name} {list(shape)}", replaced(kernel, inputs, spec.name, np.zeros(shape, right.dtype))
+
+
+BEYOND: Mapping[str, tuple[tuple[str, Any], ...]] = {
+    "additive limit_queries": (("order", -2), ("order", 7), ("order", 1 << 40)),
+    "additive exponentials": (("order", -2), ("order", 7), ("first_slot", -1), ("first_slot", 1)),
+    "additive scores": (
+        ("order", 7), ("query_index", 2), ("query_index", -1), ("key_index", 2), ("key_index", -1), ("start", -1),
+        ("stop", 5), ("stop", 1 << 40), ("exp_rounding", np.zeros((0, 0, 0), np.int16)),
+        ("exp_key", np.zeros((0, 0, 0), np.float32)),
+    ),
+    "additive score_all": (
+        ("order", 7), ("query_index", 2), ("key_index", 2), ("key_index", -1),
+        ("exp_rounding", np.zeros((0, 0, 0), np.int16)),
+    ),
+    "additive gradients": (
+        ("order", 7), ("query_index", 2), ("key_index", 2), ("exp_index", 2), ("exp_index", -1), ("start", -1),
+        ("stop", 3), ("start_slot", -BLOCK), ("start_slot", 1), ("stop_slot", 3 * BLOCK),
+        ("exp_rounding", np.zeros((0, 0, 0), np.int16)),
+    ),
+    "packed_attention_numba take": (
+        ("column", 1 << 20), ("column", -1), ("first", -1), ("lengths", 5), ("lengths", -1), ("starts", 4),
+        ("starts", -1), ("bias", np.zeros(5, np.float32)),
+    ),
+    "packed_attention_numba put": (
+        ("column", 1 << 20), ("column", -1), ("first", -1), ("lengths", 5), ("lengths", -1), ("starts", 4),
+        ("starts", -1), ("sums", np.zeros(7, np.float32)),
+    ),
+    "packed_attention_numba weigh": (("first", -1),),
+    "cross entropy": (("gold", 11), ("gold", -1), ("gold", -100), ("gold", 1 << 40)),
+    "distance forward False": (("row", -1), ("end", 11), ("points.start", -1), ("points.stop", 17)),
+    "distance forward True": (("row", -1), ("end", 11), ("points.start", -1), ("points.stop", 17)),
+    "distance backward False": (("row", -1), ("end", 11), ("points.stop", 17)),
+    "distance backward True": (("row", -1), ("end", 11), ("points.stop", 17)),
+}  # fmt: skip
+"""Kernels with indices and ranges, and values beyond the arrays: of a number, or of one index of an array."""
+
+
+def beyond(name: str, kernel: CheckedKernel, inputs: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+    for argument, value in BEYOND.get(name, ()):
+        right = value_of(kernel, inputs, argument)
+        if isinstance(right, np.ndarray) and not isinstance(value, np.ndarray):
+            changed = right.copy()
+            changed.reshape(-1)[-1] = value
+            yield f"{argument} with {value}", replaced(kernel, inputs, argument, changed)
+        else:
+            told = list(value.shape) if isinstance(value, np.ndarray) else value
+            yield f"{argument} {told}", replaced(kernel, inputs, argument, value)
+
+
+def taken(kernel: CheckedKernel, cases: Iterator[tuple[str, list[Any]]]) -> list[str]:
+    """Wrong inputs that a kernel does not refuse."""
+    found: list[str] = []
+    for what, inputs in cases:
+        try:
+            kernel(*inputs)
+        except ValueError:
+            continue
+        found.append(what)
+    return found
+
+
+KERNELS = kernels()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_wrong_inputs_are_refused(name: str):
+    kernel = KERNELS[name]
+    kernel(*right_inputs(kernel))
+    inputs = right_inputs(kernel)
+    cases = [*wrong_shapes(kernel, inputs), *beyond(name, kernel, inputs)]
+    assert len(cases) >= len(kernel.arrays)
+    assert taken(kernel, iter(cases)) == []
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_array_has_a_shape(name: str):
+    kernel = KERNELS[name]
+    (signature, *_) = kernel.signatures
+    arrays: set[str] = set()
+    for argument, kind in zip(kernel.names, signature, strict=True):
+        parts = zip(getattr(kind, "fields", ()), getattr(kind, "types", ()), strict=True)
+        arrays |= {f"{argument}.{field}" for field, part in parts if hasattr(part, "ndim")}
+        arrays |= {argument} if hasattr(kind, "ndim") else set()
+    assert arrays == {spec.name for spec in kernel.arrays}
+    indices = {each for each in arrays if each.rpartition(".")[2] in INDEX_ARRAYS}
+    assert indices <= {argument for argument, _ in BEYOND.get(name, ())} | {"points.start"} or "weigh" in name
+
+
+MODULES = (
+    layernorm_numba,
+    packed_attention_numba,
+    cross_entropy_numba,
+    numba_backward,
+    numba_exponentials,
+    numba_forward,
+    distance_kernels,
+)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_no_kernel_goes_unchecked(module: ModuleType):
+    """A kernel that is kept on disk is one that Python calls, but for one that other kernels call."""
+    known = {kernel._kernel.py_func for kernel in KERNELS.values()}
+    for name, each in vars(module).items():
+        is_kept = isinstance(each, Dispatcher) and each.targetoptions.get("nogil")
+        if is_kept and inspect.getmodule(each.py_func) is module:
+            assert each.py_func in known or name == "extremes", name
+
+
+def test_a_kernel_with_a_wrong_description_is_noticed():
+    @cached_njit()
+    def add(numbers: np.ndarray, others: np.ndarray) -> None:
+        for i in range(min(numbers.shape[0], others.shape[0])):
+            numbers[i] += others[i]
+
+    right, wrong = (np.zeros(3) for _ in range(2))
+    good, bad = (checked(numbers="row", others=words)(add) for words in ("row", "other"))
+    good(right, wrong)
+    bad(right, wrong)
+    assert taken(good, wrong_shapes(good, [right, wrong])) == []
+    cases = [("longer", [right, np.zeros(4)])]
+    assert taken(good, iter(cases)) == []
+    assert taken(bad, iter(cases)) == ["longer"]
+
+
+def _fused(norm_size: int) -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        normalized(torch.nn.LayerNorm(norm_size), torch.zeros(3, 16))
+
+
+def _packed(num_rows: int) -> None:
+    packing = Packing.of(torch.tensor([3, 5]), 5)
+    attend_packed(torch.zeros(num_rows, 48, dtype=torch.bfloat16), None, None, packing, packing, 2)
+
+
+def _loss(gold: list[int], dtype: torch.dtype = torch.float32, **changes: torch.Tensor) -> None:
+    inputs = {
+        "features": torch.zeros(3, 4, dtype=dtype),
+        "weight": torch.zeros(7, 4, dtype=dtype),
+        "bias": None,
+    } | changes
+    linear_cross_entropy(**inputs, gold=torch.tensor(gold))
+
+
+def _prepared(num_features: int) -> None:
+    exp_key = prepare_exp_key(torch.zeros(2, 5, num_features))
+    additive_scores(torch.zeros(2, 1, 8), torch.zeros(2, 5, 8), torch.zeros(8), exp_key)
+
+
+@pytest.mark.wrong_shapes
+@pytest.mark.parametrize(
+    "call",
+    [
+        *[
+            partial(_loss, gold, dtype)
+            for gold in ([0, 7, 1], [0, 1, -100])
+            for dtype in (torch.float32, torch.float64)
+        ],
+        partial(_loss, [0, 1, 2], bias=torch.zeros(9)),
+        partial(_loss, [0, 1]),
+        partial(_loss, [0, 1, 2], weight=torch.zeros(7, 5)),
+        partial(_loss, [0, 1, 2], row_weights=torch.zeros(4)),
+        partial(_fused, 8),
+        partial(_packed, 7),
+        *[partial(_prepared, size) for size in (4, 16, 200)],
+    ],
+)
+def test_operations_refuse_what_their_kernels_refuse(call: Callable[[], None]):
+    with pytest.raises(ValueError, match=r"\d") as caught:
+        call()
+    assert "\n" not in str(caught.value)
