@@ -67,7 +67,7 @@ def test_a_terminal_gets_a_table_that_shows_texts_as_they_are(tmp_path: Path, mo
     drawn = sys.stdout.getvalue()
     assert "[b]a.tsv" in drawn
     assert report.summary() in drawn
-    assert "training keeps the first of each" in drawn
+    assert "training counts them as often" in drawn
 
 
 def test_data_may_come_from_standard_input(tmp_path: Path):

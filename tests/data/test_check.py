@@ -147,8 +147,15 @@ def test_repeated_rows(tmp_path: Path):
     many = found(check_corpus([write(tmp_path / "b.tsv", tsv(rows[:1000] * 2))]))
     assert (many["duplicate"].level, many["duplicate"].count) == ("warning", 1000)
     assert str(many["duplicate"]).endswith(
-        "(lines 1001, 1002, 1003, 1004, 1005, ...); training keeps the first of each"
+        "(lines 1001, 1002, 1003, 1004, 1005, ...); training counts them as often as they occur"
     )
+
+
+def test_words_that_repeat_or_stay_as_they_are_are_usual(tmp_path: Path):
+    rows = [("og", "og"), ("Effter", "Efter")] * 300 + [(f"ord{n}", f"ord{n}") for n in range(300)]
+    report = check_corpus([write(tmp_path / "words.tsv", tsv(rows))])
+    levels = {finding.kind: finding.level for finding in report.findings}
+    assert (levels["repeated"], levels["unchanged"]) == ("note", "note")
 
 
 def test_leaks_between_roles(tmp_path: Path):

@@ -1,9 +1,11 @@
 """The corpus filter leaves out what cannot be learned from, and counts every pair once."""
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.corpus_filter import CorpusFilter, CorpusReport
+from heedful.data.corpus_filter import FULL_REPEATS, CorpusFilter, CorpusReport
 from tests.data.test_corpus import pairs_of
 
 
@@ -28,6 +30,17 @@ def test_pairs_are_left_out_and_counted():
     assert [pair.line for pair in chosen.apply(pairs_of([("c", "c"), ("c", "d")]))] == [2]
     assert chosen.report().num_duplicates == 2
     assert chosen.report().num_identical == 1
+
+
+def test_repeats_are_kept_as_often_as_they_occur_up_to_a_bound():
+    rows = [("og", "og")] * 208 + [("og", "Og")] * 6 + [("footer", "Fusszeile")] * 4 * FULL_REPEATS
+    chosen = CorpusFilter(max_characters=100, keeps_repeats=True)
+    kept = Counter((pair.source, pair.target) for pair in chosen.apply(pairs_of(rows)))
+    assert kept == {("og", "og"): 208, ("og", "Og"): 6, ("footer", "Fusszeile"): 2 * FULL_REPEATS}
+    assert chosen.report().summary() == (
+        "814 of 1,414 pairs kept (600 repeated left out); repeated ones count as often as they occur: 811; "
+        "in 208 both sides are the same"
+    )
 
 
 @given(

@@ -110,9 +110,9 @@ def test_what_is_left_out_is_counted(tmp_path: Path):
     pairs = [*rows(10), ("", "empty"), ("source 0", "target 0"), ("x" * 51, "too long"), ("x" * 12, "no room for eos")]
     prepared = run(tmp_path, pairs, config=config)
     report = " ".join(prepared.report)
-    assert "11 of 14 pairs kept (1 empty, 1 too long, 1 repeated left out)" in report
+    assert "12 of 14 pairs kept (1 empty, 1 too long left out); repeated ones count as often as they occur: 1" in report
     assert "1 pair longer than 12 tokens left out of training" in report
-    assert len(prepared.train) == 10
+    assert len(prepared.train) == 11  # one of them twice
     assert int(prepared.train.source.lengths.max()) <= 12
 
 

@@ -488,11 +488,14 @@ def test_an_option_that_does_not_exist_is_named(option: str, tmp_path: Path):
     ("settings", "units", "kind"),
     [
         ((), "characters", "rnnsearch"),
-        (("text.source_units=pieces", "text.target_units=pieces", "text.vocabulary_size=300"), "pieces", "transformer"),
+        (("text.source_units=pieces", "text.target_units=pieces", "text.vocabulary_size=300"), "pieces", "rnnsearch"),
+        (("text.target_units=words",), "characters", "rnnsearch"),
         (SIZES["transformer"] + ("model.kind=transformer",), "characters", "transformer"),
     ],
 )
-def test_short_items_choose_what_nobody_chose(tmp_path: Path, settings: tuple[str, ...], units: str, kind: str):
+def test_short_items_choose_a_model_whatever_units_are_named(
+    tmp_path: Path, settings: tuple[str, ...], units: str, kind: str
+):
     seen: list[RunInfo] = []
     settings = (*settings, *QUICK, "training.max_steps=1")
     recipe = make_request((write(tmp_path / "p.tsv"),), tmp_path / "m", settings=settings)

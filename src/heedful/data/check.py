@@ -12,9 +12,9 @@ from typing import Final, TypeVar, final
 
 import numpy as np
 
-from heedful.data.corpus import Pair, check_columns, check_one_side, row_format
+from heedful.data.corpus import SHORT_ITEMS, Pair, check_columns, check_one_side, row_format
 from heedful.data.damage_signs import find_signs
-from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role
+from heedful.data.findings import LEVELS, RULES, USUAL_OF_WORDS, CheckReport, FileFacts, Finding, Level, Role
 from heedful.data.leakage import SeenPairs
 from heedful.data.rows import Columns, RowFormat
 from heedful.data.split import MIN_PAIRS, SourceSpread, Split
@@ -275,12 +275,18 @@ class _Reading:
                 side[script] = side.get(script, 0) + count
         return sides
 
+    @property
+    def _is_of_short_items(self) -> bool:
+        """Whether texts are about as long as words, of which many stay as they are."""
+        return max(self._num_characters) <= SHORT_ITEMS * max(1, self._num_usable)
+
     def findings(self) -> list[Finding]:
         """Return all findings."""
         findings = [*self._general]
         for kind in RULES:
             if kind in self._kinds.counts:
-                findings.append(self._counted(kind, self._kinds, [kind]))
+                named = USUAL_OF_WORDS.get(kind, kind) if self._is_of_short_items else kind
+                findings.append(self._counted(named, self._kinds, [kind]))
         if self._is_labelled:
             message = f"targets are {counted(len(self._labels), 'label')}"
             advice = "to learn them: heedful train --task classification"

@@ -36,6 +36,9 @@ _SAMPLE_LINES: Final = 1000
 """Number of lines inspected to find the separator and quoting of cells."""
 _SHOWN_CHARACTERS: Final = 40
 
+SHORT_ITEMS: Final = 20.0
+"""Mean number of characters up to which the texts of a corpus count as words, names, dates or numbers."""
+
 
 class Pair(NamedTuple):
     """Source and target, and their line in the file."""

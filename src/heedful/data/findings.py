@@ -31,10 +31,12 @@ RULES: Final = {
     "nul": Rule("error", "contain the character NUL", "remove it: tr -d '\\000'"),
     "empty": Rule("warning", "are empty on one or both sides", _LEFT_OUT, 0.01),
     "too long": Rule("warning", "are over-long", f"{_LEFT_OUT}; cut them up, or raise text.max_characters", 0.01),
-    "duplicate": Rule("warning", "repeat an earlier row", "training keeps the first of each", 0.05),
+    "duplicate": Rule("warning", "repeat an earlier row", "training counts them as often as they occur", 0.05),
     "near duplicate": Rule("note", "repeat an earlier row up to case and spaces", "use one spelling"),
     "ambiguous": Rule("note", "have the source of an earlier row, but another target", "several answers may be right"),
     "identical": Rule("warning", "have the same text on both sides", "remove untranslated rows", 0.02),
+    "repeated": Rule("note", "repeat an earlier row", "training counts them as often as they occur"),
+    "unchanged": Rule("note", "have the same text on both sides", "words that stay as they are count like others"),
     "replacement": Rule("warning", "contain U+FFFD, where text was lost", "recreate the file from its original"),
     "mojibake": Rule("warning", "hold UTF-8 read as Latin-1, as in 'fÃ¼r'", "recreate the file from its original"),
     "control": Rule("warning", "contain control characters or Unicode line separators", "replace them by spaces"),
@@ -58,6 +60,8 @@ RULES: Final = {
     "leaked near source": Rule("note", "have a source that is in the {} data too, up to case and spaces", _LEAKED),
 }
 """All kinds of findings about rows, in the order of a report."""
+USUAL_OF_WORDS: Final = {"duplicate": "repeated", "identical": "unchanged"}
+"""Findings that are usual where texts are words, and how they are told there."""
 
 
 @dataclass(frozen=True)

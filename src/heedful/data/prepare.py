@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.data.corpus import Pair, PairFile, group_references
+from heedful.data.corpus import SHORT_ITEMS, Pair, PairFile, group_references
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import link_corpus
 from heedful.data.corrected_links import CorrectedLinks
@@ -38,8 +38,6 @@ from heedful.text.word_alignment import AlignmentModel
 
 PREPARED: Final = "prepared.json"
 """File of the results of preparation, in `run/data`, with their cache key."""
-SHORT_ITEMS: Final = 20.0
-"""Mean number of characters up to which the texts of a corpus count as words, names, dates or numbers."""
 SAMPLED_PAIRS: Final = 10_000
 """Number of first pairs that this mean is taken over."""
 
@@ -186,10 +184,12 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
-    corpus_filter = CorpusFilter(config.max_characters)
+    corpus_filter = CorpusFilter(config.max_characters, keeps_repeats=True)
     spread = SourceSpread()
-    num_pairs = sum(1 for _ in spread.watch(corpus_filter.apply(files.train)))
+    for _ in spread.watch(corpus_filter.apply(files.train)):
+        pass
     report = corpus_filter.report(files.train.notes)
+    num_pairs = report.num_kept - report.num_repeats
     if num_pairs < MIN_PAIRS:
         raise DataError(
             f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
@@ -272,7 +272,8 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
 
 
 def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterator[Pair]:
-    return (pair for pair in CorpusFilter(config.max_characters).apply(files.train) if split(pair) == part)
+    corpus_filter = CorpusFilter(config.max_characters, keeps_repeats=part == "train")  # an item is scored once
+    return (pair for pair in corpus_filter.apply(files.train) if split(pair) == part)
 
 
 def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> tuple[Sequence[Correction], str]:

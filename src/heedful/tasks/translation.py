@@ -114,12 +114,7 @@ class Translation(Task[PairFile, TranslationData]):
         attention = getattr(resolve(suited).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
-        if not suited:
-            return documents
-        # A user who sets other token units gets no other model by default either.
-        text, wanted = resolve(suited).text, suited["text"]
-        is_wanted = (text.source_units, text.target_units) == tuple(wanted.values())
-        return merge(suited, documents) if is_wanted else documents
+        return merge(suited, documents)  # naming the units of tokens chooses no other kind of model
 
     def own_validation(self, folder: Path) -> EvaluationSet:
         items = EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
