@@ -21,8 +21,8 @@ from heedful.cli.options import use_threads
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.serving.catalog import language_pair
-from heedful.serving.sentences import split
 from heedful.text.lines import read_lines
+from heedful.text.sentences import split_sentences
 from tests.prove.prove_serve_schema import serving
 from tests.prove.serving_attacks import read_answer
 
@@ -82,7 +82,7 @@ async def measure(options: argparse.Namespace) -> None:
     translator = load(options.model, kind=Translator)
     pair = language_pair(translator)
     lines = [line for line in read_lines(options.source) if line.strip() and len(line) <= MOST_CHARACTERS]
-    texts = [line for line in lines if sum(part.is_sentence for part in split(line)) == 1]
+    texts = [line for line in lines if len(split_sentences(line)) == 1]
     random.Random(1).shuffle(texts)
     texts = texts[: options.sentences]
     async with serving(options.model, options.threads) as port:
