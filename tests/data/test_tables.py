@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,45 @@ def test_a_damaged_table_is_refused_by_name(name: str, tmp_path: Path, pyarrow: 
     ) as caught:
         list(find_pairs([path]))
     assert "\n" not in str(caught.value)
+
+
+READ = """
+import random, sys
+from pathlib import Path
+from heedful.data.tables import data_lines
+from heedful.errors import HeedfulError
+
+generator, outcomes = random.Random(1), {"read": 0, "refused": 0}
+for path in map(Path, sys.argv[1:]):
+    whole = path.read_bytes()
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for _ in range(generator.choice((1, 3, 20))):
+            damaged[generator.randrange(len(damaged))] = generator.choice((0, 255, generator.randrange(256)))
+        path.write_bytes(bytes(damaged))
+        try:
+            for _ in data_lines(path): pass
+        except HeedfulError:
+            outcomes["refused"] += 1
+        else:
+            outcomes["read"] += 1
+print(outcomes["read"], outcomes["refused"])
+"""
+
+
+def test_flipped_bytes_of_a_table_end_in_a_refusal_at_worst(tmp_path: Path, pyarrow: Any):
+    """In a process of its own, because offsets that were not checked crashed it."""
+    rows = [
+        {"de": "Satz " * (number % 7), "en": f"word {number}", "both": {"a": "x", "b": ""}} for number in range(200)
+    ]
+    paths = [str(write(tmp_path / name, rows, pyarrow)) for name in ("a.parquet", "stream.arrow", "file.arrow")]
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *paths], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-1000:])
+    num_read, num_refused = map(int, done.stdout.split())
+    assert num_read + num_refused == 450
+    assert num_refused > 200
 
 
 @pytest.mark.parametrize("head", [b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"])

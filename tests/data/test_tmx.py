@@ -49,6 +49,46 @@ def test_a_memory_is_pairs(name: str, encoding: str, tmp_path: Path):
     assert pairs.name == "a"
 
 
+def declared(path: Path, encoding: str, text: str, content: bytes | None = None) -> Path:
+    """A memory of one unit that declares an encoding; its content may be in another one."""
+    segments = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code in ("zh", "en"))
+    whole = f'<?xml version="1.0" encoding="{encoding}"?><tmx><header/><body><tu>{segments}</tu></body></tmx>'
+    path.write_bytes(content or whole.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        *[(encoding, "你好") for encoding in ("GBK", "gb2312", "GB18030", "Big5", "Big5-HKSCS")],
+        *[(encoding, "こんにちは") for encoding in ("Shift_JIS", "EUC-JP", "ISO-2022-JP", "cp932")],
+        *[("EUC-KR", "안녕"), ("KOI8-R", "привет"), ("windows-1252", "für"), ("ISO-8859-2", "český")],
+    ],
+)
+def test_encodings_that_memories_declare_are_read(encoding: str, text: str, tmp_path: Path):
+    # Longer than a chunk of the file, so that characters are cut between two.
+    assert next(tmx_rows(declared(tmp_path / "a.tmx", encoding, text * 50_000))) == dict.fromkeys(
+        ("zh", "en"), text * 50_000
+    )
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-7", "idna", "punycode", "rot13", "zlib", "base64", "hex", "undefined", "none-such"]
+)
+def test_what_is_no_encoding_of_files_is_refused_by_name(encoding: str, tmp_path: Path):
+    path = declared(tmp_path / "a.tmx", encoding, "x", f'<?xml version="1.0" encoding="{encoding}"?><tmx/>'.encode())
+    with pytest.raises(DataError, match=rf"a\.tmx: declares the encoding '{encoding}', which no file is read in"):
+        next(tmx_rows(path))
+
+
+def test_bytes_that_are_not_in_the_declared_encoding_are_refused(tmp_path: Path):
+    path = declared(tmp_path / "a.tmx", "GBK", "你好")
+    for content in (path.read_bytes().replace(b"</tmx>", b"\xff\xff</tmx>"), path.read_bytes() + b"\xc4"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"a\.tmx: not in the encoding that it declares: 'gbk' codec"):
+            list(tmx_rows(path))
+
+
 def test_the_source_language_comes_first_and_others_are_chosen_by_name(tmp_path: Path):
     path = memory(tmp_path / "a.tmx", srclang="de")
     assert [pair[:2] for pair in find_pairs([path])] == [(target, source) for source, target in PAIRS]

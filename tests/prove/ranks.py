@@ -118,7 +118,7 @@ class _Server:
         pipe = subprocess.PIPE
         self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=REPOSITORY)
         os.set_blocking(self._process.stdout.fileno(), False)
-        self._pid = 0
+        self._pid, self._said = 0, b""
         atexit.register(self._process.stdin.close)
 
     def start(self, task: bytes) -> None:
@@ -128,9 +128,13 @@ class _Server:
 
     def code(self) -> int | None:
         """Exit code of the process, or None while it runs."""
-        line = self._process.stdout.readline()
-        assert line or self._process.poll() is None, f"the server of a rank ended with {self._process.returncode}"
-        return int(line) if line else None
+        self._said += self._process.stdout.read() or b""
+        assert self._said or self._process.poll() is None, f"the server of a rank ended with {self._process.returncode}"
+        line, end, rest = self._said.partition(b"\n")
+        if not end:
+            return None
+        self._said = rest
+        return int(line)
 
     def kill(self) -> None:
         if self._pid:

@@ -157,7 +157,9 @@ def _json_rows(path: Path) -> Iterator[bytes]:
         raise MissingExtra("pyarrow", "parquet", f"{path}: a table in Parquet or Arrow") from None
     try:
         for batch in itertools.chain.from_iterable(map(_batches, _saved_files(path) if path.is_dir() else [path])):
-            rows = batch.select(_plain_columns(batch.schema)).to_pylist()
+            plain = batch.select(_plain_columns(batch.schema))
+            plain.validate(full=True)  # offsets of a damaged file may point anywhere
+            rows = plain.to_pylist()
             names = batch.schema.names
             lines = (json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) for row in rows)
             yield "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")

@@ -3,15 +3,25 @@
 So no entity expands or reads another file (XML bombs, XXE); a DOCTYPE is allowed, and never fetched.
 """
 
+import codecs
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import final
+from typing import Final, final
 from xml.parsers import expat
 
 from heedful.errors import DataError
 from heedful.text.lines import BYTE_ORDER_MARK, read_chunks
+
+_DECLARATION: Final = re.compile(rb"""\s{0,99}<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})["']""")
+_HEAD_BYTES: Final = 512
+_OF_EXPAT: Final = frozenset({"utf-8", "utf-16", "iso8859-1", "ascii"})
+_NO_ENCODINGS_OF_FILES: Final = frozenset(
+    {"utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"}
+)
+"""Text codecs of Python that would make markup out of other bytes, or fail."""
 
 
 @final
@@ -43,7 +53,8 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
     chunks = read_chunks(path)
     head = next(chunks, b"")
     # UTF-16 has become UTF-8, whatever the XML declaration says.
-    parser = expat.ParserCreate("UTF-8" if head.startswith(BYTE_ORDER_MARK) else None)
+    decoder = None if head.startswith(BYTE_ORDER_MARK) else _decoder(path, head)
+    parser = expat.ParserCreate("UTF-8" if head.startswith(BYTE_ORDER_MARK) or decoder else None)
     parser.buffer_text = True
     parser.StartElementHandler = handlers.start
     parser.EndElementHandler = handlers.end
@@ -55,10 +66,32 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
     parser.EntityDeclHandler = refuse_entity
     try:
         for chunk in chain([head], chunks):
-            parser.Parse(chunk, False)
+            parser.Parse(decoder.decode(chunk).encode() if decoder else chunk, False)
             yield
-        parser.Parse(b"", True)
+        parser.Parse(decoder.decode(b"", True).encode() if decoder else b"", True)
+    except UnicodeError as error:
+        raise DataError(f"{path}: not in the encoding that it declares: {error}") from None
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise DataError(f"{path}:{error.lineno}:{error.offset + 1}: not XML: {reason}") from None
     yield
+
+
+def _decoder(path: Path, head: bytes) -> codecs.IncrementalDecoder | None:
+    """Decoder of the declared encoding, unless it is one that expat knows.
+
+    Raises:
+        DataError: no file is read in that encoding.
+    """
+    match = _DECLARATION.match(head[:_HEAD_BYTES])
+    if match is None:
+        return None
+    declared = match[1].decode("ascii")
+    try:
+        name = codecs.lookup(declared).name.replace("_", "-")
+        "".encode(declared)  # refuses codecs that give no text, such as zlib
+    except (LookupError, UnicodeError):
+        name = "undefined"
+    if name in _NO_ENCODINGS_OF_FILES:
+        raise DataError(f"{path}: declares the encoding {declared!r}, which no file is read in; convert it to UTF-8")
+    return None if name in _OF_EXPAT else codecs.getincrementaldecoder(declared)()
