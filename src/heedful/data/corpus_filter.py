@@ -33,7 +33,7 @@ class CorpusReport:
     """Pairs kept although source and target are identical."""
     notes: tuple[str, ...] = ()
     num_repeats: int = 0
-    """Of the pairs that repeat an earlier one, those that are kept, so that it counts as often as it occurs."""
+    """Repeating pairs that are kept, so that a pair counts as often as it occurs."""
 
     def summary(self) -> str:
         """Return the counts on one line.
