@@ -19,6 +19,7 @@ from heedful.data.rows import (
     ColumnRows,
     Columns,
     JsonRows,
+    LexiconRows,
     RowFormat,
     csv_style,
     is_quoted_tsv,
@@ -231,6 +232,8 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
     if is_table(path) or _is_json(path, line):
         return JsonRows.of(line, columns, str(path), number)
     lines = [other for other in islice(data_lines(path, bad_bytes="replace"), _SAMPLE_LINES) if other]
+    if columns in ((1, 2), (2, 1)) and _suffix(path) not in (".csv", ".tsv") and LexiconRows.suits(lines):
+        return LexiconRows((1, 2) if columns == (1, 2) else (2, 1))
     if _suffix(path) == ".csv":
         style = csv_style(lines)
     else:
