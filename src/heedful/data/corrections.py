@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast, final
 
 from heedful.errors import ResourceError, UsageError
-from heedful.files.atomic_write import NoLocks, lock, sync
+from heedful.files.atomic_write import NoLocks, append_whole, lock, sync
 from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json, read_bytes
 from heedful.files.formats import CORRECTIONS_FORMAT, KEY
 from heedful.files.records import CHECKSUM, checksum
@@ -280,20 +280,7 @@ def _write(descriptor: int, content: bytes, path: Path) -> None:
         raise UsageError(
             f"{path}: full at {MOST_BYTES >> 20} MiB; export it, train with --from on it, and delete the file"
         )
-    # The end of a line that a crash cut off is not glued to the next line.
-    is_torn = size > 0 and _last_byte(path, size) != b"\n"
-    rest = memoryview((b"\n" if is_torn else b"") + content)
     try:
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
+        append_whole(descriptor, content)
     except OSError as error:
-        with suppress(OSError):
-            os.ftruncate(descriptor, size)
         raise ResourceError(f"{path}: not written: {error.strerror}; free some space and correct again") from None
-
-
-def _last_byte(path: Path, size: int) -> bytes:
-    with open_regular(path) as file:
-        file.seek(size - 1)
-        return file.read(1)

@@ -367,6 +367,34 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def append_whole(descriptor: int, content: bytes) -> None:
+    """Append lines to an open file, all or none; they are on disk when the call returns.
+
+    The end of a line that a crash cut off is not glued to them: they begin on a line of their own.
+
+    Args:
+        descriptor: of a file that is open for reading and appending, and locked.
+        content: lines, each with its end.
+
+    Raises:
+        OSError: the disk is full or refuses; the file is as it was.
+    """
+    size = os.fstat(descriptor).st_size
+    is_torn = False
+    if size:
+        os.lseek(descriptor, size - 1, os.SEEK_SET)
+        is_torn = os.read(descriptor, 1) != b"\n"
+    rest = memoryview((b"\n" if is_torn else b"") + content)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
+
+
 def sync(path: Path) -> None:
     """Flush a file, or the names in a folder, to disk.
 

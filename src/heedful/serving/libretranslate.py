@@ -1,5 +1,6 @@
 """LibreTranslate's routes: translate, detect, languages, settings, suggestions and health."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -8,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from heedful.documents.table import FORMATS
+from heedful.errors import ResourceError
 from heedful.serving import deepl
 from heedful.serving.bodies import read_fields, text_field, whole_field
 from heedful.serving.catalog import Catalog
@@ -58,7 +60,8 @@ def make_router(service: Service) -> APIRouter:
         """Store a better translation in the file of suggestions, and correct the model where the server does so.
 
         Raises:
-            HTTPException: 403, the server takes no suggestions, or its file is full; 400, it is no correction.
+            HTTPException: 403, the server takes no suggestions, or its file is full or cannot be written; 400, it is
+                no correction.
         """
         fields = await read_fields(request)
         service.keys.check(request, fields)
@@ -70,9 +73,14 @@ def make_router(service: Service) -> APIRouter:
         known = AUTO if source == AUTO else service.language(source)
         if service.takes_corrections:  # before it is stored, because it may be refused
             await service.correct(text, better, known, target)
-        if service.suggestions is not None and not service.suggestions.add(text, better, known, target):
-            outcome = "; the model was corrected all the same" if service.takes_corrections else ""
-            raise HTTPException(403, f"The file of suggestions is full{outcome}.")
+        outcome = "; the model was corrected all the same" if service.takes_corrections else ""
+        if service.suggestions is not None:
+            try:
+                is_stored = await asyncio.to_thread(service.suggestions.add, text, better, known, target)
+            except ResourceError:
+                raise HTTPException(403, f"The suggestion cannot be written{outcome}.") from None
+            if not is_stored:
+                raise HTTPException(403, f"The file of suggestions is full{outcome}.")
         return JSONResponse({"success": True})
 
     @router.get("/languages")

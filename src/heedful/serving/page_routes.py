@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, ResourceError
 from heedful.pages.bundle import MEDIA_TYPES, page_files
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.translator import Translator
@@ -71,6 +71,8 @@ def make_router(service: Service) -> APIRouter:
         source, target, alignment = (_short_text(fields, name, service) for name in ("source", "target", "links"))
         try:
             is_stored = await asyncio.to_thread(service.links.add, source, target, alignment)
+        except ResourceError:
+            raise HTTPException(403, "The links cannot be written.") from None
         except HeedfulError as error:
             raise HTTPException(400, str(error)) from None
         if not is_stored:

@@ -1,14 +1,22 @@
 """Files of suggested translations and of corrected word links, one line each."""
 
 import json
+import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
-from heedful.errors import UsageError
+from heedful.errors import ResourceError, UsageError
+from heedful.files.atomic_write import NoLocks, append_whole, lock
 from heedful.files.bounded_read import open_regular
 from heedful.text.links import format_pharaoh, parse_pharaoh
+
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+_LOCK_SECONDS: Final = 10.0
+"""Longest wait for another server that appends to the same file."""
+_RETRY_SECONDS: Final = 0.002
 
 
 @final
@@ -40,12 +48,30 @@ class AppendedFile:
             line: text without line end.
 
         Returns:
-            Whether it was stored; False where the file is full.
+            Whether it was stored, and is on disk; False where the file is full.
+
+        Raises:
+            ResourceError: the disk is full or refuses; the file is as it was.
         """
-        with self._lock, self._path.open("a", encoding="utf-8", newline="\n") as file:
-            if file.tell() + len(line) + 1 > self._most_bytes:
+        content = f"{line}\n".encode("utf-8", "surrogatepass")
+        try:
+            with self._lock:
+                return self._append(content)
+        except OSError as error:
+            raise ResourceError(f"{self._path}: not written: {error.strerror}; free some space") from None
+
+    def _append(self, content: bytes) -> bool:
+        descriptor = os.open(self._path, _FLAGS, 0o644)
+        try:
+            stop = time.monotonic() + _LOCK_SECONDS
+            with suppress(NoLocks):  # an append is then a single write all the same
+                while not lock(descriptor) and time.monotonic() < stop:
+                    time.sleep(_RETRY_SECONDS)
+            if os.fstat(descriptor).st_size + len(content) > self._most_bytes:
                 return False
-            file.write(f"{line}\n")
+            append_whole(descriptor, content)
+        finally:
+            os.close(descriptor)
         return True
 
 
@@ -77,6 +103,7 @@ class LinksFile:
             Whether they were stored; False where the file is full.
 
         Raises:
+            ResourceError: the disk is full or refuses.
             DataError: `links` is not in Pharaoh format.
             UsageError: a link is of a word that the pair does not have.
         """
@@ -115,6 +142,9 @@ class Suggestions:
 
         Returns:
             Whether it was stored; False where the file is full.
+
+        Raises:
+            ResourceError: the disk is full or refuses.
         """
         row = {"q": text, "s": suggestion, "source": source, "target": target, "time": round(time.time())}
         return self._file.add(json.dumps(row, ensure_ascii=False))
