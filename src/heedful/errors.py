@@ -127,6 +127,7 @@ EXTRAS: Final = {
     "anywidget": "notebook",
     "traitlets": "notebook",
     "lxml": "documents",
+    "translate": "documents",
 }
 """Extra that installs each optional package."""
 

@@ -85,6 +85,7 @@ class Reverser:
         return SimpleNamespace(
             source=text,
             text=output,
+            segments=(),
             alternatives=[SimpleNamespace(text=output + "+" * rank) for rank in range(nbest)],
             source_pieces=tuple(text),
             target_pieces=tuple(text[::-1]),

@@ -43,3 +43,17 @@ def test_a_wrong_request_is_refused():
         {"text": ["a"], "target_lang": "XX"},
     ):
         assert serve().post("/v2/translate", json=fields).status_code == 400
+
+
+def test_tags_are_treated_as_deepl_does():
+    client = serve()
+    fields = {"text": ["<d>ab <k>cd</k> ef</d>"], "target_lang": "EN", "tag_handling": "xml"}
+    for more, expected in (
+        ({}, "<d>fe <k>dc</k> ba</d>"),
+        ({"ignore_tags": ["k"]}, "<d>fe <k>cd</k> ba</d>"),
+        ({"splitting_tags": "k, x"}, "<d>ba <k>dc</k> fe</d>"),
+    ):
+        answer = client.post("/v2/translate", json=fields | more).json()
+        assert answer["translations"][0]["text"] == expected
+    for more in ({"tag_handling": "sgml"}, {"ignore_tags": 7}, {"splitting_tags": [7]}):
+        assert client.post("/v2/translate", json=fields | more).status_code == 400

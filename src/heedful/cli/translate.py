@@ -9,6 +9,7 @@ Examples:
   heedful translate pairs.model --beam 10 --nbest 5 < news.de
   heedful translate pairs.model --terms terms.tsv < news.de
   heedful translate pairs.model --min-confidence 0.8 --format jsonl < news.de
+  heedful translate pairs.model report.docx -o bericht.docx
   heedful translate pairs.model --ray *.de --output translated --workers 4
 
 Output, UTF-8:
@@ -24,6 +25,9 @@ Corrections of the model (heedful correct) are the outputs of their sources, and
 them: the correction is named on standard error, and as "memory" in jsonl, with the share of characters that match and
 the output of the model alone ("unbiased").
 
+Documents: heedful translate MODEL FILE -o FILE writes a file of the same format in other words. A sentence with formats
+or tags is translated whole, and each is set where its words went.
+
 Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
 processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
 resume.
@@ -38,6 +42,7 @@ from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
+from heedful.cli.documents import check_document, document_among, translate_document
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
@@ -192,6 +197,8 @@ def run(
     if ray or workers:
         sources = [Path(text) for text in texts or ()] if ray else []
         work.resolved().translate(sources, target, workers, threads, Messages(quiet))
+    elif document := document_among(texts, source, target):
+        written.translate_document(work.translator, options, document, target, Messages(quiet))
     else:
         written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
 
@@ -254,6 +261,29 @@ class _Written:
             messages.say(
                 f"{num_withheld:,} of {counted(num_lines, 'output')} left out: confidence below {self.min_confidence:g}"
             )
+
+    def translate_document(
+        self,
+        load: "Callable[[], Translator]",
+        options: SearchOptions,
+        document: Path,
+        target: Path | None,
+        messages: Messages,
+    ) -> None:
+        if self.align or self.nbest > 1 or self.output_format != "text" or self.min_confidence is not None:
+            raise UsageError(
+                "translate: a document has one output; leave out --align, --nbest, --format, --min-confidence"
+            )
+        check_document(document, target)
+        translator = load()
+        settings = {
+            "search": options.search(translator),
+            "batch_tokens": self.batch_tokens,
+            "wording": self.constraints,
+            "exact": self.exact,
+            "segments": self.segments,
+        }
+        translate_document(translator, document, target or document, messages, settings)
 
     def is_withheld(self, output: "Translation") -> bool:
         """Tell whether an output is left out, because its confidence is too small."""

@@ -10,23 +10,9 @@ from typing import Final, NamedTuple, final
 from heedful.documents.html_tokens import Attribute, Token, html_tokens
 from heedful.documents.inline import Passage, PassageBuilder
 from heedful.documents.lines import goes_on
+from heedful.documents.markup_rules import HTML, MarkupRules
 from heedful.text.tagged_text import TaggedText
 
-_BLOCKS: Final = frozenset(
-    "address article aside base blockquote body caption center col colgroup datalist dd details dialog dir div dl dt "
-    "fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li link "
-    "listing main menu meta nav noframes ol optgroup option p param plaintext pre search section select source summary "
-    "table tbody td template tfoot th thead title tr track ul xmp".split()
-)
-"""Elements that begin and end a passage; all others, also unknown ones, stand within a sentence."""
-_KEPT: Final = frozenset("code kbd samp var tt".split())
-"""Inline elements whose text stays, as a part of the sentence."""
-_OPAQUE: Final = frozenset(
-    "iframe listing math noembed noframes noscript plaintext pre script style svg template textarea xmp".split()
-)
-"""Elements whose content stays, and is no part of a sentence."""
-_OPTIONAL_ENDS: Final = frozenset("p li dt dd option optgroup tr td th tbody thead tfoot".split())
-"""Elements that end where a sibling begins, or their parent ends."""
 _READ_ATTRIBUTES: Final = frozenset(("alt", "title", "placeholder", "aria-label", "aria-description"))
 _DESCRIPTIONS: Final = frozenset(("description", "og:title", "og:description", "twitter:title", "twitter:description"))
 _BUTTONS: Final = frozenset(("submit", "button", "reset"))
@@ -56,13 +42,15 @@ class _Part(NamedTuple):
 class HtmlMarkup:
     """HTML, whole or a fragment, taken apart into passages and written again with translations."""
 
-    def __init__(self, document: str) -> None:
+    def __init__(self, document: str, rules: MarkupRules = HTML) -> None:
         """Read a document.
 
         Args:
-            document: HTML, however broken.
+            document: HTML or XML, however broken.
+            rules: which elements are blocks, and which stay.
         """
         self._document: Final = document
+        self._rules: Final = rules
         self._parts: Final[list[_Part]] = []
         self._block: PassageBuilder[Slice] = PassageBuilder()
         self._first = self._last = -1
@@ -130,7 +118,7 @@ class HtmlMarkup:
         return "".join(written)
 
     def _read(self) -> None:
-        tokens = html_tokens(self._document)
+        tokens = html_tokens(self._document, self._rules.is_xml)
         document = self._document
         excluded: _Excluded | None = None
         for token in tokens:
@@ -150,20 +138,20 @@ class HtmlMarkup:
                 is_marked = self._is_marked(token)
                 if not is_marked:
                     self._add_attributes(token)
-                if is_marked or token.name in _KEPT or token.name in _OPAQUE:
-                    excluded = _Excluded(token)
+                if is_marked or token.name in self._rules.kept or token.name in self._rules.opaque:
+                    excluded = _Excluded(token, self._rules)
                     if excluded.is_over:
                         self._add_excluded(excluded)
                         excluded = None
-                elif token.name in _BLOCKS:
+                elif token.name in self._rules.blocks:
                     self._flush()
-                elif token.name == "br":
+                elif token.name == "br" and self._rules.has_html:
                     self._break(part)
                 elif token.is_empty:
                     self._extend(part).point(part)
                 else:
                     self._extend(part).begin(token.name, part)
-            elif token.kind == "end" and token.name in _BLOCKS:
+            elif token.kind == "end" and token.name in self._rules.blocks:
                 self._flush()
             elif token.kind == "end":
                 self._extend(part).end(token.name, part)
@@ -236,7 +224,7 @@ class HtmlMarkup:
         )
 
     def _add_attributes(self, token: Token) -> None:
-        if not token.attributes:
+        if not (token.attributes and self._rules.has_html):
             return
         values = {one.name: one for one in reversed(token.attributes)}
         names = [name for name in values if name in _READ_ATTRIBUTES]
@@ -264,24 +252,26 @@ class HtmlMarkup:
 class _Excluded:
     """Element that is not translated, from its start tag to its end."""
 
-    def __init__(self, token: Token) -> None:
+    def __init__(self, token: Token, rules: MarkupRules) -> None:
+        self._rules: Final = rules
         self.start: Final = token.start
         self.end = token.end
         self.texts: Final[list[str]] = []
-        self.is_block: Final = token.name in _BLOCKS
-        self.is_opaque: Final = token.name in _OPAQUE or token.is_empty
+        self.is_block: Final = token.name in rules.blocks
+        self.is_opaque: Final = token.name in rules.opaque or token.is_empty
         self.is_over = token.is_empty
         self._open: Final = [token.name]
         self._counts: Final = Counter(self._open)
 
     def ends_before(self, token: Token) -> bool:
         """Whether the element ends without an end tag of its own before a token."""
-        if len(self._open) != 1 or self._open[0] not in _OPTIONAL_ENDS:
+        if len(self._open) != 1 or self._open[0] not in self._rules.optional_ends:
             return False
         name = self._open[0]
         if token.kind == "start":
-            return token.name == name or (name == "p" and token.name in _BLOCKS) or {token.name, name} <= _SIBLINGS
-        return token.kind == "end" and token.name != name and token.name in _BLOCKS
+            is_sibling = token.name == name or {token.name, name} <= _SIBLINGS
+            return is_sibling or (name == "p" and token.name in self._rules.blocks)
+        return token.kind == "end" and token.name != name and token.name in self._rules.blocks
 
     def add(self, token: Token, document: str) -> None:
         """Add a token of the content, or the end tag."""
@@ -289,7 +279,7 @@ class _Excluded:
         if token.kind == "text":
             self.texts.append(_plain(document[token.start : token.end]))
         elif token.kind == "start" and not token.is_empty:
-            if token.name in _OPTIONAL_ENDS and self._open[-1] == token.name:
+            if token.name in self._rules.optional_ends and self._open[-1] == token.name:
                 self._counts[self._open.pop()] -= 1
             self._open.append(token.name)
             self._counts[token.name] += 1

@@ -72,11 +72,12 @@ class Token(NamedTuple):
     """Whether a start tag has no end tag: of a void element, or closed by its slash in foreign content."""
 
 
-def html_tokens(document: str) -> Iterator[Token]:
+def html_tokens(document: str, is_xml: bool = False) -> Iterator[Token]:
     """Split HTML into tokens.
 
     Args:
         document: HTML, whole or a fragment, however broken.
+        is_xml: whether it is XML: names have case, and nothing but CDATA is raw.
 
     Yields:
         Tokens whose slices are the document. A tag that the document's end cuts off is of kind "other".
@@ -85,13 +86,14 @@ def html_tokens(document: str) -> Iterator[Token]:
         >>> [token.kind for token in html_tokens("<p title='3 < 4'>a < b</p>")]
         ['start', 'text', 'end']
     """
-    return _Tokenizer(document).tokens()
+    return _Tokenizer(document, is_xml).tokens()
 
 
 @final
 class _Tokenizer:
-    def __init__(self, document: str) -> None:
+    def __init__(self, document: str, is_xml: bool) -> None:
         self._document: Final = document
+        self._is_xml: Final = is_xml
         self._foreign: Final = _ForeignContent()
 
     def tokens(self) -> Iterator[Token]:
@@ -106,6 +108,8 @@ class _Tokenizer:
                 yield Token("text", text_start, offset)
             yield token
             offset = text_start = token.end
+            if self._is_xml:
+                continue
             if token.kind == "start" and self._foreign.enter(token, document):
                 for content in self._content(token):
                     yield content
@@ -119,11 +123,11 @@ class _Tokenizer:
         """Tag, comment or declaration that begins at a place; None if a less-than sign stands there."""
         document = self._document
         following = document[offset + 1 : offset + 2]
-        if following.isascii() and following.isalpha():
+        if self._begins_name(following):
             return self._tag("start", offset, offset + 1)
         if following == "/":
             after = document[offset + 2 : offset + 3]
-            if after.isascii() and after.isalpha():
+            if self._begins_name(after):
                 return self._tag("end", offset, offset + 2)
             return self._until(">", offset, offset + 2) if after else None
         if following == "?":
@@ -133,10 +137,15 @@ class _Tokenizer:
         if document.startswith("--", offset + 2):
             end = _SHORT_COMMENT.match(document, offset + 4) or _COMMENT_END.search(document, offset + 4)
             return Token("other", offset, end.end() if end else len(document))
-        if self._foreign.is_inside and document.startswith("[CDATA[", offset + 2):
+        if (self._is_xml or self._foreign.is_inside) and document.startswith("[CDATA[", offset + 2):
             end = document.find("]]>", offset + 9)
             return Token("raw", offset, end + 3 if end >= 0 else len(document))
         return self._until(">", offset, offset + 2)
+
+    def _begins_name(self, character: str) -> bool:
+        if self._is_xml:
+            return character.isalpha() or character == "_"
+        return character.isalpha() and character.isascii()
 
     def _until(self, mark: str, start: int, offset: int) -> Token:
         end = self._document.find(mark, offset)
@@ -146,7 +155,8 @@ class _Tokenizer:
         document = self._document
         end_of_name = _NAME_END.search(document, offset)
         name_end = end_of_name.start() if end_of_name else len(document)
-        name, offset = document[offset:name_end].lower(), name_end
+        name, offset = document[offset:name_end], name_end
+        name = name if self._is_xml else name.lower()
         attributes: list[Attribute] = []
         while (end := _TAG_END.match(document, offset)) is None:
             attribute = _ATTRIBUTE.match(document, offset)
@@ -157,7 +167,8 @@ class _Tokenizer:
             if document[value[0] : value[0] + 1] in ('"', "'") and value[1] - value[0] < 2:
                 return Token("other", start, len(document))
             attributes.append(Attribute(attribute["name"].lower(), *value))
-        is_empty = name in VOID or (document[end.end() - 2] == "/" and self._foreign.holds(name))
+        is_closed = document[end.end() - 2] == "/"
+        is_empty = is_closed if self._is_xml else name in VOID or (is_closed and self._foreign.holds(name))
         return Token(kind, start, end.end(), name, tuple(attributes), is_empty)
 
     def _content(self, tag: Token) -> Iterator[Token]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, final
 
-from heedful.documents.xml_parts import Item, Paragraph, XmlArchive
+from heedful.documents.xml_parts import Item, Paragraph, XmlArchive, rewrite_mixed
 
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _AROUND: Final = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta", "meta-field", "ruby", "ruby-base"))
@@ -26,7 +26,7 @@ class OpenDocumentFile(XmlArchive):
 
     def paragraphs(self, tree: Any) -> Iterator[Paragraph]:
         for element in [*tree.iter(f"{_TEXT}p", f"{_TEXT}h")]:
-            yield Paragraph([*_items(element, ())], partial(_rewrite, element))
+            yield Paragraph([*_items(element, ())], partial(rewrite_mixed, element))
 
 
 def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
@@ -43,23 +43,3 @@ def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
             yield Item("", child, around, ends=child.tag == f"{_TEXT}tab")
         if child.tail:
             yield Item(_SPACE.sub(" ", child.tail), None, around)
-
-
-def _rewrite(paragraph: Any, items: Sequence[Item]) -> None:
-    for element in (paragraph, *dict.fromkeys(one for item in items for one in item.around)):
-        element.text = None
-        for child in [*element]:
-            element.remove(child)
-            child.tail = None
-    for item in items:
-        parent = paragraph
-        for element in item.around:
-            if element.getparent() is not parent:
-                parent.append(element)
-            parent = element
-        if item.element is not None:
-            parent.append(item.element)
-        elif len(parent):
-            parent[-1].tail = (parent[-1].tail or "") + item.text
-        else:
-            parent.text = (parent.text or "") + item.text

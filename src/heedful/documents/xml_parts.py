@@ -8,7 +8,7 @@ import io
 import zipfile
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Final, NamedTuple, final
@@ -59,6 +59,45 @@ class _Run:
     """Format of what has no tag."""
 
 
+@final
+class TextOfParagraphs:
+    """Passages of a sequence of paragraphs."""
+
+    def __init__(self, paragraphs: Iterable[Paragraph]) -> None:
+        """Divide the paragraphs.
+
+        Args:
+            paragraphs: the paragraphs, in the order of reading.
+        """
+        divided = [(paragraph, [*_runs(paragraph.items)]) for paragraph in paragraphs]
+        self._paragraphs: Final = [each for each in divided if any(run.passage for run in each[1])]
+
+    @property
+    def passages(self) -> list[TaggedText]:
+        """Texts to translate with their inline tags."""
+        return [run.passage.source for _, runs in self._paragraphs for run in runs if run.passage]
+
+    def rewrite(self, outputs: Sequence[TaggedText]) -> None:
+        """Write the paragraphs that change.
+
+        Args:
+            outputs: translation of each passage, with the same tags.
+        """
+        remaining = iter(outputs)
+        for paragraph, runs in self._paragraphs:
+            items: list[Item] = []
+            is_changed = False
+            for run in runs:
+                output = next(remaining) if run.passage else None
+                if run.passage and output is not None and output != run.passage.source:
+                    is_changed = True
+                    items += _rewritten(run, run.passage, output)
+                else:
+                    items += run.items
+            if is_changed:
+                paragraph.rewrite(items)
+
+
 class XmlArchive(DocumentFile):
     """Archive with paragraphs in some of its XML parts."""
 
@@ -79,7 +118,6 @@ class XmlArchive(DocumentFile):
         check_archive(content, most_bytes)
         self._content: Final = content
         self._trees: Final[dict[str, Any]] = {}
-        self._paragraphs: Final[list[tuple[Paragraph, list[_Run]]]] = []
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 if damaged := archive.testzip():
@@ -92,11 +130,7 @@ class XmlArchive(DocumentFile):
             raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None
         if not self._trees:
             raise DataError(f"not a readable {self.kind}: it has no part with text")
-        for tree in self._trees.values():
-            for paragraph in self.paragraphs(tree):
-                runs = [*_runs(paragraph.items)]
-                if any(run.passage for run in runs):
-                    self._paragraphs.append((paragraph, runs))
+        self._text: Final = TextOfParagraphs(each for tree in self._trees.values() for each in self.paragraphs(tree))
 
     @abstractmethod
     def parts(self, names: Sequence[str]) -> Iterable[str]:
@@ -122,31 +156,11 @@ class XmlArchive(DocumentFile):
 
     @property
     def passages(self) -> list[TaggedText]:
-        return [run.passage.source for _, runs in self._paragraphs for run in runs if run.passage]
+        return self._text.passages
 
     def write(self, outputs: Sequence[TaggedText]) -> bytes:
-        remaining = iter(outputs)
-        for paragraph, runs in self._paragraphs:
-            items: list[Item] = []
-            is_changed = False
-            for run in runs:
-                output = next(remaining) if run.passage else None
-                if run.passage and output is not None and output != run.passage.source:
-                    is_changed = True
-                    items += _rewritten(run, run.passage, output)
-                else:
-                    items += run.items
-            if is_changed:
-                paragraph.rewrite(items)
-        written = io.BytesIO()
-        with (
-            zipfile.ZipFile(io.BytesIO(self._content)) as archive,
-            zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy,
-        ):
-            for member in archive.infolist():
-                tree = self._trees.get(member.filename)
-                copy.writestr(member, archive.read(member) if tree is None else write_xml(tree))
-        return written.getvalue()
+        self._text.rewrite(outputs)
+        return copy_archive(self._content, {name: write_xml(tree) for name, tree in self._trees.items()})
 
 
 def xml_library() -> Any:
@@ -201,6 +215,26 @@ def write_xml(root: Any) -> bytes:
     return written
 
 
+def copy_archive(content: bytes, changed: Mapping[str, bytes]) -> bytes:
+    """Copy an archive with other content of some members.
+
+    Args:
+        content: the archive.
+        changed: content by the name of the member.
+
+    Returns:
+        The copy.
+    """
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as archive,
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy,
+    ):
+        for member in archive.infolist():
+            copy.writestr(member, changed[member.filename] if member.filename in changed else archive.read(member))
+    return written.getvalue()
+
+
 def check_archive(content: bytes, most_bytes: int) -> None:
     """Refuse an archive that unpacks to too much, before anything is unpacked.
 
@@ -221,6 +255,32 @@ def check_archive(content: bytes, most_bytes: int) -> None:
         raise DataError("an archive with too many members, or two of one name")
     if sum(member.file_size for member in members) > most_bytes:
         raise DataError(f"its content exceeds {most_bytes} bytes")
+
+
+def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
+    """Write a paragraph whose text stands between its elements.
+
+    Args:
+        paragraph: element of the paragraph.
+        items: items of it, with elements that stood in it.
+    """
+    for element in (paragraph, *dict.fromkeys(one for item in items for one in item.around)):
+        element.text = None
+        for child in [*element]:
+            element.remove(child)
+            child.tail = None
+    for item in items:
+        parent = paragraph
+        for element in item.around:
+            if element.getparent() is not parent:
+                parent.append(element)
+            parent = element
+        if item.element is not None:
+            parent.append(item.element)
+        elif len(parent):
+            parent[-1].tail = (parent[-1].tail or "") + item.text
+        else:
+            parent.text = (parent.text or "") + item.text
 
 
 def _runs(items: Sequence[Item]) -> Iterator[_Run]:

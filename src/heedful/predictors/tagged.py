@@ -1,7 +1,7 @@
 """Translations of tagged texts: a text is translated without its inline tags, which are then placed by attention."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from heedful.predictors.translation import Translation
 from heedful.text.attention_links import attention_links
@@ -9,27 +9,8 @@ from heedful.text.segments import Text
 from heedful.text.tag_placement import AlignedSegment, CharacterLink, place_tags
 from heedful.text.tagged_text import TaggedText
 
-
-class TextTranslator(Protocol):
-    """Model that translates texts."""
-
-    @property
-    def has_attention(self) -> bool:
-        """Whether it can say where the words of a translation come from."""
-        ...
-
-    @property
-    def steps_later(self) -> int:
-        """Number of steps between the one that predicts a token and the one whose attention aligns it."""
-        ...
-
-    def split(self, text: str) -> Text:
-        """Split a text into the segments that are translated one by one."""
-        ...
-
-    def translate(self, texts: Sequence[str], *, attention: bool, segments: None) -> list[Translation]:
-        """Translate segments."""
-        ...
+if TYPE_CHECKING:
+    from heedful.predictors.translator import Translator
 
 
 def links_of(translation: Translation, steps_later: int) -> list[CharacterLink]:
@@ -65,44 +46,57 @@ def tagged_output(
     target = text.join(outputs)
     if not source.tags:
         return TaggedText(target)
-    aligned: list[AlignedSegment] = []
-    for segment, start, output, segment_links in zip(text.segments, text.starts(outputs), outputs, links, strict=True):
-        moved = [
-            CharacterLink(
-                link.source_start + segment.start,
-                link.source_end + segment.start,
-                link.target_start + start,
-                link.target_end + start,
-                link.weight,
-            )
-            for link in segment_links
-        ]
-        aligned.append(AlignedSegment(segment.start, segment.end, start, start + len(output), moved))
+    starts = text.starts(outputs)
+    aligned = [
+        _aligned(segment.start, segment.end, start, start + len(output), segment_links)
+        for segment, start, output, segment_links in zip(text.segments, starts, outputs, links, strict=True)
+    ]
     return place_tags(source, target, aligned)
 
 
 def translate_tagged(
-    translator: TextTranslator,
-    passages: Sequence[TaggedText],
-    translate: Callable[..., list[Translation]] | None = None,
-) -> list[TaggedText]:
+    translator: "Translator", passages: Sequence[TaggedText], **settings: Any
+) -> list[tuple[TaggedText, Translation]]:
     """Translate texts with inline tags.
 
     Args:
         translator: the model.
         passages: the texts.
-        translate: function in place of `translator.translate`, with the same arguments.
+        settings: other keywords of `Translator.translate`, such as search.
 
     Returns:
-        Translation of each, with the same tags.
+        Translation of each with the same tags, and without them.
     """
-    texts = [translator.split(passage.text) for passage in passages]
     has_tags = any(passage.tags for passage in passages) and translator.has_attention
-    sources = [segment.reading for text in texts for segment in text.segments]
-    remaining = iter((translate or translator.translate)(sources, attention=has_tags, segments=None))
-    outputs: list[TaggedText] = []
-    for passage, text in zip(passages, texts, strict=True):
-        ours = [next(remaining) for _ in text.segments]
-        links = [links_of(one, translator.steps_later) if passage.tags else [] for one in ours]
-        outputs.append(tagged_output(passage, text, [one.text for one in ours], links))
-    return outputs
+    outputs = translator.translate([passage.text for passage in passages], attention=has_tags, **settings)
+    return [
+        (_placed(passage, output, translator.steps_later), output)
+        for passage, output in zip(passages, outputs, strict=True)
+    ]
+
+
+def _placed(source: TaggedText, output: Translation, steps_later: int) -> TaggedText:
+    if not source.tags:
+        return TaggedText(output.text)
+    aligned = [
+        _aligned(one.segment.start, one.segment.end, one.start, one.end, links_of(one.output, steps_later))
+        for one in output.segments
+    ] or [_aligned(0, len(source.text), 0, len(output.text), links_of(output, steps_later))]
+    return place_tags(source, output.text, aligned)
+
+
+def _aligned(
+    source_start: int, source_end: int, target_start: int, target_end: int, links: Sequence[CharacterLink]
+) -> AlignedSegment:
+    """Segment with links that were counted from its beginning."""
+    moved = [
+        CharacterLink(
+            link.source_start + source_start,
+            link.source_end + source_start,
+            link.target_start + target_start,
+            link.target_end + target_start,
+            link.weight,
+        )
+        for link in links
+    ]
+    return AlignedSegment(source_start, source_end, target_start, target_end, moved)

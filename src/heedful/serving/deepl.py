@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from heedful.documents.markup_rules import TagHandling
 from heedful.serving.bodies import read_fields, text_field
 from heedful.serving.languages import name_of
 from heedful.serving.schemas import DEEPL, DEEPL_ANSWERS
@@ -39,8 +40,7 @@ def make_router(service: Service) -> APIRouter:
         source = fields.get("source_lang") or AUTO
         if not isinstance(source, str):
             raise HTTPException(400, "Invalid request: source_lang is not a text")
-        is_html = fields.get("tag_handling") in ("html", "xml")
-        order = Order(_texts(fields), source, text_field(fields, "target_lang"), is_html)
+        order = Order(_texts(fields), source, text_field(fields, "target_lang"), _tag_handling(fields))
         answers = await while_connected(request, service.translate(order))
         rows = [{"detected_source_language": _upper(answer.source), "text": answer.text} for answer in answers]
         return JSONResponse({"translations": rows})
@@ -99,6 +99,35 @@ def _texts(fields: Mapping[str, Any]) -> list[str]:
     if not texts or not is_list:
         raise HTTPException(400, "Invalid request: text is neither a text nor a list of texts")
     return cast(list[str], texts)
+
+
+def _tag_handling(fields: Mapping[str, Any]) -> TagHandling | None:
+    """Treatment of tags that a request asks for.
+
+    Raises:
+        HTTPException: 400, a field is wrong.
+    """
+    kind = fields.get("tag_handling") or None
+    if kind is None:
+        return None
+    if kind not in ("html", "xml"):
+        raise HTTPException(400, "Invalid request: tag_handling is neither html nor xml")
+    ignored, splitting = _names(fields, "ignore_tags"), _names(fields, "splitting_tags")
+    has_outline = str(fields.get("outline_detection", "1")).lower() not in ("0", "false")
+    return TagHandling(kind, ignored, splitting, _names(fields, "non_splitting_tags"), has_outline)
+
+
+def _names(fields: Mapping[str, Any], name: str) -> frozenset[str]:
+    """Names of elements: a list, or separated by commas.
+
+    Raises:
+        HTTPException: 400, they are neither.
+    """
+    value = fields.get(name) or []
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in cast(list[object], names)):
+        raise HTTPException(400, f"Invalid request: {name} is no list of names")
+    return frozenset(one.strip() for one in cast(list[str], names) if one.strip())
 
 
 def _is_target(code: str, service: Service) -> bool:

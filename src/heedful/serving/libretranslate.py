@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from heedful.documents.markup_rules import TagHandling
 from heedful.documents.table import FORMATS
 from heedful.errors import ResourceError
 from heedful.serving import deepl
@@ -118,7 +119,8 @@ def _order(fields: Mapping[str, Any]) -> Order:
     kind = fields.get("format") or "text"
     if kind not in ("text", "html"):
         raise HTTPException(400, "Invalid request: format is neither text nor html")
-    return Order(cast(list[str], texts), source, target, kind == "html", whole_field(fields, "alternatives"))
+    markup = TagHandling() if kind == "html" else None
+    return Order(cast(list[str], texts), source, target, markup, whole_field(fields, "alternatives"))
 
 
 def _body(q: object, order: Order, answers: list[Answer]) -> dict[str, object]:

@@ -34,12 +34,17 @@ FILE: Final = _described(
     ["file", "source", "target"],
     ("multipart/form-data",),
 )
+_NAMES: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 DEEPL: Final = _described(
     {
         "text": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         "source_lang": {"type": "string"},
         "target_lang": _CODE,
         "tag_handling": {"type": "string", "enum": ["html", "xml"]},
+        "ignore_tags": _NAMES,
+        "splitting_tags": _NAMES,
+        "non_splitting_tags": _NAMES,
+        "outline_detection": {"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["0", "1"]}]},
     },
     ["text", "target_lang"],
     _BOTH,

@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, final
 
 from starlette.exceptions import HTTPException
 
 from heedful.documents.html import HtmlMarkup
+from heedful.documents.markup_rules import TagHandling
 from heedful.errors import ResourceError, UsageError
 from heedful.predictors.tagged import tagged_output
 from heedful.predictors.translator import Translator
@@ -39,7 +41,8 @@ class Order:
     source: str
     """Language code as the client spells it, or "auto"."""
     target: str
-    is_html: bool = False
+    markup: TagHandling | None = None
+    """Treatment of tags; None = the texts are plain."""
     num_alternatives: int = 0
 
 
@@ -293,10 +296,11 @@ class Service:
         return await self._pass(path[-1], passages, nbest, deadline)
 
     async def _opened(self, text: str, order: Order) -> Document:
-        if not order.is_html:
+        if order.markup is None:
             return _PlainText(text)
         # Long documents are parsed beside the event loop, which answers others meanwhile.
-        return HtmlMarkup(text) if len(text) < _SHORT_MARKUP else await asyncio.to_thread(HtmlMarkup, text)
+        read = partial(_read_markup, text, order.markup)
+        return read() if len(text) < _SHORT_MARKUP else await asyncio.to_thread(read)
 
     async def _pass(
         self, translator: Translator, passages: Sequence[TaggedText], nbest: int, deadline: float
@@ -313,6 +317,10 @@ class Service:
             ours = [next(outputs) for _ in text.segments]
             results.append([_ranked(passage, text, ours, rank) for rank in range(nbest)])
         return results
+
+
+def _read_markup(text: str, handling: TagHandling) -> HtmlMarkup:
+    return HtmlMarkup(text, handling.rules(text))
 
 
 def _ranked(passage: TaggedText, text: Text, outputs: Sequence[Outputs], rank: int) -> TaggedText:

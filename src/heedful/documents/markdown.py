@@ -1,0 +1,178 @@
+"""Markdown: paragraphs, headings, items and cells are passages; emphasis, links and HTML are inline tags.
+
+Blocks are found by markdown-it (CommonMark with tables); all that is not translated stays to the character.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, final
+
+from heedful.documents.inline import Passage, PassageBuilder
+from heedful.documents.interface import DocumentFile, decode_text
+from heedful.documents.lines import goes_on
+from heedful.text.tagged_text import TaggedText
+
+_FRONT_MATTER: Final = re.compile(r"---[ \t]*+\n.*?\n---[ \t]*+(?:\n|\Z)", re.DOTALL)
+_MARK: Final = re.compile(
+    r"(?P<escape>\\[!-/:-@\[-`{-~])"
+    r"|(?P<code>`++)"
+    r"|(?P<link>!?\[)"
+    r"|(?P<target>\]\((?:[^()\\\n]|\\.|\([^()\\\n]*+\))*+\)|\]\[[^\[\]\n]*+\])"
+    r"|(?P<address><[A-Za-z][A-Za-z0-9+.-]*+:[^<>\s]*+>|<[^<>@\s]++@[^<>@\s]++>)"
+    r"|(?P<tag></?(?P<name>[A-Za-z][A-Za-z0-9-]*+)[^<>]*+>)"
+    r"|(?P<emphasis>\*++|_++|~~)"
+)
+_SPECIAL: Final = re.compile(r"[\\`*\[\]<>~|]|(?<![^\W_])_|_(?![^\W_])|&(?=[#A-Za-z])")
+_NUMBER: Final = re.compile(r"\d{1,9}")
+
+
+class _Region(NamedTuple):
+    """Passage and its place in the document."""
+
+    passage: Passage[str]
+    start: int
+    end: int
+
+
+@final
+class MarkdownFile(DocumentFile):
+    """Markdown, with YAML in front of it left as it is."""
+
+    def __init__(self, content: bytes, most_bytes: int) -> None:
+        """Read the file.
+
+        Args:
+            content: the file.
+            most_bytes: bound of its unpacked size.
+        """
+        self._document: Final = decode_text(content).replace("\r\n", "\n")
+        self._regions: Final = [*self._read()]
+
+    @property
+    def passages(self) -> list[TaggedText]:
+        return [region.passage.source for region in self._regions]
+
+    def write(self, outputs: Sequence[TaggedText]) -> bytes:
+        written: list[str] = []
+        offset = 0
+        for region, output in zip(self._regions, outputs, strict=True):
+            if output == region.passage.source:
+                continue
+            pieces = [_escaped(piece) if isinstance(piece, str) else piece[0] for piece in region.passage.woven(output)]
+            written += [self._document[offset : region.start], _as_paragraph("".join(pieces))]
+            offset = region.end
+        return "".join([*written, self._document[offset:]]).encode("utf-8")
+
+    def _read(self) -> Iterator[_Region]:
+        front = _FRONT_MATTER.match(self._document)
+        skipped = front.end() if front else 0
+        # Lines of the front matter are blank for the parser, so that lines keep their numbers.
+        text = "\n" * self._document.count("\n", 0, skipped) + self._document[skipped:]
+        starts = [0]
+        for line in self._document.split("\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        cursors: dict[int, int] = {}  # by line, the end of what was found in it
+        parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table")
+        for token in parser.parse(text):
+            if token.type != "inline" or not token.map or not token.content.strip():
+                continue
+            spans: list[tuple[int, int]] = []
+            for number, content in enumerate(token.content.split("\n"), token.map[0]):
+                line = content.strip()
+                begin = cursors.get(number, starts[min(number, len(starts) - 1)])
+                start = self._document.find(line, begin, starts[min(number + 1, len(starts) - 1)])
+                if start < 0:
+                    break
+                cursors[number] = start + len(line)
+                spans.append((start, start + len(line)))
+            yield from self._passages(spans)
+
+    def _passages(self, spans: Sequence[tuple[int, int]]) -> Iterator[_Region]:
+        """Lines of a block; a line that was broken by hand ends a passage, unless its sentence goes on."""
+        first = 0
+        for index, (_, end) in enumerate(spans):
+            is_broken = self._document[end : end + 2] == "  " or self._document[end - 1 : end] == "\\"
+            following = self._document[slice(*spans[index + 1])] if index + 1 < len(spans) else ""
+            if following and not (
+                is_broken and not goes_on(self._document[max(0, end - 8) : end].rstrip("\\"), following)
+            ):
+                continue
+            lines = [self._document[start:stop] for start, stop in spans[first : index + 1]]
+            stop = end - 1 if is_broken and self._document[end - 1 : end] == "\\" else end
+            lines[-1] = self._document[spans[index][0] : stop]
+            passage = _inline(" ".join(line.removesuffix("\\") for line in lines))
+            if passage.needs_translation:
+                yield _Region(passage, spans[first][0], stop)
+            first = index + 1
+
+
+def _inline(text: str) -> Passage[str]:
+    """Passage of a text with marks."""
+    builder: PassageBuilder[str] = PassageBuilder()
+    codes = _code_ends(text)
+    offset = 0
+    emphasis: list[str] = []
+    num_links = 0
+    match = _MARK.search(text)
+    while match is not None:
+        builder.add(text[offset : match.start()])
+        offset = match.end()
+        mark = match[0]
+        if match["escape"]:
+            builder.add(mark[1])
+        elif match["code"]:
+            if end := codes.get(match.start()):
+                builder.keep(text[match.end() : end - len(mark)].strip(), text[match.start() : end])
+                offset = end
+            else:
+                builder.add(mark)
+        elif match["link"]:
+            builder.begin("link", mark)
+            num_links += 1
+        elif match["target"] and num_links:
+            builder.end("link", mark)
+            num_links -= 1
+        elif match["address"]:
+            builder.keep(mark[1:-1], mark)
+        elif match["tag"]:
+            (builder.end if mark.startswith("</") else builder.begin)(f"<{match['name']}", mark)
+        elif match["emphasis"]:
+            before, after = text[match.start() - 1 : match.start()], text[offset : offset + 1]
+            is_word = mark[0] == "_" and before.isalnum() and after.isalnum()
+            if emphasis and emphasis[-1] == mark and not before.isspace() and not is_word:
+                builder.end(emphasis.pop(), mark)
+            elif after.strip() and not is_word:
+                emphasis.append(mark)
+                builder.begin(mark, mark)
+            else:
+                builder.add(mark)
+        else:
+            builder.add(mark)
+        match = _MARK.search(text, offset)
+    builder.add(text[offset:])
+    return builder.passage()
+
+
+def _code_ends(text: str) -> dict[int, int]:
+    """End of the code that begins at each run of backticks: behind the next run of the same length."""
+    ends: dict[int, int] = {}
+    following: dict[int, int] = {}
+    for run in reversed([*re.finditer(r"`++", text)]):
+        size = len(run[0])
+        if size in following:
+            ends[run.start()] = following[size]
+        following[size] = run.end()
+    return ends
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda match: "\\" + match[0], text)
+
+
+def _as_paragraph(text: str) -> str:
+    """Text that begins no heading, list or quotation."""
+    number = _NUMBER.match(text)
+    if number and text[number.end() : number.end() + 1] in (".", ")"):
+        return f"{text[: number.end()]}\\{text[number.end() :]}"
+    return "\\" + text if text[:1] in ("-", "+", "#", "=") else text

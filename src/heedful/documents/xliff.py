@@ -1,0 +1,81 @@
+"""XLIFF 1.2 and 2.0: the source of each unit that has no translation is translated into its target."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any, Final, final
+
+from heedful.documents.interface import DocumentFile
+from heedful.documents.xml_parts import Item, Paragraph, TextOfParagraphs, parse_xml, rewrite_mixed, write_xml
+from heedful.errors import DataError
+from heedful.text.tagged_text import TaggedText
+
+_UNITS: Final = {
+    "{urn:oasis:names:tc:xliff:document:1.2}": "trans-unit",
+    "{urn:oasis:names:tc:xliff:document:2.0}": "segment",
+}
+"""Name of the element with a source and a target, by the namespace of the version."""
+_AROUND: Final = frozenset(("g", "pc", "mrk"))
+"""Elements around text; all others are codes without text."""
+
+
+@final
+class XliffFile(DocumentFile):
+    """Translation file of either version."""
+
+    def __init__(self, content: bytes, most_bytes: int) -> None:
+        """Read the units.
+
+        Args:
+            content: the file.
+            most_bytes: bound of its size.
+
+        Raises:
+            DataError: it is no XLIFF of these versions, or too large.
+            MissingExtra: lxml is not installed.
+        """
+        if len(content) > most_bytes:
+            raise DataError(f"its content exceeds {most_bytes} bytes")
+        try:
+            self._root: Final = parse_xml(content)
+        except ValueError as error:
+            raise DataError(f"not readable XML: {error}") from None
+        namespace = str(self._root.tag).rpartition("}")[0] + "}"
+        if namespace not in _UNITS:
+            raise DataError("not XLIFF 1.2 or 2.0")
+        self._namespace: Final = namespace
+        self._text: Final = TextOfParagraphs(self._targets())
+
+    def _targets(self) -> Iterator[Paragraph]:
+        for unit in self._root.iter(f"{self._namespace}{_UNITS[self._namespace]}"):
+            source, target = unit.find(f"{self._namespace}source"), unit.find(f"{self._namespace}target")
+            is_done = target is not None and "".join(target.itertext()).strip()
+            marks = [each.get("translate") for each in (unit, *unit.iterancestors())]
+            if source is None or is_done or next((mark for mark in marks if mark), "yes") == "no":
+                continue
+            if target is not None:
+                unit.remove(target)
+            target = deepcopy(source)
+            target.tag = f"{self._namespace}target"
+            source.addnext(target)
+            yield Paragraph([*_items(target, ())], partial(rewrite_mixed, target))
+
+    @property
+    def passages(self) -> list[TaggedText]:
+        return self._text.passages
+
+    def write(self, outputs: Sequence[TaggedText]) -> bytes:
+        self._text.rewrite(outputs)
+        return write_xml(self._root)
+
+
+def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
+    if element.text:
+        yield Item(element.text, None, around)
+    for child in element:
+        if str(child.tag).rpartition("}")[2] in _AROUND:
+            yield from _items(child, (*around, child))
+        else:
+            yield Item("", child, around)
+        if child.tail:
+            yield Item(child.tail, None, around)

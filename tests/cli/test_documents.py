@@ -1,0 +1,43 @@
+"""`heedful translate` with a document."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.documents.table import FORMATS
+from tests.cli.command import heedful
+from tests.cli.conftest import Trained
+from tests.documents import made
+
+
+def test_a_document_is_translated_into_a_document(trained: Trained, tmp_path: Path):
+    pytest.importorskip("lxml")
+    source, target = tmp_path / "in.docx", tmp_path / "out.docx"
+    source.write_bytes(made.word())
+    done = heedful("translate", trained.model, source, "-o", target)
+    assert (done.code, done.out, done.err) == (0, "", f"{target}: 5 passages translated\n")
+    before, after = (FORMATS[".docx"](path.read_bytes(), 10**7).passages for path in (source, target))
+    outputs = [heedful("translate", trained.model, each.text).out.strip() for each in before]
+    assert [each.text.strip() for each in after] == outputs
+    assert heedful("translate", trained.model, "-i", source, "-o", target).code == 0
+
+
+def test_what_is_no_document_is_refused(trained: Trained, tmp_path: Path):
+    page, other = tmp_path / "a.html", tmp_path / "a.pdf"
+    page.write_bytes(b"<p>abc")
+    other.write_bytes(b"x")
+    broken = tmp_path / "b.docx"
+    broken.write_bytes(b"x")
+    for arguments, message, code in (
+        ((other, "-o", tmp_path / "b.pdf"), "files of the format .pdf are not read; read are .txt, .html, ", 2),
+        ((page,), "a document is written to a file; add -o a.translated.html", 2),
+        ((page, "-o", tmp_path / "b.txt"), "give a name that ends in .html", 2),
+        ((page, "-o", page), "read by this command", 2),
+        ((page, "-o", tmp_path / "b.html", "--nbest", "2"), "a document has one output", 2),
+        ((broken, "-o", tmp_path / "c.docx"), "b.docx: not a document of this kind", 2),
+        ((tmp_path / "none.docx", "-o", tmp_path / "c.docx"), "none.docx: no such file", 2),
+    ):
+        done = heedful("translate", trained.model, *arguments)
+        assert (done.code, len(done.errors)) == (code, 1), done.err
+        assert message in done.errors[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.pdf", "b.docx"]

@@ -1,0 +1,24 @@
+"""Texts in JSON and ARB."""
+
+import pytest
+
+from heedful.documents.json_strings import JsonFile
+from heedful.errors import DataError
+from tests.documents.changed import in_capitals, texts
+
+ARB = r"""{ "@@locale": "de",
+  "hi": "a {b}", "@hi": {"description": "no", "placeholders": {"b": {"type": "no"}}},
+  "n": 3, "list": ["x", {"k": "\u00e4", "l": " "}], "quote": "\"q\"", "half": "\ud800" }
+"""
+
+
+def test_values_are_translated_and_all_else_stays():
+    assert texts(".arb", ARB) == ["a {b}", "x", "ä", '"q"']
+    changed = ARB.replace("a {b}", "A {B}").replace('"x"', '"X"').replace("\\u00e4", "\\u00c4").replace("q", "Q")
+    assert in_capitals(".arb", ARB) == changed.replace("Quote", "quote")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": "b"', b"[" * 100_000, b"[" * 300 + b"]" * 300, b'"\xff"'])
+def test_what_is_no_json_is_refused(content: bytes):
+    with pytest.raises(DataError, match=r"JSON|UTF-8"):
+        JsonFile(content, 0)

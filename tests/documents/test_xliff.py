@@ -1,0 +1,31 @@
+"""XLIFF 1.2 and 2.0."""
+
+import pytest
+
+from heedful.documents.xliff import XliffFile
+from heedful.errors import DataError
+from tests.documents.changed import in_capitals, texts
+
+pytest.importorskip("lxml")
+OLDER = (
+    '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><file source-language="de" datatype="x" '
+    'original="y"><body><trans-unit id="1"><source>a <g id="1">red</g> dog<x id="2"/>.</source></trans-unit>'
+    '<trans-unit id="2"><source>b</source><target>done</target></trans-unit><trans-unit id="3" translate="no"><source>c'
+    "</source></trans-unit></body></file></xliff>"
+)
+NEWER = (
+    '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="de"><file id="f"><unit id="u">'
+    '<segment><source>a <pc id="1">red</pc> dog<ph id="2"/>.</source></segment></unit></file></xliff>'
+)
+
+
+def test_units_without_a_translation_get_one():
+    assert texts(".xlf", OLDER) == ["a red dog."]
+    assert '</source><target>A <g id="1">RED</g> DOG<x id="2"/>.</target></trans-unit>' in in_capitals(".xlf", OLDER)
+    assert '</source><target>A <pc id="1">RED</pc> DOG<ph id="2"/>.</target></segment>' in in_capitals(".xlf", NEWER)
+
+
+@pytest.mark.parametrize("content", [b"", b"<a/>", b"<xliff", OLDER.encode()[:-9]])
+def test_other_files_are_refused(content: bytes):
+    with pytest.raises(DataError, match="not "):
+        XliffFile(content, 1000)
