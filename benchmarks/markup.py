@@ -1,0 +1,212 @@
+"""Inline tags in translations: whether each encloses the words that it enclosed, and what damaged pages come back as.
+
+    python benchmarks/markup.py MODEL SOURCES REFERENCES TRAIN_SOURCES TRAIN_TARGETS
+    python benchmarks/markup.py parsers
+
+Each source gets one to four tags around one to three words that have links. The right words of a translation are those
+that IBM model 1 links to them, in both directions; a tag is right if it encloses all of them, and none that is linked
+to another word. IBM model 1 knows no positions, and takes one "a" for another; so a second column asks that model 2
+agrees. `parsers` compares parsers of HTML (pip install justhtml selectolax lxml html5lib).
+"""
+
+import importlib
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+Span = tuple[int, int]
+PAGE = """<!doctype html><html lang=de><head><title>Blog</title>
+<meta name="description" content="Ein Blog"></head><body>
+<article class="post"><h2><a href="/x?a=1&amp;b=2">Der rote Hund</a></h2><p>Ein <b>roter <i>großer</i></b> Hund läuft
+<a href="#s" title="Schnee">im Schnee</a>.<br>Er bellt&nbsp;laut.</p><ul><li>eins<li>zwei</ul>
+<table><tr><td>a<td>b</table><img src=x alt='Hund'><pre>x</pre><script>var a="<b>";</script></article></body></html>
+"""
+
+
+def damaged_pages(number: int) -> list[str]:
+    """Pages of which parts were left out, doubled or exchanged."""
+    generator = random.Random(0)
+    pieces = ["<", ">", '"', "'", "</b>", "<p>", "<b>", "<!--", "&", "</", "<td>", '<a href="']
+    pages: list[str] = []
+    for _ in range(number):
+        page = PAGE
+        for _ in range(generator.randint(1, 8)):
+            place = generator.randrange(len(page))
+            choice = generator.random()
+            added = generator.choice(pieces) if choice > 0.5 else ""
+            page = page[:place] + added + page[place + (0 if added else generator.randint(1, 6)) :]
+        pages.append(page)
+    return pages
+
+
+def measure_pages() -> None:
+    from heedful.documents.html import HtmlMarkup
+    from heedful.documents.html_tokens import html_tokens
+
+    def tags(page: str) -> list[tuple[str, str]]:
+        return [(token.kind, token.name) for token in html_tokens(page) if token.kind in ("start", "end")]
+
+    pages = damaged_pages(1000)
+    num_same = num_tags = 0
+    for page in pages:
+        markup = HtmlMarkup(page)
+        num_same += markup.write(markup.passages) == page
+        changed = markup.write([type(each)(each.text + " <x>", each.tags) for each in markup.passages])
+        num_tags += tags(changed) == tags(page)
+    print(f"1,000 damaged pages: {num_same} unchanged without a translation, {num_tags} with the same tags after one")
+    large = PAGE * (1_000_000 // len(PAGE))
+    started = time.process_time()
+    markup = HtmlMarkup(large)
+    markup.write(markup.passages)
+    print(f"page of 1 MB: {time.process_time() - started:.2f} s")
+
+
+def measure_parsers() -> None:
+    parsers: dict[str, Callable[[str], Any]] = {}
+    for name, make in (
+        ("selectolax", lambda: lambda page: importlib.import_module("selectolax.lexbor").LexborHTMLParser(page).html),
+        ("justhtml", lambda: lambda page: importlib.import_module("justhtml").JustHTML(page, sanitize=False).to_html()),
+        ("lxml", lambda: lambda page: importlib.import_module("lxml.html").document_fromstring(page)),
+        ("html5lib", lambda: lambda page: importlib.import_module("html5lib").parse(page)),
+    ):
+        parsers[name] = make()
+    inputs = {
+        "1 MB": PAGE * (1_000_000 // len(PAGE)),
+        "fonts": "".join(f"<font a{number}=1><p>" for number in range(1000)),
+        "svg": "<svg>" + "<a>" * 6000 + "</b>" * 5000,
+    }
+    for name, parse in parsers.items():
+        for kind, page in inputs.items():
+            started = time.process_time()
+            parse(page)
+            print(f"{name}, {kind}: {time.process_time() - started:.2f} s")
+    measure_pages()
+
+
+def spans_with_links(
+    generator: random.Random, words: Sequence[str], links: Sequence[Span]
+) -> list[tuple[int, int, set[int]]]:
+    """Spans of words whose counterparts stand together, with these."""
+    targets: dict[int, set[int]] = {}
+    sources: dict[int, set[int]] = {}
+    for source, target in links:
+        targets.setdefault(source, set()).add(target)
+        sources.setdefault(target, set()).add(source)
+    spans: list[tuple[int, int, set[int]]] = []
+    for first in range(len(words)):
+        for last in range(first + 1, min(first + 3, len(words)) + 1):
+            if all(word in targets for word in range(first, last)) and any(map(str.isalnum, words[first:last])):
+                right = set().union(*(targets[word] for word in range(first, last)))
+                within = set().union(*(sources.get(word, set()) for word in range(min(right), max(right) + 1)))
+                if within <= {*range(first, last)}:
+                    spans.append((first, last, right))
+    generator.shuffle(spans)
+    chosen: list[tuple[int, int, set[int]]] = []
+    number = generator.randint(1, 4)
+    for span in spans:
+        if len(chosen) < number and all(span[1] <= other[0] or span[0] >= other[1] for other in chosen):
+            chosen.append(span)
+    return sorted(chosen, key=lambda span: span[0])
+
+
+def measure_tags(paths: Sequence[str]) -> None:
+    import sacrebleu
+
+    import heedful
+    from heedful.predictors.tagged import translate_tagged
+    from heedful.text.tag_placement import AlignedSegment, place_tags, words
+    from heedful.text.tagged_text import Tag, TaggedText
+    from heedful.text.word_alignment import align_pairs
+
+    model = heedful.load(paths[0])
+    sources, references, *training = (Path(path).read_text("utf-8").split("\n")[:-1] for path in paths[1:])
+    learned = list(zip(*training, strict=True))
+
+    def places(text: str) -> list[Span]:
+        return [*words(text, 0, len(text))]
+
+    def tokens(text: str) -> list[str]:
+        return [text[start:end].lower() for start, end in places(text)]
+
+    def linked(outputs: Sequence[str], is_strict: bool) -> list[list[Span]]:
+        pairs = [(tokens(source), tokens(target)) for source, target in [*learned, *zip(sources, outputs, strict=True)]]
+        first = align_pairs(pairs, "intersection")[-len(outputs) :]
+        if not is_strict:
+            return first
+        second = align_pairs(pairs, "intersection", model="ibm2")[-len(outputs) :]
+        return [sorted({*one} & {*two}) for one, two in zip(first, second, strict=True)]
+
+    whole = [each.text for each in model.translate(sources)]
+    for is_strict in (False, True):
+        generator = random.Random(0)
+        passages: list[TaggedText] = []
+        for source, links in zip(sources, linked(whole, is_strict), strict=True):
+            spans = spans_with_links(generator, tokens(source), links)
+            ends = places(source)
+            tags = tuple(Tag(ends[first][0], ends[last - 1][1]) for first, last, _ in spans)
+            passages.append(TaggedText(source, tags))
+        ways = {
+            "attention": [tagged for tagged, _ in translate_tagged(model, passages)],
+            "share of the length": [
+                place_tags(each, target, [AlignedSegment(0, len(each.text), 0, len(target))])
+                for each, target in zip(passages, whole, strict=True)
+            ],
+            "text nodes": by_nodes(model, passages),
+        }
+        for way, outputs in ways.items():
+            texts = [each.text for each in outputs]
+            links = linked(texts, is_strict)
+            num_right = num_tags = 0
+            for passage, output, pairs in zip(passages, outputs, links, strict=True):
+                source_places, target_places = places(passage.text), places(output.text)
+                for before, after in zip(passage.tags, output.tags, strict=True):
+                    own = {index for index, place in enumerate(source_places) if before.start <= place[0] < before.end}
+                    right = {target for source, target in pairs if source in own}
+                    inside = {index for index, place in enumerate(target_places) if after.start <= place[0] < after.end}
+                    strangers = {target for source, target in pairs if source not in own and target in inside}
+                    num_right += bool(right) and right <= inside and not strangers
+                    num_tags += 1
+            bleu = sacrebleu.corpus_bleu(texts, [references], lowercase=True).score
+            gold = "both models" if is_strict else "IBM-1"
+            share = f"{num_right:,} of {num_tags:,} tags right, {num_right / num_tags:.1%}"
+            print(f"{gold}, {way}: {share}; BLEU-lc {bleu:.1f}")
+
+
+def by_nodes(model: Any, passages: Sequence[Any]) -> list[Any]:
+    """Translations of the pieces between tags, each by itself."""
+    from heedful.text.tagged_text import Tag, TaggedText
+
+    cut: list[list[tuple[str, bool]]] = []
+    for passage in passages:
+        nodes: list[tuple[str, bool]] = []
+        place = 0
+        for tag in passage.tags:
+            nodes += [(passage.text[place : tag.start], False), (passage.text[tag.start : tag.end], True)]
+            place = tag.end
+        cut.append([*nodes, (passage.text[place:], False)])
+    pieces = iter(model.translate([text.strip() for nodes in cut for text, _ in nodes if text.strip()]))
+    outputs: list[Any] = []
+    for nodes in cut:
+        text, tags = "", list[Tag]()
+        for node, is_tagged in nodes:
+            space = re.match(r"\s*", node)
+            text += space[0] if space else ""
+            start = len(text)
+            text += next(pieces).text if node.strip() else ""
+            if is_tagged:
+                tags.append(Tag(start, len(text)))
+            text += " " if node != node.rstrip() and node.strip() else ""
+        outputs.append(TaggedText(text, tuple(tags)))
+    return outputs
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["parsers"]:
+        measure_parsers()
+    else:
+        measure_tags(sys.argv[1:])
+        measure_pages()
