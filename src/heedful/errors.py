@@ -113,6 +113,7 @@ EXTRAS: Final = {
     "matplotlib": "train",
     "jaxtyping": "train",
     "onnx": "train",
+    "sklearn": "sklearn",
     "onnxscript": "train",
     "onnxruntime": "onnx",
     "gensim": "vectors",

@@ -19,9 +19,9 @@ PRESETS: Final = (
     ),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
     *(
-        "bag",
         "classifier",
         "classifier-words",
+        "bag",
         "text_classifier",
         "text_classifier-steps",
         "hierarchical",
