@@ -13,10 +13,9 @@ from heedful.synthetic import reviews
 
 
 def main(num_texts: int = 200) -> None:
-    rows = reviews.generate(num_texts, seed=1)
-    texts, labels = [row.text for row in rows], [row.label for row in rows]
+    texts, labels = map(list, zip(*reviews.generate(num_texts, seed=1), strict=True))
     classifier = TextClassifier().fit(texts[50:], labels[50:])
-    print(f"accuracy on {50} new texts: {classifier.score(texts[:50], labels[:50]):.2f}")
+    print(f"accuracy on 50 new texts: {classifier.score(texts[:50], labels[:50]):.2f}")
     for text, shares in zip(texts[:3], classifier.predict_proba(texts[:3]), strict=True):
         print(text, dict(zip(classifier.classes_, shares.round(3), strict=True)))
     assert (pickle.loads(pickle.dumps(classifier)).predict(texts[:3]) == classifier.predict(texts[:3])).all()

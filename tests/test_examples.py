@@ -30,6 +30,13 @@ def test_attention_in_ten_lines(capsys: pytest.CaptureFixture[str]):
     assert cat.index("█") < sat.index("█") < down.index("█")
 
 
+def test_text_classifier(capsys: pytest.CaptureFixture[str]):
+    runpy.run_path(str(EXAMPLES / "text_classifier.py"))["main"](num_texts=110)
+    shown = capsys.readouterr().out
+    assert "accuracy on 50 new texts: " in shown
+    assert "cross-validated: " in shown
+
+
 def test_train_and_translate(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     example = runpy.run_path(str(EXAMPLES / "train_and_translate.py"))
     example["main"](tmp_path / "new", num_pairs=200, settings=SHORT)
