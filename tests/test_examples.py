@@ -31,7 +31,7 @@ def test_attention_in_ten_lines(capsys: pytest.CaptureFixture[str]):
 
 
 def test_text_classifier(capsys: pytest.CaptureFixture[str]):
-    runpy.run_path(str(EXAMPLES / "text_classifier.py"))["main"](num_texts=110)
+    runpy.run_path(str(EXAMPLES / "text_classifier.py"))["main"](num_texts=110, settings={"training.max_steps": 4})
     shown = capsys.readouterr().out
     assert "accuracy on 50 new texts: " in shown
     assert "cross-validated: " in shown
