@@ -96,8 +96,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             data, test = folder / "texts.jsonl", folder / "test.jsonl"
-            data.write_text("".join(f"{row}\n" for row in rows), "utf-8")
-            test.write_text(f"{rows[0]}\n", "utf-8")  # so that no texts are held out for testing
+            data.write_bytes("".join(f"{row}\n" for row in rows).encode())
+            test.write_bytes(f"{rows[0]}\n".encode())  # so that no texts are held out for testing
             request = TrainRequest(
                 data=(data,),
                 test=(test,),
@@ -133,8 +133,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         texts = _texts(X)
         shares = np.zeros((len(texts), len(self.classes_)))
-        for row, found in zip(shares, self.classifier.stream(texts), strict=True):
-            for label, share in found.probabilities.items():
+        for row, result in zip(shares, self.classifier.stream(texts), strict=True):
+            for label, share in result.probabilities.items():
                 row[int(label)] = share
         return shares / shares.sum(axis=1, keepdims=True)
 
