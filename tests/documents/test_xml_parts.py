@@ -58,6 +58,13 @@ def test_parts_that_are_no_xml_and_entities_are_refused(part: bytes):
             FORMATS[ending](made.archive({name: part}), MOST)
 
 
+def test_many_tags_are_refused_before_they_take_memory():
+    namespace = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    part = f"<w:document {namespace}><w:body><w:p>{'<w:r/>' * 600_000}</w:p></w:body></w:document>"
+    with pytest.raises(DataError, match="it has more than 500,000 tags; divide it"):
+        FORMATS[".docx"](made.archive({"word/document.xml": part.encode()}), MOST)
+
+
 def test_damaged_bytes_are_one_line_or_another_document():
     content = made.word()
     for place in range(40, len(content), len(content) // 60):

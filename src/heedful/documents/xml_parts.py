@@ -21,6 +21,8 @@ from heedful.text.tagged_text import TaggedText, weave
 
 MOST_MEMBERS: Final = 10_000
 """Largest number of members of an archive."""
+BYTES_PER_TAG: Final = 20
+"""Bytes of the bound of the unpacked size for each tag: a tag of a few bytes takes two hundred when it is parsed."""
 Format = Hashable
 """Format of characters: equal for those that look the same."""
 
@@ -118,12 +120,17 @@ class XmlArchive(DocumentFile):
         check_archive(content, most_bytes)
         self._content: Final = content
         self._trees: Final[dict[str, Any]] = {}
+        num_tags = 0
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 if damaged := archive.testzip():
                     raise DataError(f"not a readable {self.kind}: {damaged} is damaged")
                 for name in self.parts(archive.namelist()):
-                    self._trees[name] = parse_xml(archive.read(name))
+                    part = archive.read(name)
+                    num_tags += part.count(b"<")
+                    if num_tags > most_bytes // BYTES_PER_TAG:
+                        raise DataError(f"it has more than {most_bytes // BYTES_PER_TAG:,} tags; divide it")
+                    self._trees[name] = parse_xml(part)
         except (DataError, MissingExtra):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
