@@ -84,3 +84,25 @@ def test_labels_may_be_truth_values(tmp_path: Path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "one", "label": true}\n{"text": "two", "label": false}\n', encoding="utf-8")
     assert [pair[:2] for pair in find_labelled([path])] == [("one", "true"), ("two", "false")]
+
+
+def test_headings_of_texts_and_labels_are_recognised_in_every_format(tmp_path: Path):
+    labels = ("label", "Category", "v1", "Stars", "Sentiment", "intent", "类别", "情感")
+    texts = ("text", "Message", "v2", "SMS", "review_text", "tweet", "内容", "评论")
+    for separator, suffix in ((",", "csv"), (";", "csv"), ("\t", "tsv")):
+        for names in zip(texts, labels, strict=True):
+            for order in ((0, 1), (1, 0)):
+                rows = [names, *((f"text {row}", "good" if row % 2 else "bad") for row in range(4))]
+                path = tmp_path / f"data.{suffix}"
+                lines = (separator.join((row[order[0]], row[order[1]])) for row in rows)
+                path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+                pairs = [*find_labelled([path])]
+                assert [(pair.source, pair.target) for pair in pairs] == rows[1:], (separator, names, order)
+
+
+def test_rows_of_data_are_no_headings(tmp_path: Path):
+    path = tmp_path / "data.tsv"
+    for first in ("a text\tlabel", "text\tgood", "message\tspam", "label\tv1", "text\treview"):
+        path.write_bytes(f"{first}\nother\tbad\n".encode())
+        wanted = 1 if first == "text\treview" else 2  # two headings of any pairs, as before
+        assert len([*find_labelled([path])]) == wanted, first

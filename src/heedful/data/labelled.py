@@ -11,7 +11,7 @@ from heedful.data.batching import IntArray, LengthSampler, pad
 from heedful.data.corpus import Pair, PairFile, find_pairs
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.rows import Columns
-from heedful.data.text_columns import has_label_first
+from heedful.data.text_columns import has_label_first, is_label_header
 
 
 def find_labelled(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
@@ -19,7 +19,8 @@ def find_labelled(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
 
     Args:
         paths: as for `heedful.data.corpus.find_pairs`.
-        columns: columns of text and label; (1, 2) is (2, 1) where headings or keys tell that the label is first.
+        columns: columns of text and label; (1, 2) is (2, 1) where headings or keys tell that the label is first. A
+            first row of well-known headings of texts and labels is recognised.
 
     Returns:
         Pairs of text and label, to be read lazily.
@@ -29,6 +30,11 @@ def find_labelled(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
         MissingExtra: a file is Parquet or Arrow, and pyarrow is not installed.
     """
     file = find_pairs(paths, columns)
+    if tuple(columns) == (1, 2) and len(paths) == 1 and not any(file.headings):
+        first = next(iter(file), None)
+        if first is not None and is_label_header(first.source, first.target):
+            source, target = first.source.strip(), first.target.strip()
+            return find_pairs(paths, (target, source) if has_label_first(source, target) else (source, target))
     is_swapped = tuple(columns) == (1, 2) and len(paths) == 1 and has_label_first(*file.headings)
     return find_pairs(paths, (2, 1)) if is_swapped else file
 

@@ -23,8 +23,22 @@ ID_WORDS: Final = frozenset(
 )
 """Known headings of identifiers; pandas writes an empty one."""
 
-LABEL_WORDS: Final = frozenset("label labels class category sentiment 标签 类别".split())
+LABEL_WORDS: Final = frozenset(
+    (
+        "label labels class classes category categories sentiment v1 y stars star rating ratings score scores polarity "
+        "intent intents topic topics tag tags emotion genre department section airline_sentiment label_text "
+        "coarse_label fine_label 标签 类别 分类 类型 情感 评分 意图 主题"
+    ).split()
+)
 """Known headings of labels."""
+TEXT_WORDS: Final = frozenset(
+    (
+        "text texts sentence sentences review reviews message messages sms document documents content contents body "
+        "comment comments tweet tweets headline headlines title description question questions utterance query "
+        "article phrase post news v2 x review_text full_text 文本 内容 评论 标题 正文 句子 问题 新闻 短信"
+    ).split()
+)
+"""Known headings of texts that have a label."""
 
 
 class ChosenColumns(NamedTuple):
@@ -53,6 +67,24 @@ def is_header(source: str, target: str) -> bool:
         (True, False)
     """
     return len({_folded(source), _folded(target)}) == 2 and _is_heading(source) and _is_heading(target)
+
+
+def is_label_header(source: str, target: str) -> bool:
+    """Tell whether a first row names the columns of a text and its label, in either order.
+
+    Args:
+        source: its first cell.
+        target: its second cell.
+
+    Returns:
+        Whether one is a known heading of labels, and the other one of texts.
+
+    Example:
+        >>> is_label_header("Category", "Message"), is_label_header("内容", "类别"), is_label_header("text", "word")
+        (True, True, False)
+    """
+    cells = _folded(source), _folded(target)
+    return any(one in LABEL_WORDS and other in TEXT_WORDS for one, other in (cells, cells[::-1]))
 
 
 def has_label_first(source: str, target: str) -> bool:
