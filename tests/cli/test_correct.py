@@ -14,6 +14,7 @@ import pytest
 from heedful.data.corrections import NAME
 from heedful.engines.folder import commit, open_folder
 from heedful.engines.text_constraints import TextConstraints
+from heedful.engines.translation_memory import MemoryMatch
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
@@ -198,6 +199,14 @@ def test_list_undo_and_one_source(model: Path):
     assert (done.code, done.err) == (0, "withdrawn: 'a' -> '4'\n2 corrections in force\n")
     assert heedful("correct", model, "--list", "--quiet").out.endswith("\tb\t3\n")
     assert "no correction of 'zzz' to undo" in refusal(heedful("correct", model, "zzz", "--undo"))
+
+
+def test_what_clients_stored_never_steers_a_terminal(model: Path):
+    steering = "a\x1b[2J\x07\x9b\u202eb"
+    assert heedful("correct", model, steering, f"1{steering}").code == 0
+    listed = heedful("correct", model, "--list").out
+    assert listed.endswith("\ta\\x1b[2J\\x07\\x9b\\u202eb\t1a\\x1b[2J\\x07\\x9b\\u202eb\n")
+    assert str(MemoryMatch(steering, "x", 1.0, is_exact=True)) == "corrected: a\\x1b[2J\\x07\\x9b\\u202eb -> x"
 
 
 @pytest.mark.parametrize("suffix", ["tmx", "tsv"])

@@ -33,7 +33,7 @@ from heedful.cli.options import (
 )
 from heedful.errors import UsageError
 from heedful.text.counts import counted
-from heedful.text.quoting import shortened
+from heedful.text.quoting import harmless, shortened
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
@@ -67,7 +67,6 @@ ImportPaths = Annotated[
     ),
 ]
 
-_TABS_AND_BREAKS: Final = str.maketrans({"\t": " ", "\n": " ", "\r": " "})
 _STANDARD: Final = Path("-")
 _FIRST_TWO: Final = "1,2"
 
@@ -117,7 +116,7 @@ def run(
         messages.warn(complaint)
     if is_listing:
         for one in content.corrections:
-            print(one.time, *(text.translate(_TABS_AND_BREAKS) for text in (one.source, one.correction)), sep="\t")
+            print(one.time, harmless(one.source), harmless(one.correction), sep="\t")
     elif exported is not None:
         _export(translator, exported, [(one.source, one.correction) for one in content.corrections])
     messages.say(f"{counted(len(content.corrections), 'correction')} in force")

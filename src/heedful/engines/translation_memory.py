@@ -8,6 +8,7 @@ from typing import Final, final
 
 from heedful.data.corrections import CorrectionJournal, JournalContent
 from heedful.text.ngram_index import NgramIndex
+from heedful.text.quoting import harmless
 
 NEAR_SHARE: Final = 0.7
 """Smallest share of character n-grams in common with a near match."""
@@ -33,7 +34,7 @@ class MemoryMatch:
 
     def __str__(self) -> str:
         kind = "corrected" if self.is_exact else f"near match {self.share:.0%}"
-        return f"{kind}: {self.source} -> {self.correction}"
+        return f"{kind}: {harmless(self.source)} -> {harmless(self.correction)}"
 
 
 @final

@@ -1,4 +1,26 @@
-"""Quotation of texts in few characters."""
+"""Texts of others as messages show them: quoted in few characters, without characters that steer a terminal."""
+
+from typing import Final
+
+_STEERING: Final = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Control characters, separators of lines and paragraphs, and overrides of the direction of writing."""
+_SHOWN: Final = {code: repr(chr(code))[1:-1] for code in _STEERING} | {code: " " for code in b"\t\n\r"}
+
+
+def harmless(text: str) -> str:
+    r"""Replace characters that steer a terminal by their escapes; tabs and line breaks by spaces.
+
+    Args:
+        text: any text.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> harmless("a\tb\x1b[2J")
+        'a b\\x1b[2J'
+    """
+    return text.translate(_SHOWN)
 
 
 def shortened(text: str, most: int = 40) -> str:
