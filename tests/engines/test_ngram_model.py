@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedful.engines import ngram_model
-from heedful.engines.ngram_model import NgramModel, log_softmax, mixture
+from heedful.engines.ngram_model import NgramModel, log_softmax, mixture, text_slices
 from heedful.errors import FileRefused, NewerFormat
 from heedful.files.formats import NGRAMS_FORMAT
 from heedful.tasks.ngram_fit import build_table
@@ -83,3 +83,9 @@ def test_a_mixture_is_the_geometric_mean():
     shares = np.exp(mixture(one, other, 0.25))
     product = np.exp(one) ** 0.25 * np.exp(other) ** 0.75
     np.testing.assert_allclose(shares, product / product.sum(), rtol=1e-5)
+
+
+def test_short_texts_are_taken_together():
+    (part,) = text_slices(["a short text"] * 100 + [""])
+    assert len(part[1]) == 101
+    assert part[0].tolist() == [*range(101)]

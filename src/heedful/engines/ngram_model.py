@@ -123,7 +123,7 @@ def text_slices(texts: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[
                 stop = space if space > start else stop
             owners.append(index)
             parts.append(text[start:stop])
-            size += stop - start
+            size += min(stop, len(text)) - start
             start = max(stop, 1)
             if size >= _SLICE_CHARACTERS:
                 yield np.array(owners, dtype=np.int64), parts
