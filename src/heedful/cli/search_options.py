@@ -79,6 +79,15 @@ BindTerms = Annotated[
     bool,
     typer.Option("--bind-terms", help="Use the forms of --terms exactly as they are.", rich_help_panel=_WORDING),
 ]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="REGEX",
+        help="Spans of sources that stay as they are, beside addresses, numbers, placeholders and the like; may be "
+        "repeated.",
+        rich_help_panel=_WORDING,
+    ),
+]
 Sample = Annotated[
     bool, typer.Option("--sample", help="Sample outputs; implied by the options below.", rich_help_panel=_SAMPLING)
 ]
@@ -141,6 +150,7 @@ def text_constraints(
     ban: Sequence[str] | None = None,
     terms: "Terms | None" = None,
     bind_terms: bool = False,
+    keep: Sequence[str] | None = None,
 ) -> "TextConstraints":
     """Combine the constraints of the command line.
 
@@ -150,6 +160,7 @@ def text_constraints(
         ban: values of --ban.
         terms: terms of --terms.
         bind_terms: value of --bind-terms.
+        keep: values of --keep.
 
     Returns:
         The constraints.
@@ -161,7 +172,7 @@ def text_constraints(
 
     if bind_terms and terms is None:
         raise UsageError("--bind-terms: there are no terms; give a file by --terms")
-    return TextConstraints(prefix, require or (), ban or (), terms, bind_terms)
+    return TextConstraints(prefix, require or (), ban or (), terms, bind_terms, tuple(keep or ()))
 
 
 def listed_terms(path: Path | None, languages: str, model: Path) -> "Terms | None":

@@ -18,6 +18,11 @@ Output, UTF-8:
   text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
   jsonl                one object per line with all of this
 
+A line with more sentences than those that the model was trained on is translated sentence by sentence, as paragraphs
+are; --segments line translates each line at once. Addresses, numbers, placeholders, tags, emoji and what --keep finds
+stand in the translation as they are. Where the model finds no translation but a loop, the source stands in its place,
+with a warning, and as "degenerate" in jsonl.
+
 With --min-confidence P, an output that is right with a probability below P is left out: its line is empty, and in
 jsonl it is "withheld", beside its "confidence". The model must have been calibrated, as heedful train does.
 
@@ -68,6 +73,7 @@ from heedful.cli.search_options import (
     BindTerms,
     Diversity,
     Groups,
+    Keep,
     MinP,
     Nbest,
     Prefix,
@@ -167,6 +173,7 @@ def run(
     terms: TermsPath = None,
     term_languages: TermLanguages = "",
     bind_terms: BindTerms = False,
+    keep: Keep = None,
     sample: Sample = False,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -191,16 +198,22 @@ def run(
     require_one(texts, source)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
-    constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms)
+    listed = listed_terms(terms, term_languages, model)
+    constraints = text_constraints(prefix, require, ban, listed, bind_terms, keep)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if ray or workers:
+<<<<<<< HEAD
         sources = [Path(text) for text in texts or ()] if ray else []
         work.resolved().translate(sources, target, workers, threads, Messages(quiet))
     elif document := document_among(texts, source, target):
         written.translate_document(work.translator, options, document, target, Messages(quiet))
     else:
         written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
+=======
+        return work.resolved().translate(texts if ray else (), target, workers, threads, Messages(quiet))
+    return written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
+>>>>>>> 7eb4a003 (Texts as people write them: kept spans, upper case, faults, noise in training, and better sentence splitting)
 
 
 @final
@@ -238,13 +251,14 @@ class _Written:
     ) -> None:
         from heedful.cli.memory_notes import MatchNotes, warn_of_damage
         from heedful.cli.scoring import tell_engine
+        from heedful.cli.segment_notes import SegmentNotes
         from heedful.predictors.translator import WINDOW_LINES
 
         constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
         search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
         window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
         warn_of_damage(translator, messages)
-        matches = MatchNotes(messages)
+        matches, parts = MatchNotes(messages), SegmentNotes(messages)
         num_withheld = num_lines = 0
 
         def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
@@ -253,10 +267,12 @@ class _Written:
                 num_withheld += self.is_withheld(translation)
                 num_lines += 1
                 matches.add(first_index + index + 1, translation.memory)
+                parts.add(first_index + index + 1, translation)
                 yield text, translation.was_cut
 
         answer_lines(translations, texts, source, target, messages, window_lines, translator.text.max_tokens)
         matches.close()
+        parts.close()
         if num_withheld:
             messages.say(
                 f"{num_withheld:,} of {counted(num_lines, 'output')} left out: confidence below {self.min_confidence:g}"
@@ -343,9 +359,9 @@ class _Work:
         return replace(self, model=self.model.resolve(), ensemble=tuple(each.resolve() for each in self.ensemble))
 
     def translate(
-        self, sources: Sequence[Path], folder: Path | None, workers: int, threads: int, messages: Messages
+        self, texts: Sequence[str] | None, folder: Path | None, workers: int, threads: int, messages: Messages
     ) -> None:
-        if not sources or folder is None:
+        if not texts or folder is None:
             raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
         from heedful.cli.many_files import ManyFiles, translate_files
         from heedful.cli.scoring import tell_engine
@@ -371,7 +387,7 @@ class _Work:
         del translator
         threads_each = threads or 1
         num_workers = workers or max(1, physical_cores() // threads_each)
-        files = ManyFiles([source.resolve() for source in sources], folder.resolve(), num_workers, threads_each)
+        files = ManyFiles([Path(text).resolve() for text in texts], folder.resolve(), num_workers, threads_each)
         translate_files(files, about, self, messages)
 
     def load(self) -> "Callable[[Shard], int]":

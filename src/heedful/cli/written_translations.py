@@ -64,6 +64,8 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
         facts["source_pieces"] = list(output.source_pieces)
         facts["target_pieces"] = list(output.target_pieces)
         facts["alignment"] = [list(link) for link in output.alignment or ()]
+    if output.fault:
+        facts["degenerate"] = output.fault
     if output.segments:
         facts["segments"] = [_segment_facts(each) for each in output.segments]
     return facts
@@ -72,7 +74,7 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
 def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
     """Segment of a line with its output; the places count characters of the source and of the text."""
     segment, output = one.segment, one.output
-    return {
+    facts: dict[str, Any] = {
         "source": segment.source,
         "text": output.text,
         "source_range": [segment.start, segment.end],
@@ -80,3 +82,4 @@ def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
         "log_prob": output.log_prob,
         "score": output.score,
     }
+    return facts | ({"degenerate": output.fault} if output.fault else {})

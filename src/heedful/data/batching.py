@@ -93,20 +93,20 @@ def pad(sequences: Sequence[Ids]) -> tuple[IntArray, IntArray]:
     return rows, lengths
 
 
-def make_batch(corpus: EncodedCorpus, indices: Ids, changes: tuple[Change, Change] | None = None) -> PairBatch:
+def make_batch(corpus: EncodedCorpus, indices: Ids, change: Change | None = None) -> PairBatch:
     """Make a batch of some pairs of a corpus.
 
     Args:
         corpus: encoded pairs.
         indices: [batch] indices of the pairs.
-        changes: changes of the sources and of the targets, for a corpus without links; None = no change.
+        change: change of the pairs, for a corpus without links; None = no change.
 
     Returns:
         The padded batch.
     """
     sides = [corpus.source[i] for i in indices], [corpus.target[i] for i in indices]
-    if changes is not None:
-        sides = changes[0](sides[0]), changes[1](sides[1])
+    if change is not None:
+        sides = change(*sides)
     source, source_lengths = pad(sides[0])
     targets = teacher_forced(sides[1])
     if corpus.links is None:

@@ -35,6 +35,8 @@ class TextConstraints:
         banned: phrases that no output contains.
         terms: terms whose target forms the outputs of their sources contain.
         bind_terms: whether terms are constraints even for a model that was trained to inflect them.
+        keep: regular expressions of spans of sources that the outputs keep as they are, beside those of
+            `heedful.text.kept`.
     """
 
     prefix: str = ""
@@ -42,6 +44,7 @@ class TextConstraints:
     banned: Sequence[str] = ()
     terms: Terms | None = None
     bind_terms: bool = False
+    keep: Sequence[str] = ()
 
     def encode(self, tokenizer: Tokenizer) -> Constraints:
         """Convert the constraints to tokens.

@@ -12,6 +12,7 @@ from heedful.engines.scored_pairs import encode_source
 from heedful.engines.text_constraints import SourceConstraints, TextConstraints
 from heedful.engines.translation_memory import MemoryMatch
 from heedful.engines.unknown_words import UnknownWords
+from heedful.errors import UsageError
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.translation import Alternative, Translation, translation_of
 from heedful.search.config import SearchConfig
@@ -90,13 +91,14 @@ class Decoding:
             One translation for each text.
         """
         model, search = self.model, self.search
+        tokenizers = (model.source_tokenizer, model.target_tokenizer)
         encoded = [encode_source(model.source_tokenizer, text, model.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
         backend = backend or model.backends.searching(search, self.attention, demand.strictest, self.is_exact)
         decode = partial(decode_sorted, backend, config=search, batch_tokens=self.batch_tokens)
         decode = partial(decode, need_alignment=self.attention, cancelled=self.cancelled)
-        sources, tokenizers = [texts[index] for index in full], (model.source_tokenizer, model.target_tokenizer)
+        sources = [texts[index] for index in full]
         places = full if indices is None else [indices[index] for index in full]
         ids, decoded = search_sources(demand, tokenizers, model.text.max_tokens, sources, ids, places, decode)
         hypotheses = dict(zip(full, decoded, strict=True))
@@ -114,6 +116,15 @@ class Decoding:
                 yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, model.steps_later)
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
+
+    @property
+    def can_align(self) -> bool:
+        """Whether the engine gives the attention that alignments need."""
+        try:
+            backend = self.model.backends.searching(self.search, True, None, self.is_exact)
+        except UsageError:  # a named engine
+            return False
+        return backend.supports(self.search, True) is None
 
     def imitate(self, texts: list[str], matches: list[list[MemoryMatch]]) -> Iterator[Translation] | None:
         """Translate sources so that outputs follow the corrections of similar ones.

@@ -1,82 +1,96 @@
 """Segments of texts as a model reads them, and translations of texts joined from those of their segments."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from math import prod
-from typing import Protocol
+from typing import Final, final
 
 from heedful.engines.folder import ModelFolder
 from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
 from heedful.predictors.translation import Alternative, SegmentOutput, Translation
+from heedful.text.degenerate import Fault
+from heedful.text.kept import Kept, find_kept, own_spans
+from heedful.text.scripts import script_of
 from heedful.text.segments import Policy, Segment, Text, split
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
-
-class SegmentedModel(Protocol):
-    """Loaded model with all that its segments depend on."""
-
-    @property
-    def folder(self) -> ModelFolder:
-        """Model folder."""
-        ...
-
-    @property
-    def memory(self) -> TranslationMemory:
-        """Corrections of the model."""
-        ...
-
-    @property
-    def source_tokenizer(self) -> Tokenizer:
-        """Tokenizer of the source side."""
-        ...
-
-    @property
-    def text(self) -> TextConfig:
-        """Text settings with the limits."""
-        ...
+FEWEST_PIECES: Final = 8
+"""Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
 
 
-def segments_of(
-    model: SegmentedModel, text: str, policy: Policy | None = "auto", wording: TextConstraints | None = None
-) -> Text:
-    """Split a text into the segments that a model translates one by one, as `Translator.split` does.
+@final
+class Segmenter:
+    """Segmenter of the texts of one model: what the model reads at once, and the spans that it keeps."""
 
-    Args:
-        model: the model.
-        text: any text.
-        policy: as for `Translator.split`.
-        wording: as for `Translator.split`.
+    def __init__(self, folder: ModelFolder, memory: TranslationMemory, tokenizer: Tokenizer, text: TextConfig) -> None:
+        """Read what the model knows about its training pairs.
 
-    Returns:
-        The segments and the layout between them.
-    """
-    policy = _suited(model, text, wording) if policy == "auto" else policy
-    if policy is None:
-        return whole(text)
-    language, _ = model.folder.facts.get("languages", ("", ""))
-    usual = int(model.folder.facts.get("sentences", 1))
-    return split(text, str(language), policy, usual, partial(_fits, model))
+        Args:
+            folder: model folder.
+            memory: corrections of the model.
+            tokenizer: tokenizer of the source side.
+            text: text settings with the limits.
+        """
+        self._memory: Final = memory
+        self._tokenizer: Final = tokenizer
+        self._text: Final = text
+        self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
+        self._usual: Final = int(folder.facts.get("sentences", 1))
+        self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
+        self.reads_sentences: Final = not text.split_sentences and "characters" not in (
+            text.source_units,
+            text.target_units,
+        )
 
+    def split(self, text: str, policy: Policy | None = "auto", wording: TextConstraints | None = None) -> Text:
+        """Split a text, as `Translator.split` does.
 
-def _suited(model: SegmentedModel, text: str, wording: TextConstraints | None) -> Policy | None:
-    """Policy that suits a text; None = the text is one segment."""
-    is_bound = wording is not None and bool(wording.prefix.strip() or wording.required)
-    if is_bound or model.text.split_sentences or model.memory.state().has(text):
-        return None
-    if "characters" not in (model.text.source_units, model.text.target_units):
-        return "auto"
-    return "line" if "\n" in text else None
+        Args:
+            text: any text.
+            policy: as for `Translator.split`.
+            wording: as for `Translator.split`.
 
+        Returns:
+            The segments and the layout between them.
+        """
+        policy = self._suited(text, wording) if policy == "auto" else policy
+        if policy is None:
+            return whole(text)
+        if not self.reads_sentences:
+            return split(text, self._language, policy, self._usual, self._fits)
+        find = self._finder(wording.keep if wording else ())
+        return split(text, self._language, policy, self._usual, self._fits, find)
 
-def _fits(model: SegmentedModel, sentence: str) -> bool:
-    """Tell whether a model takes a sentence without cutting it."""
-    most = model.text.max_tokens - 1  # room for EOS
-    if len(sentence) <= most // 4:
-        return True
-    # No piece is longer than 16 characters; a space belongs to the piece of a word.
-    return len(sentence) <= 16 * most and len(model.source_tokenizer.encode(sentence)) <= most
+    def _suited(self, text: str, wording: TextConstraints | None) -> Policy | None:
+        """Policy that suits a text; None = the text is one segment."""
+        is_bound = wording is not None and bool(wording.prefix.strip() or wording.required)
+        if is_bound or self._text.split_sentences or self._memory.state().has(text):
+            return None
+        if self.reads_sentences:
+            return "auto"
+        return "line" if "\n" in text else None
+
+    def _fits(self, sentence: str) -> bool:
+        """Tell whether the model takes a sentence without cutting it."""
+        most = self._text.max_tokens - 1  # room for EOS
+        if len(sentence) <= most // 4:
+            return True
+        # No piece is longer than 16 characters; a space belongs to the piece of a word.
+        return len(sentence) <= 16 * most and len(self._tokenizer.encode(sentence)) <= most
+
+    def _finder(self, patterns: Sequence[str]) -> Callable[[str], Sequence[Kept]]:
+        own = own_spans(patterns) if patterns else None
+        return partial(find_kept, kinds=self._kinds, own=own, knows=self._scripts.__contains__)
+
+    @cached_property
+    def _scripts(self) -> frozenset[str]:
+        """Scripts that the vocabulary has."""
+        pieces = self._tokenizer.pieces(range(len(self._tokenizer)))
+        counts = Counter(script_of(letter) for piece in pieces for letter in set(piece))
+        return frozenset(script for script, number in counts.items() if number >= FEWEST_PIECES)
 
 
 def whole(source: str) -> Text:
@@ -121,6 +135,7 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
     segments = tuple(map(SegmentOutput, text.segments, starts, outputs))
     has_links = any(each.alignment is not None for each in outputs)
     confidences = [each.confidence for each in outputs]
+    faults: list[Fault] = [*(each.fault for each in outputs if each.fault), ""]
     return Translation(
         source,
         best.text,
@@ -133,6 +148,7 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
         unbiased=_text(text, outputs, lambda each: each.unbiased),
         confidence=None if None in confidences else prod(one for one in confidences if one is not None),
         segments=segments,
+        fault=faults[0],
     )
 
 

@@ -22,6 +22,7 @@ from heedful.pages.sentence import Output, SentenceView
 from heedful.pages.words import Words
 from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
+from heedful.text.degenerate import Fault
 from heedful.text.inline_terms import source_words
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
@@ -74,6 +75,8 @@ class Translation:
     """Calibrated probability that the text is right; None unless requested."""
     segments: tuple["SegmentOutput", ...] = ()
     """Outputs of the segments that the source was split into; empty where it was translated as a whole."""
+    fault: Fault = ""
+    """Fault for which the source stands in place of the output; of a text, that of its first such segment."""
 
     def __repr__(self) -> str:
         others = f", {len(self.alternatives)} alternatives" if len(self.alternatives) > 1 else ""

@@ -27,7 +27,8 @@ from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
-from heedful.predictors.segmented import joined, segments_of
+from heedful.predictors.segment_decoding import SegmentDecoding
+from heedful.predictors.segmented import Segmenter, joined
 from heedful.predictors.translation import (
     MeasuredTranslations,
     Translation,
@@ -91,6 +92,7 @@ class Translator(Predictor):
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
         self.memory: Final = TranslationMemory(folder.path / corrections.NAME, self.source_tokenizer.normalize)
+        self._segmenter: Final = Segmenter(folder, self.memory, self.source_tokenizer, self.text)
         draw = token_draw(len(self.source_tokenizer))
         partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, draw, self.text.max_tokens, device, engine) for each in partners]
@@ -192,7 +194,7 @@ class Translator(Predictor):
             The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
             of characters line by line.
         """
-        return segments_of(self, text, segments, wording)
+        return self._segmenter.split(text, segments, wording)
 
     def stream(
         self,
@@ -242,10 +244,13 @@ class Translator(Predictor):
         while window := list(islice(remaining, window_lines)):
             indexed = replace(demand, general=replace(demand.general, index=num_done))
             texts_apart = [self.split(text, segments, wording) for text in window]
-            sources = [one.reading if segments else one.source for text in texts_apart for one in text.segments]
+            parts = [one for text in texts_apart for one in text.segments]
             # Random samples of a text do not depend on the number of segments of the texts before it.
             indices = [index for index, text in enumerate(texts_apart) for _ in text.segments]
-            outputs = decoding.translate(sources, indexed, indices=indices)
+            if segments and self._segmenter.reads_sentences:
+                outputs = SegmentDecoding(decoding).translate(parts, indexed, indices)
+            else:
+                outputs = decoding.translate([one.source for one in parts], indexed, indices=indices)
             if corrected:
                 outputs = with_corrections(
                     outputs,
@@ -255,11 +260,9 @@ class Translator(Predictor):
                     decoding.imitate if can_imitate else None,
                     demand.general.is_free,
                 )
-            if rate:
-                outputs = rate(list(outputs))
-            remaining_outputs = iter(outputs)
+            outputs = iter(rate(list(outputs)) if rate else outputs)
             for source, text in zip(window, texts_apart, strict=True):
-                yield joined(source, text, [next(remaining_outputs) for _ in text.segments])
+                yield joined(source, text, [next(outputs) for _ in text.segments])
             num_done += len(window)
 
     def correct(self, source: str, correction: str) -> None:

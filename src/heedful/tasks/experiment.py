@@ -69,11 +69,19 @@ class Experiment(StoredSettings):
             raise ValueError("training.mix: older pairs have no alignment links; set training.alignment_weight to 0")
         if self.training.split_pieces and self.training.alignment_weight:
             raise ValueError("training.split_pieces: links are of whole pieces; set training.alignment_weight to 0")
+        if self.training.noise and self.training.alignment_weight:
+            raise ValueError("training.noise: changed texts have no alignment links; set training.alignment_weight=0")
+        if self.training.noise and (self.text.split_sentences or not self._has_pieces):
+            raise ValueError("training.noise: the texts of both sides are sentences in pieces of words; leave it at 0")
         if self.training.term_share and self.training.alignment_weight:
             raise ValueError("training.term_share: terms have no alignment links; set training.alignment_weight to 0")
         if self.training.term_share and self.text.split_sentences:
             raise ValueError("training.term_share: sources with terms are single texts; set text.split_sentences=false")
         return self
+
+    @property
+    def _has_pieces(self) -> bool:
+        return self.text.source_units == self.text.target_units == "pieces"
 
     @property
     def guidance(self) -> Guidance:

@@ -21,6 +21,7 @@ from heedful.data.corrections import CorrectionJournal
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.learned_corrections import LEARNED
 from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
+from heedful.data.noise import Noise
 from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, prepare
 from heedful.data.prepare import Prepared as PreparedPairs
 from heedful.data.prepared_files import read_prepared
@@ -28,6 +29,7 @@ from heedful.data.prepared_tokenizers import load_tokenizers
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
+from heedful.data.sentence_counts import usual_sentences
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
 from heedful.engines.ctranslate2 import why_not
@@ -138,7 +140,8 @@ class Translation(Task[PairFile, TranslationData]):
         vocabulary = f"{sizes[0]:,} {text.source_units}"
         if not text.is_shared:
             vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
-        facts = {"languages": list(languages), **pairs.tokenizer_files}
+        usual = usual_sentences(pairs.train.source, pairs.source_tokenizer)
+        facts = {"languages": list(languages), "sentences": usual, **pairs.tokenizer_files}
         numbers = (*sizes, text.is_shared)
         return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
 
@@ -208,7 +211,11 @@ class Translation(Task[PairFile, TranslationData]):
     def sampler(self, experiment: Experiment, folder: Path, data: TranslationData | None) -> Sampler:
         corpus = read_linked(folder / "run/data") if data is None else data.pairs.train
         training = experiment.training
-        changes = RandomChanges(_resegmentations(experiment, folder), _term_offers(experiment, folder, corpus))
+        changes = RandomChanges(
+            _resegmentations(experiment, folder),
+            _term_offers(experiment, folder, corpus),
+            _noise(experiment, folder),
+        )
         common = training.batch_tokens, training.seed, changes
         if training.mix:
             return MixedSampler(corpus, EncodedCorpus.read(folder / MIX), training.mix_share, *common)
@@ -338,3 +345,9 @@ def _term_offers(experiment: Experiment, folder: Path, corpus: EncodedCorpus) ->
     """Terms for training sources; None if there are none."""
     share = experiment.training.term_share
     return TermOffers(read_terms(folder, corpus), share, experiment.text.max_tokens) if share else None
+
+
+def _noise(experiment: Experiment, folder: Path) -> Noise | None:
+    """Noise of training texts; None if there is none."""
+    share, text = experiment.training.noise, experiment.text
+    return Noise(load_tokenizers(text, folder), share, text.longest) if share else None

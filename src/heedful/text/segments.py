@@ -5,10 +5,11 @@ Sources and layout together are the text, to the character, so that nothing of a
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Final, Literal, final
 
+from heedful.text.kept import FOREIGN, Kept
 from heedful.text.scripts import UNSPACED, script_of
 from heedful.text.sentences import sentence_spans
 
@@ -23,6 +24,8 @@ _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
 _SPACE: Final = re.compile(r"\s+")
 _END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
+_READ: Final = frozenset({"number", "date", "identifier", "emoji", FOREIGN})
+"""Kinds of kept spans that tell where sentences end."""
 _SHORTEST_WRAPPED: Final = 40
 """Width in characters below which lines are taken for lines, not for hard-wrapped text."""
 _MOST_AROUND: Final = 500
@@ -30,19 +33,6 @@ _MOST_AROUND: Final = 500
 _WIDE: Final = "\N{CJK RADICAL REPEAT}"
 """First character of the scripts that are written without spaces."""
 _WIDE_ENDS: Final = ("。", "！", "？", "」", "』")
-
-
-@final
-@dataclass(frozen=True)
-class Kept:
-    """Span of a segment that stays as it is, such as an address or a placeholder."""
-
-    start: int
-    """Index of its first character in the source of the segment."""
-    end: int
-    """Index after its last character."""
-    kind: str
-    """Name of the rule that match it."""
 
 
 @final
@@ -57,7 +47,7 @@ class Segment:
     end: int = 0
     """Index after its last character."""
     kept: tuple[Kept, ...] = ()
-    """Spans that stay as they are, in order and apart."""
+    """Spans of `reading` that stay as they are, in order and apart."""
 
     @property
     def reading(self) -> str:
@@ -129,6 +119,7 @@ def split(
     policy: Policy = "sentence",
     usual: int = 1,
     fits: Callable[[str], bool] = lambda _: True,
+    find: Callable[[str], Sequence[Kept]] = lambda _: (),
 ) -> Text:
     r"""Split a text into the segments that a model translates one by one.
 
@@ -142,6 +133,7 @@ def split(
         usual: number of sentences up to which "auto" leaves a line whole.
         fits: whether a segment is short enough for the model; a longer one is cut behind a clause, else at a space,
             else anywhere.
+        find: finds the spans of a line that stay as they are; no segment ends within one.
 
     Returns:
         The segments, none of them blank, and the layout.
@@ -150,7 +142,7 @@ def split(
         >>> [segment.source for segment in split("Good day, Dr. Brown. How are you?\n- Fine.").segments]
         ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
     """
-    spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, fits)
+    spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, fits, find)
     segments: list[Segment] = []
     layout: list[str] = []
     last = 0
@@ -158,21 +150,38 @@ def split(
         source = text[start:end]
         start, end = start + len(source) - len(source.lstrip()), end - len(source) + len(source.rstrip())
         if start < end:
-            segments.append(Segment(text[start:end], start, end))
+            one = Segment(text[start:end], start, end)
+            segments.append(replace(one, kept=tuple(find(one.reading))))
             layout.append(text[last:start])
             last = end
     return Text(tuple(segments), (*layout, text[last:]))
 
 
-def _sentences(text: str, policy: Policy, usual: int, fits: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+def _sentences(
+    text: str,
+    policy: Policy,
+    usual: int,
+    fits: Callable[[str], bool],
+    find: Callable[[str], Sequence[Kept]],
+) -> Iterator[tuple[int, int]]:
     for start, end in _paragraphs(text):
-        # Line breaks within a paragraph are spaces, of the same length.
+        # Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
         line = _BREAKS.sub(lambda match: " " * len(match[0]), text[start:end])
+        line = _masked(line, [one for one in find(line) if one.kind not in _READ])
         spans = [span for span in sentence_spans(line) if line[slice(*span)].strip()]
         if policy == "auto" and len(spans) <= usual:
             spans = [(0, len(line))]
         for first, last in spans:
-            yield from _cut(text, start + first, start + last, fits)
+            yield from _cut(text, line, start, start + first, start + last, fits)
+
+
+def _masked(line: str, fixed: Sequence[Kept]) -> str:
+    parts: list[str] = []
+    last = 0
+    for one in fixed:
+        parts += [line[last : one.start], "X" * (one.end - one.start)]
+        last = one.end
+    return "".join([*parts, line[last:]])
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
@@ -228,22 +237,27 @@ def _unwrapped(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[in
     yield begin, lines[-1][1]
 
 
-def _cut(text: str, start: int, end: int, fits: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
-    """A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle."""
+def _cut(
+    text: str, line: str, offset: int, start: int, end: int, fits: Callable[[str], bool]
+) -> Iterator[tuple[int, int]]:
+    """A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle.
+
+    The cuts are looked for in `line`, which begins at `offset` in the text and has no spaces within kept spans.
+    """
     waiting = [(start, end)]
     while waiting:
         start, end = waiting.pop()
         if end - start < 2 or fits(text[start:end]):
             yield start, end
             continue
-        middle, around = (start + end) // 2, min((end - start) // 4, _MOST_AROUND)
+        middle, around = (start + end) // 2 - offset, min((end - start) // 4, _MOST_AROUND)
         cut = middle
         for pattern in (_CLAUSE_END, _SPACE):
-            ends = [match.end() for match in pattern.finditer(text, middle - around, middle + around)]
+            ends = [match.end() for match in pattern.finditer(line, middle - around, middle + around)]
             if ends:
                 cut = min(ends, key=lambda one: abs(one - middle))
                 break
-        cut = min(max(cut, start + 1), end - 1)
+        cut = min(max(cut + offset, start + 1), end - 1)
         waiting += [(cut, end), (start, cut)]
 
 

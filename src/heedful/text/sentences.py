@@ -1,14 +1,18 @@
-"""Sentence splitting for English, Chinese and languages with the same punctuation, by rules."""
+"""Sentence splitting by rules, for the punctuation and the commonest abbreviations of nine languages."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
 _ABBREVIATIONS: Final = frozenset(
-    "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st jr sr vs etc inc ltd co corp no vol fig eq sec ed eds "
-    "jan feb mar apr jun jul aug sep sept oct nov dec ph.d".split()
+    "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st jr sr vs inc ltd co corp no vol fig eq sec ed eds "
+    "jan feb mar apr jun jul aug sep sept oct nov dec ph.d "
+    "abb bd bzw ca evtl fa fr hr inkl nr str tel tab vgl zzgl mme mlle mm env art av chap sra srta ud uds vd ee pág pp "
+    "aprox núm tel depto dra проф акад ул пл пр см рис стр табл им гг тыс млн руб डॉ श्री पं सुश्री".split()
 )
 """Words whose final period ends no sentence, in lower case."""
+_STREETS: Final = "str"
+"""End of abbreviations of German streets, such as Bahnhofstr."""
 _INITIALS: Final = re.compile(r"[^\W\d_](\.[^\W\d_])*|\d{1,2}")
 """Single letters joined by periods, such as J, U.S or z.B, and ordinals of two digits, such as 3. Mai."""
 
@@ -16,7 +20,7 @@ _HTML_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ENDS: Final = re.compile(
     r"""(?: (?: [。！？]++ …*+ | …{2,}+ ) [。！？!?…]*+ [”’」』）)"']*+  # Chinese marks, after which no space follows
           | (?<![.!?…]) [!?]++ [。！？!?…]*+ [”’」』）)"']*+ (?=[\u3400-\u9fff])  # half-width marks in Chinese
-          | (?<![.!?…]) (?P<mark> [.!?…]++ ) [”’"')\]]*+ (?=\s)  # others only before a space
+          | (?<![.!?…]) (?P<mark> [.!?…؟۔।॥]++ ) (?:[\ \u00a0\u202f]?+»)? [”’"')\]»“]*+ (?=\s)  # others before a space
           | \n+
         )""",
     re.VERBOSE,
@@ -67,5 +71,5 @@ def _ends_sentence(text: str, end: re.Match[str], start: int) -> bool:
         return False
     if end["mark"] != ".":
         return True
-    word = text[start : end.start()].rpartition(" ")[2].lstrip("\"'“‘([").lower()
-    return word not in _ABBREVIATIONS and (word == "i" or not _INITIALS.fullmatch(word))
+    word = text[start : end.start()].rpartition(" ")[2].lstrip("\"'“‘([«„").lower()
+    return word not in _ABBREVIATIONS and not word.endswith(_STREETS) and (word == "i" or not _INITIALS.fullmatch(word))

@@ -1,0 +1,57 @@
+"""Degenerate outputs: loops, outputs far longer than their sources, and nothing at all for a source with words."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+Fault = Literal["loop", "length", "empty", ""]
+"""Fault of an output: a part comes again and again, it is far too long, or there is none."""
+_LONGEST_PART: Final = 12
+"""Number of words or letters of a part that comes again, at most."""
+_REPETITIONS: Final = 4
+"""Number of times that a part of words stands in a row in a loop."""
+_FEWEST_LETTERS: Final = 18
+"""Number of letters in a row that repeat others in a loop within a word."""
+_MOST_GROWTH: Final = 5
+"""Number of letters of an output for each letter of its source."""
+_WIDE: Final = "\u2e80"
+"""First letter of scripts of which one stands for several of others."""
+
+
+def fault_of(source: str, output: str) -> Fault:
+    """Find the fault of an output.
+
+    Args:
+        source: source text.
+        output: its translation.
+
+    Returns:
+        The fault; "" = none. What comes again in the source too is no fault.
+
+    Cost: linear in the output.
+
+    Example:
+        >>> fault_of("Ein Hund schläft.", "A dog dog dog dog."), fault_of("Nein nein nein nein!", "No no no no!")
+        ('loop', '')
+    """
+    if not any(map(str.isalnum, output)):
+        return "empty" if any(map(str.isalpha, source)) else ""
+    size = sum(3 if letter >= _WIDE else 1 for letter in source)
+    if len(output) > _MOST_GROWTH * size + 40:
+        return "length"
+    return "loop" if _has_loop(output) and not _has_loop(source) else ""
+
+
+def _has_loop(text: str) -> bool:
+    words = [word.strip(".,;:!?\"'()").casefold() for word in text.split()]
+    if any(_longest_run(words, part) >= (_REPETITIONS - 1) * part for part in range(1, _LONGEST_PART + 1)):
+        return True
+    return any(_longest_run(text, part) >= max(_FEWEST_LETTERS, 3 * part) for part in range(1, _LONGEST_PART + 1))
+
+
+def _longest_run(items: Sequence[str], distance: int) -> int:
+    """Largest number of consecutive words or letters that equal the one at a distance before them."""
+    longest = run = 0
+    for one, other in zip(items[distance:], items, strict=False):
+        run = run + 1 if one == other and one.isalnum() else run if one == other == " " else 0
+        longest = max(longest, run)
+    return longest

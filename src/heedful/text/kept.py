@@ -1,0 +1,164 @@
+"""Kept spans: parts of a text that no translation changes, such as addresses, numbers and placeholders, found by rules.
+
+The rules stand in `kept_rules.json`, in the order of precedence and in the common syntax of regular expressions of
+Python and JavaScript. The time of each is linear in the text.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, final
+
+from heedful.errors import UsageError, needed_for
+from heedful.text.scripts import script_of
+
+MOST_SECONDS: Final = 2
+"""Time that a pattern of a user may take on one line."""
+OWN: Final = "own"
+"""Kind of spans that the user's own pattern finds."""
+FOREIGN: Final = "script"
+"""Kind of spans that are written in a script which the model does not know."""
+_WORDS: Final = re.compile(r"[^\W\d_]+(?:[\s'’-]+[^\W\d_]+)*")
+
+
+@final
+@dataclass(frozen=True, order=True)
+class Kept:
+    """Span of a text that stays as it is."""
+
+    start: int
+    """Index of its first character."""
+    end: int
+    """Index after its last character."""
+    kind: str
+    """Name of the rule that found it."""
+
+
+@cache
+def kept_rules() -> Mapping[str, re.Pattern[str]]:
+    """Read the table of rules.
+
+    Returns:
+        Pattern of each kind of span, in the order of precedence.
+    """
+    content = json.loads(files("heedful.text").joinpath("kept_rules.json").read_text("utf-8"))
+    return {kind: re.compile(pattern) for kind, pattern in content.items()}
+
+
+def find_kept(
+    text: str,
+    kinds: Sequence[str] | None = None,
+    own: Callable[[str], Sequence[tuple[int, int]]] | None = None,
+    knows: Callable[[str], bool] | None = None,
+) -> tuple[Kept, ...]:
+    """Find the spans of a text that stay as they are.
+
+    Args:
+        text: any text.
+        kinds: kinds of spans to look for; None = all of the table.
+        own: finds the spans of the user's own pattern, which precede those of the table; None = no such pattern.
+        knows: whether a model knows a script, so that words in other scripts are kept; None = all scripts.
+
+    Returns:
+        The spans in order, none overlapping another.
+
+    Example:
+        >>> text = "Hallo {name}, mehr unter https://example.org/x."
+        >>> [(text[one.start : one.end], one.kind) for one in find_kept(text)]
+        [('{name}', 'braces'), ('https://example.org/x', 'url')]
+    """
+    spans: list[Kept] = []
+    is_taken = bytearray(len(text))
+
+    def take(start: int, end: int, kind: str) -> None:
+        if start < end and not any(is_taken[start:end]):
+            is_taken[start:end] = b"\1" * (end - start)
+            spans.append(Kept(start, end, kind))
+
+    for start, end in own(text) if own else ():
+        take(start, end, OWN)
+    for kind, pattern in kept_rules().items():
+        if kinds is None or kind in kinds:
+            for match in pattern.finditer(text):
+                take(match.start(), match.end(), kind)
+    if knows is not None and not text.isascii():
+        for start, end in _foreign(text, knows):
+            take(start, end, FOREIGN)
+    return tuple(sorted(spans))
+
+
+def own_spans(patterns: Sequence[str]) -> Callable[[str], list[tuple[int, int]]]:
+    """Compile patterns of users.
+
+    Args:
+        patterns: regular expressions.
+
+    Returns:
+        Function from a text to the spans that match; it raises UsageError where a pattern takes longer than
+        `MOST_SECONDS`.
+
+    Raises:
+        UsageError: a pattern is no regular expression.
+        MissingExtra: the package that bounds their time is not installed.
+    """
+    with needed_for("patterns of your own"):
+        import regex
+    compiled: list[Any] = []
+    for pattern in patterns:
+        try:
+            compiled.append(regex.compile(pattern))
+        except regex.error as error:
+            raise UsageError(f"--keep {pattern!r}: no regular expression: {error}") from None
+
+    def spans(text: str) -> list[tuple[int, int]]:
+        places: list[tuple[int, int]] = []
+        for pattern in compiled:
+            try:
+                places += [match.span() for match in pattern.finditer(text, timeout=MOST_SECONDS)]
+            except TimeoutError:
+                raise UsageError(
+                    f"--keep {pattern.pattern!r}: takes more than {MOST_SECONDS} s on a line of {len(text):,} "
+                    "characters; write it without nested repetitions"
+                ) from None
+        return places
+
+    return spans
+
+
+def _foreign(text: str, knows: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Runs of words in scripts that a model does not know."""
+    spans: list[tuple[int, int]] = []
+    for match in _WORDS.finditer(text):
+        start = -1
+        end = 0
+        for index in range(match.start(), match.end()):
+            script = script_of(text[index])
+            if script and not knows(script):
+                start, end = (index if start < 0 else start), index + 1
+            elif script and start >= 0:
+                spans.append((start, end))
+                start = -1
+        if start >= 0:
+            spans.append((start, end))
+    return spans
+
+
+def has_words(text: str, fixed: Sequence[Kept]) -> bool:
+    """Tell whether a text has letters outside its kept spans, so that there is something to translate.
+
+    Args:
+        text: any text.
+        fixed: its kept spans, in order.
+
+    Returns:
+        False for blank text, punctuation, signs, emoji and digits alone.
+    """
+    start = 0
+    for one in fixed:
+        if any(map(str.isalpha, text[start : one.start])):
+            return True
+        start = one.end
+    return any(map(str.isalpha, text[start:]))

@@ -1,0 +1,81 @@
+"""One text gives one translation, through whichever door it comes."""
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import heedful
+from heedful.predictors.translator import Translator
+from heedful.serving.app import make_app
+from heedful.serving.catalog import Catalog
+from heedful.serving.service import Service
+from tests.cli.command import heedful as command
+
+WORDS = {"Hund": "dog", "Mann": "man", "Frau": "woman", "Katze": "cat", "Kind": "child"}
+VERBS = {"schläft": "sleeps", "läuft": "runs", "wartet": "waits", "lacht": "laughs"}
+ADVERBS = {"hier": "here", "heute": "today", "gern": "gladly", "nicht": "not", "draußen": "outside"}
+TEXTS = [
+    "Hund schläft hier. Katze läuft heute, siehe https://example.org/a.b. Frau lacht gern!",
+    "FRAU WARTET DRAUSSEN.",
+    "Mann lacht heute 🐶 mit {name} und 48213.",
+    "...",
+    "4711",
+    "- Kind schläft. - Kind lacht",
+    "  Mann wartet hier  ",
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("doors")
+    rows = [
+        f"{word} {verb} {adverb}.\t{WORDS[word]} {VERBS[verb]} {ADVERBS[adverb]}.\n"
+        for word in WORDS
+        for verb in VERBS
+        for adverb in ADVERBS
+    ]
+    data = folder / "pairs.tsv"
+    data.write_text("".join(rows), "utf-8")
+    overrides = ["training.max_steps=30", "training.export=false", "training.noise=0.3"]
+    overrides += ["text.source_units=pieces", "text.target_units=pieces", "text.vocabulary_size=400"]
+    done = command(
+        "train",
+        data,
+        "--out",
+        folder / "doors.model",
+        "--languages",
+        "de:en",
+        "--preset",
+        "tiny",
+        *(part for one in overrides for part in ("--set", one)),
+    )
+    assert done.code == 0, done.errors
+    return folder / "doors.model"
+
+
+def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
+    translator = heedful.load(model)
+    assert isinstance(translator, Translator)
+    expected = [one.text for one in translator.translate(TEXTS)]
+    for kept in ("https://example.org/a.b", "🐶", "{name}", "48213"):
+        assert sum(text.count(kept) for text in expected) == 1
+    assert expected[1].isupper()
+    assert expected[3:5] == TEXTS[3:5]
+    assert len(translator.translate(TEXTS)[0].segments) == 3
+
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
+    done = command("translate", model, "-i", source, "-o", target)
+    assert done.code == 0
+    assert target.read_text("utf-8").splitlines() == expected
+
+    assert [one["translation_text"] for one in heedful.pipeline("translation", model)(TEXTS)] == expected  # type: ignore[index]
+
+    client = TestClient(make_app(Service(Catalog([translator]))), raise_server_exceptions=False)
+    answer = client.post("/translate", json={"q": TEXTS, "source": "de", "target": "en"})
+    assert answer.json()["translatedText"] == expected
+    file = {"file": ("in.txt", source.read_bytes(), "text/plain")}
+    url = client.post("/translate_file", data={"source": "de", "target": "en"}, files=file).json()["translatedFileUrl"]
+    written = client.get(url.partition("testserver")[2]).content.decode()
+    assert written.splitlines() == expected

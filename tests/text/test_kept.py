@@ -1,0 +1,119 @@
+"""Kept spans, found by rules; their marks; and their places without marks."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from heedful.errors import UsageError
+from heedful.text.kept import Kept, find_kept, has_words, kept_rules, own_spans
+from heedful.text.kept_places import lift, put_back
+
+TEXT = (
+    "Siehe https://example.org/a?b=(1), max.muster@example.org, @heini #tag {name} {{x}} ${V} %s %(x)d $HOME "
+    "<b>fett</b> "
+    "am 3.5.2024 um 12:30 Uhr, 2026-11-28, 1.234,56 € A4 COVID-19 MP3 `x = 1` {n, plural, one {# dog} other {# dogs}} "
+    "我有3个 🐶👨\u200d👩\u200d👧🇩🇪☀\ufe0f Привет, мир"
+)
+
+
+def spans(text: str, **settings: object) -> list[str]:
+    return [text[one.start : one.end] for one in find_kept(text, **settings)]  # type: ignore[arg-type]
+
+
+def test_spans_of_each_rule():
+    found = find_kept(TEXT, knows=lambda script: script != "Cyrillic")
+    assert {one.kind for one in found} == {*kept_rules(), "script"}
+    expected = "https://example.org/a?b=(1 max.muster@example.org @heini #tag {name} {{x}} ${V} %s %(x)d".split()
+    expected += ["$HOME", "<b>", "</b>"]
+    expected += ["3.5.2024", "12:30", "2026-11-28", "1.234,56", "A4", "COVID-19", "MP3", "`x = 1`"]
+    expected += [
+        "{n, plural, one {# dog} other {# dogs}}",
+        "3",
+        "🐶",
+        "👨\u200d👩\u200d👧",
+        "🇩🇪",
+        "☀\ufe0f",
+        "Привет",
+        "мир",
+    ]
+    assert [TEXT[one.start : one.end] for one in found] == expected
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["100% sicher", "5 % der Leute", "die 90er", "a < b und c > d", "Preis: 5$", "der 2nd", "e{", "@ 5"],
+)
+def test_words_are_no_spans(text: str):
+    assert [span for span in spans(text) if not re.fullmatch(r"\d+", span)] == []
+
+
+def test_own_pattern_precedes_and_ends_in_time():
+    assert spans("Ref. AB/17 vom 3.", own=own_spans([r"Ref\. \S+"])) == ["Ref. AB/17", "3"]
+    with pytest.raises(UsageError, match="takes more than"):
+        own_spans([r"(a|a|aa)+$"])("a" * 200 + "b")
+    with pytest.raises(UsageError, match="no regular expression"):
+        own_spans(["("])
+
+
+def test_texts_without_words():
+    assert not any(
+        has_words(text, find_kept(text)) for text in ("", " ", "...", "4711", "🐶!", "{name}: %s", "https://a.de")
+    )
+    assert has_words("Hallo {name}", find_kept("Hallo {name}"))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a",
+        "{",
+        "`",
+        "1.",
+        "%",
+        "<a ",
+        "{a,plural,",
+        "http://a.de ",
+        "@",
+        "a.a@",
+        "{a,plural,{x}",
+        "😀",
+        "\u200d☀",
+        "www.",
+    ],
+)
+def test_time_is_linear(part: str):
+    text = part * (200_000 // len(part))
+    assert all(one.start < one.end <= len(text) for one in find_kept(text, knows=lambda script: script == "Latin"))
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "links", "expected"),
+    [
+        (
+            "Siehe {x}, bitte, {y} und 🐶.",
+            "See, please, and.",
+            [(0, 0), (1, 1), (2, 2)],
+            "See {x}, please, {y} and 🐶.",
+        ),
+        ("{x} läuft im Schnee %s", "Runs in snow.", [(0, 0), (1, 1), (2, 2)], "{x} Runs in snow %s."),
+        ("Ein roter {x} Hund", "Un chien rouge", [(0, 0), (1, 2), (2, 1)], "Un chien rouge {x}"),
+        ("Ein Hund ({x}) bellt.", "A dog barks.", [(1, 1), (2, 2)], "A dog ({x}) barks."),
+        ("{x}", "", [], "{x}"),
+        ("a {x} b {y} c", "A B C", [], "A {x} B {y} C"),
+    ],
+)
+def test_spans_are_put_beside_their_words(source: str, output: str, links: list[tuple[int, int]], expected: str):
+    lifted = lift(source, find_kept(source))
+    assert not find_kept(lifted.text)
+    written, shifted = put_back(lifted, output, links)
+    assert written == expected
+    words = [(lifted.text.split()[left], output.split()[right]) for left, right in links]
+    beside = [(source.split()[left], expected.split()[right]) for left, right in shifted]
+    assert [[word.strip(".,") for word in pair] for pair in beside] == [[w.strip(".,") for w in pair] for pair in words]
+
+
+def test_spans_of_one_place_keep_their_order():
+    lifted = lift("Hund {x} {y}", (Kept(5, 8, "braces"), Kept(9, 12, "braces")))
+    assert put_back(lifted, "dog", [(0, 0)]) == ("dog {x} {y}", [(0, 0)])
