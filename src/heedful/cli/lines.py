@@ -15,6 +15,7 @@ from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import FILES
 from heedful.errors import UsageError
 from heedful.files.atomic_write import written_in_parts
+from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
     from heedful.text.lines import Lines
@@ -26,6 +27,14 @@ _END_OF_INPUT: Final = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
 OutputFormat = Literal["text", "jsonl"]
 LineFormat = Annotated[
     OutputFormat, typer.Option("--format", metavar="text|jsonl", help="Output format.", rich_help_panel=FILES)
+]
+Segments = Annotated[
+    Policy,
+    typer.Option(
+        metavar="auto|sentence|line",
+        help="Parts that are translated by themselves; auto: sentences, of lines with more than training lines have.",
+        rich_help_panel=FILES,
+    ),
 ]
 Texts = Annotated[
     list[str] | None,

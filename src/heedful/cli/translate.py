@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import typer
 
 from heedful.cli.documents import check_document, document_among, translate_document
-from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, require_one
+from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Segments, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
@@ -111,14 +111,6 @@ MinConfidence = Annotated[
         max=1.0,
         metavar="FLOAT",
         help="Leave out outputs that are right with a smaller probability; 0 leaves out none, and adds it to jsonl.",
-        rich_help_panel=FILES,
-    ),
-]
-Segments = Annotated[
-    Policy,
-    typer.Option(
-        metavar="auto|sentence|line",
-        help="Parts that are translated by themselves; auto: sentences, of lines with more than training lines have.",
         rich_help_panel=FILES,
     ),
 ]
@@ -203,17 +195,10 @@ def run(
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if ray or workers:
-<<<<<<< HEAD
-        sources = [Path(text) for text in texts or ()] if ray else []
-        work.resolved().translate(sources, target, workers, threads, Messages(quiet))
-    elif document := document_among(texts, source, target):
-        written.translate_document(work.translator, options, document, target, Messages(quiet))
-    else:
-        written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
-=======
         return work.resolved().translate(texts if ray else (), target, workers, threads, Messages(quiet))
+    if document := document_among(texts, source, target):
+        return written.translate_document(work.translator, options, document, target, Messages(quiet))
     return written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
->>>>>>> 7eb4a003 (Texts as people write them: kept spans, upper case, faults, noise in training, and better sentence splitting)
 
 
 @final

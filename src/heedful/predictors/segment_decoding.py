@@ -89,7 +89,8 @@ class SegmentDecoding:
         for row, output in zip(lifted, again, strict=True):
             written = [put_back(lifted[row], each.text, output.alignment or ()) for each in output.alternatives]
             links = tuple(written[0][1]) if self.decoding.attention else None
-            one = replace(output, source=readings[row], alignment=links)
+            # The attention is that of the text without its spans.
+            one = replace(output, source=readings[row], alignment=links, attention=None)
             outputs[row] = _with_texts(one, [text for text, _ in written])
         return [outputs[row] for row in range(len(segments))]
 
@@ -171,7 +172,9 @@ def _raised(output: Translation, segment: Segment) -> Translation:
         parts = pattern.split(text)
         return "".join(part if index % 2 else part.upper() for index, part in enumerate(parts))
 
-    return _with_texts(replace(output, source=segment.reading), [upper(each.text) for each in output.alternatives])
+    written = _with_texts(replace(output, source=segment.reading), [upper(each.text) for each in output.alternatives])
+    # Attention is of pieces of a text of that length.
+    return written if len(written.text) == len(output.text) else replace(written, attention=None)
 
 
 def _has_all(output: Translation, segment: Segment) -> bool:

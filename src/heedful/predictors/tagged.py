@@ -68,7 +68,6 @@ def translate_tagged(
         Translation of each with the same tags, and without them.
     """
     has_tags = any(passage.tags for passage in passages) and translator.has_attention
-<<<<<<< HEAD
     outputs = translator.translate([passage.text for passage in passages], attention=has_tags, **settings)
     return [
         (_placed(passage, output, translator.steps_later), output)
@@ -101,14 +100,3 @@ def _aligned(
         for link in links
     ]
     return AlignedSegment(source_start, source_end, target_start, target_end, moved)
-=======
-    sources = [segment.reading for text in texts for segment in text.segments]
-    policy = None if has_tags else "line"  # links are of whole sources
-    remaining = iter((translate or translator.translate)(sources, attention=has_tags, segments=policy))
-    outputs: list[TaggedText] = []
-    for passage, text in zip(passages, texts, strict=True):
-        ours = [next(remaining) for _ in text.segments]
-        links = [links_of(one, translator.steps_later) if passage.tags else [] for one in ours]
-        outputs.append(tagged_output(passage, text, [one.text for one in ours], links))
-    return outputs
->>>>>>> 7eb4a003 (Texts as people write them: kept spans, upper case, faults, noise in training, and better sentence splitting)

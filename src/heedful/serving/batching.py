@@ -285,7 +285,7 @@ class Batcher:
             nbest=first.nbest,
             attention=first.needs_links,
             cancelled=lambda: all(share.job.is_over for share in batch),
-            segments=None if first.needs_links else "line",  # links are of whole sources
+            segments="line",
         )
         results = iter(translations)
         for job, sources in batch:
