@@ -18,10 +18,8 @@ Output, UTF-8:
   text --nbest N       format of Moses: line number from 0 ||| translation ||| log_prob= X ||| score
   jsonl                one object per line with all of this
 
-A line with more sentences than those that the model was trained on is translated sentence by sentence, as paragraphs
-are; --segments line translates each line at once. Addresses, numbers, placeholders, tags, emoji and what --keep finds
-stand in the translation as they are. Where the model finds no translation but a loop, the source stands in its place,
-with a warning, and as "degenerate" in jsonl.
+A line with more sentences than training lines have is translated sentence by sentence; --segments line translates it at
+once. Addresses, numbers, placeholders, emoji and what --keep finds stay as they are.
 
 With --min-confidence P, an output that is right with a probability below P is left out: its line is empty, and in
 jsonl it is "withheld", beside its "confidence". The model must have been calibrated, as heedful train does.
@@ -194,11 +192,9 @@ def run(
     constraints = text_constraints(prefix, require, ban, listed, bind_terms, keep)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
-    if ray or workers:
-        return work.resolved().translate(texts if ray else (), target, workers, threads, Messages(quiet))
-    if document := document_among(texts, source, target):
-        return written.translate_document(work.translator, options, document, target, Messages(quiet))
-    return written.translate(work.translator(), options, texts or (), source, target, Messages(quiet))
+    if not (ray or workers):
+        return work.run(texts or (), source, target, Messages(quiet))
+    return work.resolved().translate(texts if ray else (), target, workers, threads, Messages(quiet))
 
 
 @final
@@ -338,6 +334,12 @@ class _Work:
         from heedful.predictors.translator import Translator
 
         return load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
+
+    def run(self, texts: Sequence[str], source: Path | None, target: Path | None, messages: Messages) -> None:
+        if document := document_among(texts, source, target):
+            self.written.translate_document(self.translator, self.options, document, target, messages)
+        else:
+            self.written.translate(self.translator(), self.options, texts, source, target, messages)
 
     def resolved(self) -> "_Work":
         """Copy with absolute paths, for a worker in another folder."""
