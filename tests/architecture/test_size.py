@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture.package import Function, Module, definitions, read_package, unexcused
 
-MODULE_LINES = 400
+MODULE_LINES = 450
 KERNEL_LINES = 600
 FUNCTION_LINES = 50
 FORWARD_PARAMETERS = 8

@@ -3,51 +3,22 @@
 import csv
 import io
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.corpus import find_pairs
 from heedful.data.rows import (
     CellStyle,
     ColumnRows,
     Columns,
     JsonRows,
-    LexiconRows,
     csv_style,
     is_quoted_tsv,
 )
 from heedful.errors import DataError
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\0"))
-
-
-LEXICON = """;;; # CMUdict  --  A comment
-HELLO  HH AH0 L OW1
-HELLO(2)  HH EH0 L OW1
-'TIS  T IH1 Z
-CO-OP  K OW1 AA2 P # abbreviation
-"""
-
-
-@pytest.mark.parametrize("columns", [(1, 2), (2, 1)])
-def test_a_pronunciation_lexicon_is_read_as_it_is(columns: tuple[int, int], tmp_path: Path):
-    (tmp_path / "cmudict.dict").write_text(LEXICON, encoding="utf-8")
-    read = [(pair.source, pair.target) for pair in find_pairs([tmp_path / "cmudict.dict"], columns)]
-    assert [pair[:: 1 if columns == (1, 2) else -1] for pair in read if any(pair)] == [
-        ("HELLO", "HH AH0 L OW1"),
-        ("HELLO", "HH EH0 L OW1"),
-        ("'TIS", "T IH1 Z"),
-        ("CO-OP", "K OW1 AA2 P"),
-    ]
-
-
-@pytest.mark.parametrize("line", ["a  b\tc", "one word", "a b c"])
-def test_other_lines_are_no_lexicon(line: str):
-    assert not LexiconRows.suits(["HELLO  HH AH0", line])
-    assert not LexiconRows.suits([";;; nothing but comments"])
 
 
 @given(st.lists(CELLS, min_size=3, max_size=5), st.permutations([1, 2, 3]))

@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, final
 
+from heedful.data.lexicon import LexiconRows
 from heedful.data.rows import (
     QUOTED_TABS,
     TABS,
     ColumnRows,
     Columns,
     JsonRows,
-    LexiconRows,
     RowFormat,
     csv_style,
     is_quoted_tsv,

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import final
 
 from heedful.config.base import Tree, merge, parse_overrides, read_toml
 from heedful.tasks.experiment import upgraded
 from heedful.tasks.interface import DataPaths
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest(DataPaths):
     """Request for a training."""

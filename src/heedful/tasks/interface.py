@@ -27,7 +27,7 @@ from heedful.training.progress import Validation
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataPaths:
+class DataPaths(ABC):
     """Paths of the data of a training, and how they are read."""
 
     data: tuple[Path, ...]

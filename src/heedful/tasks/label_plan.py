@@ -62,7 +62,7 @@ PATIENCE: Final = 1_000_000
 def plan_labels(num_texts: int, num_tokens: int, num_labels: int, has_minutes: bool, max_steps: int) -> LabelPlan:
     """Plan the training of a classifier.
 
-    Chosen on folds of six corpora, of 5 rows a label to all of them (`benchmarks/classification.py`).
+    The constants were set by hand after single trainings on six corpora, not by a grid (docs/results.md).
 
     Args:
         num_texts: number of training texts.

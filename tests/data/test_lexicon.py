@@ -1,0 +1,33 @@
+"""Pronunciation lexicons are read as they are published."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.data.corpus import find_pairs
+from heedful.data.lexicon import LexiconRows
+
+LEXICON = """;;; # CMUdict  --  A comment
+HELLO  HH AH0 L OW1
+HELLO(2)  HH EH0 L OW1
+'TIS  T IH1 Z
+CO-OP  K OW1 AA2 P # abbreviation
+"""
+
+
+@pytest.mark.parametrize("columns", [(1, 2), (2, 1)])
+def test_a_pronunciation_lexicon_is_read_as_it_is(columns: tuple[int, int], tmp_path: Path):
+    (tmp_path / "cmudict.dict").write_text(LEXICON, encoding="utf-8")
+    read = [(pair.source, pair.target) for pair in find_pairs([tmp_path / "cmudict.dict"], columns)]
+    assert [pair[:: 1 if columns == (1, 2) else -1] for pair in read if any(pair)] == [
+        ("HELLO", "HH AH0 L OW1"),
+        ("HELLO", "HH EH0 L OW1"),
+        ("'TIS", "T IH1 Z"),
+        ("CO-OP", "K OW1 AA2 P"),
+    ]
+
+
+@pytest.mark.parametrize("line", ["a  b\tc", "one word", "a b c"])
+def test_other_lines_are_no_lexicon(line: str):
+    assert not LexiconRows.suits(["HELLO  HH AH0", line])
+    assert not LexiconRows.suits([";;; nothing but comments"])
