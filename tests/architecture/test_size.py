@@ -77,7 +77,7 @@ def _function(lines: int, docstring_lines: int = 0) -> str:
 
 
 CANARIES = {
-    "module": ("heedful.text.large", "x = 1\n" * 401, "401 lines"),
+    "module": ("heedful.text.large", "x = 1\n" * 451, "451 lines"),
     "kernel": ("heedful.attention.kernels.large", "x = 1\n" * 601, "601 lines"),
     "function": ("m", _function(51), "51 lines"),
     "method": ("m", "class A:\n" + "".join(f"    {line}\n" for line in _function(51).split("\n")), "51 lines"),
@@ -96,6 +96,6 @@ def test_the_rule_refuses(canary: str):
 def test_the_rule_takes_what_is_just_small_enough():
     nested = "def outer():\n" + "".join(f"    {line}\n" for line in _function(50).split("\n")) + "    x = 1\n" * 45
     parameters = "class A:\n    def forward(self, a, b, c, d, e, f, *, g, h): ...\n"
-    texts = [_function(50), _function(50, docstring_lines=30), nested, parameters, "x = 1\n" * 400]
+    texts = [_function(50), _function(50, docstring_lines=30), nested, parameters, "x = 1\n" * 450]
     assert [oversized(Module("m", text)) for text in texts] == [{}] * len(texts)
     assert oversized(Module("heedful.attention.kernels.fast", "x = 1\n" * 600)) == {}
