@@ -6,11 +6,7 @@ import sys
 
 
 def run() -> int:
-    """Run the command line, quiet even if Ctrl-C comes while modules are imported.
-
-    Returns:
-        The exit code.
-    """
+    """Run the command line, quiet even if Ctrl-C comes while modules are imported."""
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default:  # and not ignored, as in a background job
         signal.signal(signal.SIGINT, signal.SIG_DFL)

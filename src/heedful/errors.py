@@ -136,10 +136,6 @@ EXTRAS: Final = {
 def missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra | None:
     """Turn a failed import of an optional package into an error with the install line.
 
-    Args:
-        error: failed import.
-        purpose: what needs the package.
-
     Returns:
         The error; None if the missing module is no optional package.
 
@@ -156,9 +152,6 @@ def missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtra | No
 @contextmanager
 def needed_for(purpose: str) -> Generator[None]:
     """Import optional packages with an error that says how to install them.
-
-    Args:
-        purpose: what needs the packages.
 
     Yields:
         Nothing.
@@ -196,10 +189,6 @@ class Stopped(HeedfulError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint such as ``; did you mean 'small'?``, or a list of the accepted words.
-
-    Args:
-        name: word that the user wrote.
-        known: accepted words.
 
     Returns:
         A clause that starts with ``;`` and can be appended to an error message.

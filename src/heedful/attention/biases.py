@@ -36,7 +36,6 @@ class ScoreBias(nn.Module, ABC):
 
         Args:
             num_heads: heads with a bias of their own, the last leading axis of the scores; 0 = no such axis.
-            query_size: features of a query.
             is_causal: whether keys after the query are never attended, so that nothing is learned for them.
 
         Raises:
@@ -83,12 +82,7 @@ class Biased(Score):
     is_positional = True
 
     def __init__(self, score: Score, bias: ScoreBias) -> None:
-        """Add a bias to a score.
-
-        Args:
-            score: score of contents.
-            bias: bias by positions.
-        """
+        """Add a bias to a score."""
         super().__init__(score.query_size, score.key_size, score.hidden_size)
         self.score = score
         self.bias = bias
@@ -266,7 +260,6 @@ class RelativeKeys(_Relative):
 
         Args:
             num_heads: not used, because heads share the vectors.
-            query_size: features of a query.
             is_causal: whether keys after the query are never attended.
             max_distance: k, the distance from which on all positions share a vector.
 

@@ -16,7 +16,6 @@ def require_instances(scoring: object, normalizer: object) -> None:
 
     Args:
         scoring: a score or a function.
-        normalizer: a normalizer.
 
     Raises:
         UsageError: the score or the normalizer is a class.
@@ -35,10 +34,6 @@ def check_operands(
     """Refuse arguments that no kernel can handle.
 
     Args:
-        query: queries.
-        key: keys.
-        value: values.
-        normalizer: normalizer.
         dropout: probability of dropping a weight.
         need: requested results beside the context.
 
@@ -95,9 +90,6 @@ def require_size(tensor: Tensor, size: int, role: str) -> Tensor:
         size: number of features; 0 = any.
         role: name of the tensor for the message.
 
-    Returns:
-        The tensor.
-
     Raises:
         ShapeError: the size differs.
     """
@@ -124,10 +116,6 @@ def require_mask(masking: object) -> None:
 def explain_types(score: Score, query: Tensor) -> None:
     """Raise a clear error if the parameters of a score and its inputs differ in dtype.
 
-    Args:
-        score: the score that failed.
-        query: its queries.
-
     Raises:
         UsageError: the dtypes differ.
     """
@@ -144,9 +132,6 @@ def table_mask(allowed: Tensor, num_leading: int) -> Mask:
     Args:
         allowed: table with at most two axes more than `num_leading`; True = may attend.
         num_leading: number of leading axes of the scores.
-
-    Returns:
-        The mask.
 
     Raises:
         UsageError: the table is not of bools.

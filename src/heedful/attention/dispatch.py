@@ -119,7 +119,6 @@ def attend(
         score: how a query is compared with a key; a plain function of queries and keys will do (`scores.Function`).
         mask: who may attend whom; None = all. A tensor of bools is a table, True = may attend, that is broadcast
             against [*batch, query, key] from the right, as PyTorch does it.
-        normalizer: scores to weights.
         dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
         need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob; one or several.
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
@@ -200,12 +199,6 @@ def explain(
 
     Args:
         query: as for `attend`, like all other arguments.
-        key: keys.
-        value: values.
-        score: score.
-        mask: mask.
-        normalizer: normalizer.
-        dropout: dropout.
         need: results requested beside the context.
 
     Returns:
@@ -245,12 +238,6 @@ def why_refused(
 
     Args:
         query: as for `attend`, like all other arguments.
-        key: keys.
-        value: values.
-        score: score.
-        mask: mask.
-        normalizer: normalizer.
-        dropout: dropout.
         need: results requested beside the context.
 
     Returns:

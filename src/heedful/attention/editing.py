@@ -17,8 +17,6 @@ def edited(score: Score, attended: Attended, value: Tensor) -> Attended:
     """Apply the editor to the result of a call.
 
     Args:
-        score: score of the call.
-        attended: its result, with weights.
         value: [*batch, key, value_depth] values of the call; leading axes align from the left.
 
     Returns:

@@ -48,9 +48,6 @@ class PreparedKey:
 
         Args:
             rows: [kept] indices into axis 0.
-
-        Returns:
-            The keys of those sources.
         """
         exp_key = None if self.exp_key is None else self.exp_key.select(rows)
         return PreparedKey(self.key.index_select(0, rows), exp_key)
@@ -96,7 +93,6 @@ class Score(nn.Module, ABC):
         Args:
             query: [*batch, query, query_size].
             prepared: from `prepare`.
-            inverse_temperature: factor of the scores.
 
         Returns:
             Lowered score with the values a(query, key) * inverse_temperature.
@@ -203,9 +199,6 @@ class Normalizer(ABC):
             scores: [*batch, query, key], temperature already applied; finite.
             allowed: [#*batch, #query, key] bool, True = may attend; None = all.
             row_ids: [*batch, query] numbers of the rows in the whole call, for noise; None numbers them from 0.
-
-        Returns:
-            The weights and their by-products.
         """
 
     def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:

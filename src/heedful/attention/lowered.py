@@ -17,7 +17,6 @@ def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
 
     Args:
         first: a shape.
-        others: more of them.
 
     Returns:
         The shape to which all can be expanded.
@@ -67,9 +66,6 @@ class ExpKey:
 
         Args:
             rows: [selected] int64 indices into axis 0.
-
-        Returns:
-            The exponentials of those sources.
         """
         exponential, rounding = (part.index_select(0, rows) for part in (self.exponential, self.rounding))
         return ExpKey(exponential, rounding, self.centre, self.lowest, self.highest, self.order)
@@ -108,9 +104,6 @@ class LoweredBias:
 
         Args:
             rows: along the query axis.
-
-        Returns:
-            The bias of those queries.
         """
         return replace(self, query=self.query[..., rows, :], positions=self.positions[rows])
 
@@ -238,9 +231,6 @@ class LoweredDot(LoweredScore):
             query: [*batch, query, depth].
             key: [*batch, key, depth].
             factor: factor of the scores; a tensor is multiplied with the queries.
-
-        Returns:
-            The lowered score.
         """
         return cls(query * factor, key) if isinstance(factor, Tensor) else cls(query, key, factor)
 

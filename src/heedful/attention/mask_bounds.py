@@ -55,9 +55,6 @@ class MaskBounds:
 
         Args:
             rows: along the query axis.
-
-        Returns:
-            The bounds of those queries.
         """
 
         def cut(tensor: Tensor, axis: int) -> Tensor:
@@ -91,9 +88,6 @@ class MaskBounds:
 
     def require_leading(self, leading: tuple[int, ...]) -> None:
         """Refuse a mask whose leading axes are not those of the scores.
-
-        Args:
-            leading: those of the scores.
 
         Raises:
             ShapeError: those of the mask, aligned from the left, are neither 1 nor equal.

@@ -231,9 +231,6 @@ def padding(lengths: Int[Tensor, "*leading"] | int | Sequence[int]) -> Mask:
     Args:
         lengths: [*leading] integers, the number of real keys of each item; a tensor, a number for all, or a list.
 
-    Returns:
-        The mask.
-
     Raises:
         UsageError: the lengths are not integers.
 
@@ -248,9 +245,6 @@ def causal() -> Mask:
     """Let a query attend keys up to its own position; the last query has the position of the last key.
 
     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
-
-    Returns:
-        The mask.
 
     Cost: an interval, two comparisons per pair; none in SDPA.
 
@@ -269,9 +263,6 @@ def window(left: int, right: int) -> Mask:
     Args:
         left: number of positions before, at least 0.
         right: number of positions after, at least 0.
-
-    Returns:
-        The mask.
 
     Raises:
         UsageError: `left` or `right` is negative.
@@ -293,9 +284,6 @@ def local_monotonic(half_width: int, first: int = 0, lengths: Int[Tensor, "*lead
         first: target position of the first query, when decoding step by step.
         lengths: [*leading] numbers of real keys. With them, the window stops at the last word of the source, as in the
             authors' code; None = it moves on, eventually beyond all keys.
-
-    Returns:
-        The mask.
 
     Raises:
         UsageError: `half_width` is negative, or the lengths are not integers.
@@ -328,9 +316,6 @@ def local_predictive(
         over: keys that the softmax runs over: those within half_width of the centre, as in the paper, or the whole
             source.
 
-    Returns:
-        The mask.
-
     Raises:
         UsageError: `half_width` is negative, sigma is not above 0, or `over` is unknown.
         ShapeError: the centre has no query axis, or sigma has axes.
@@ -361,9 +346,6 @@ def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:
 
     Args:
         adjacency: [*leading, 1 or query, 1 or key] bool, True = may attend.
-
-    Returns:
-        The mask.
 
     Raises:
         UsageError: the table is not boolean.

@@ -23,9 +23,6 @@ _finite_versions = WeakTensorKeyDictionary()
 def all_finite(*tensors: Tensor) -> bool:
     """Tell whether tensors hold finite numbers alone.
 
-    Args:
-        tensors: any shapes, on the CPU.
-
     Returns:
         Whether there is neither NaN nor infinity.
 
@@ -117,7 +114,6 @@ def with_hidden_zeroed(
     Args:
         key: [*batch, key, key_size] or prepared.
         value: [*batch, key, value_size].
-        rows: mask of the call.
         num_leading: number of leading axes of the scores.
 
     Returns:
@@ -141,7 +137,6 @@ def with_zeros_unseen(
         query: [*batch, query, query_size].
         key: [*batch, key, key_size] or prepared.
         value: [*batch, key, value_size].
-        rows: mask of the call.
         num_leading: number of leading axes of the scores.
 
     Returns:
@@ -164,9 +159,7 @@ def reached_queries(pairs: LoweredScore, value: Tensor, rows: MaskBounds) -> Boo
     """Find the queries whose results NaN or infinity may reach: their own, or those of a key they may attend to.
 
     Args:
-        pairs: the lowered score.
         value: [*batch, key, value_size].
-        rows: mask of the call.
 
     Returns:
         [*batch, 1 or query] bool; None if all numbers are finite.
@@ -189,13 +182,11 @@ def merged(
 
     Args:
         reached: [*batch, 1 or query] queries that numbers reach which are not finite.
-        as_passed: results of the call as it was passed.
         with_zeros: results with zeros in place of vectors that are not finite.
         scope: scope of the normalizer; "matrix" lets what reaches one query reach all.
 
     Returns:
         For reached queries the results as passed, whatever the formula makes of NaN or infinity, without gradient; for
-        all others the results with zeros.
     """
 
     def one(name: str, zeros: Tensor) -> Tensor:

@@ -21,9 +21,6 @@ def with_second_derivatives(attended: Attended, inputs: AttentionInputs, request
     """Give the results of a kernel the second derivatives of the plain one.
 
     Args:
-        attended: results of a kernel.
-        inputs: of the call.
-        request: of the call.
         plain: kernel that can be differentiated twice and computes every request.
 
     Returns:

@@ -89,9 +89,6 @@ def entmax(scores: Scores, allowed: Allowed | None = None, alpha: Tensor | float
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype to compute in.
 
-    Args:
-        dtype: of the scores.
-
     Returns:
         float64 for float64, else float32.
     """

@@ -14,10 +14,6 @@ from heedful.errors import ShapeError, UsageError
 def require_positive(temperature: Tensor | float, name: str) -> None:
     """Refuse a temperature that is not above 0; a tensor is inspected only where that needs no synchronisation.
 
-    Args:
-        temperature: divisor of the scores.
-        name: name of the normalizer, for the message.
-
     Raises:
         UsageError: the temperature is not above 0.
         ShapeError: the temperature is a tensor with axes.

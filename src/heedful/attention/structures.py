@@ -212,9 +212,6 @@ class _CompactChain(NamedTuple):
 
         Args:
             total: score of several beginnings from those of each, given their axis: their sum, or the largest.
-
-        Returns:
-            As many tensors as positions.
         """
         messages: list[Tensor] = []
         for unary, into in zip(self.unary, self.into, strict=True):

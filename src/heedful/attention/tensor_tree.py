@@ -24,9 +24,6 @@ class Pure(ABC):
 
         Args:
             inputs: all tensors that may receive a gradient from the result.
-
-        Returns:
-            The result.
         """
 
 

@@ -34,9 +34,6 @@ def in_tiles(compute: Compute, operands: AttentionInputs, request: Request, num_
     Args:
         compute: attends for the queries of a tile; it reads the operands alone, except for tensors inside a score
             function.
-        operands: of the whole call.
-        request: of the whole call.
-        num_rows: queries of a tile.
 
     Returns:
         The results of all tiles, concatenated. They can be differentiated repeatedly if the operations of a tile can.

@@ -43,12 +43,7 @@ class Tiled(Kernel):
     def __init__(
         self, scoring: ScoreKernel, memory: str = "query + key (tiles of queries, computed again backward)"
     ) -> None:
-        """Wrap a score kernel.
-
-        Args:
-            scoring: kernel of the scores.
-            memory: description of the memory it allocates.
-        """
+        """Wrap a score kernel."""
         self.scoring = scoring
         self.name = scoring.name
         self.memory = memory
@@ -91,11 +86,6 @@ class Tiled(Kernel):
 
 def run_tile(scoring: ScoreKernel, request: Request, operands: AttentionInputs) -> Attended:
     """Compute attention with all scores in memory.
-
-    Args:
-        scoring: kernel of the scores.
-        request: of the whole call.
-        operands: inputs of some of its queries.
 
     Returns:
         The contexts and the requested results.
@@ -147,10 +137,8 @@ def read_out(
         allowed: [#*batch, #query, key] bool; None = all.
         factors: [#*batch, #query, key] factors of the weights after normalising; None = 1.
         averaged: function from weights to contexts [*batch, query, value_size].
-        normalizer: scores to weights.
         row_ids: [*batch, query] indices of the rows.
         request: facts about the call.
-        kernel: name of the kernel to report.
 
     Returns:
         The contexts and the requested results.

@@ -24,8 +24,6 @@ class Trilinear(Score):
         """Draw the weights.
 
         Args:
-            query_size: features of a query.
-            key_size: features of a key, as many.
             hidden_size: unused; part of every score's constructor.
 
         Raises:

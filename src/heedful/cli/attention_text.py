@@ -19,7 +19,6 @@ def weighted_text(result: "Classification", console: "Console") -> str:
     """Write a text with the weights of its words, one sentence a line, the weight of the sentence first.
 
     Args:
-        result: label of a text, with attention.
         console: where the text is going to be printed; on one with colours, words are coloured by weight, the largest
             of the text darkest; elsewhere the weight follows each word that has a considerable one.
 

@@ -30,7 +30,6 @@ def with_back_translation(
         request: the training, without a limit of time.
         texts: files of text in the target language.
         minutes: limit of time of both trainings together; 0 = none.
-        messages: printer of the progress.
         train: trains as requested, or resumes.
 
     Returns:

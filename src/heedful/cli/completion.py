@@ -77,11 +77,7 @@ def metrics(incomplete: str) -> list[str]:
 
 
 def engines() -> Iterable[str]:
-    """Return the names of the engines.
-
-    Returns:
-        Values of --engine.
-    """
+    """Return the names of the engines."""
     from heedful.engines.exported import ENGINES
 
     return ("auto", "torch", *ENGINES)

@@ -48,7 +48,6 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         minutes: longest training time; 0 = no limit.
         seed: seed of data, weights and order.
         device: PyTorch device.
-        messages: printer of the progress.
     """
     from heedful.cli.demo_files import write_examples
     from heedful.cli.train import ending, train_and_watch

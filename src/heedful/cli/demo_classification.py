@@ -35,7 +35,6 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         minutes: longest training time; 0 = no limit.
         seed: seed of data, weights and order.
         device: PyTorch device.
-        messages: printer of the progress.
     """
     from rich.console import Console
 

@@ -13,7 +13,6 @@ def write_examples(out: Path, texts: Mapping[str, str], noun: str) -> list[Path]
     Args:
         out: the model's folder.
         texts: content of each file, by name.
-        noun: noun for the examples, for the message.
 
     Returns:
         The paths, in the order of `texts`.

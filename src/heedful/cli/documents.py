@@ -26,14 +26,8 @@ _UNREAD: Final = frozenset((".pdf", ".doc", ".xls", ".xlsx", ".ppt", ".rtf", ".o
 def document_among(texts: Sequence[str] | None, source: Path | None, target: Path | None) -> Path | None:
     """Find the document that a command is to translate: a file whose name has the ending of a format.
 
-    Args:
-        texts: texts of the command.
-        source: file of the option --input.
-        target: file of the option --output.
-
     Returns:
         The file; None if the command is about texts. Lines of a text file are texts, unless the file is named in place
-        of a text.
 
     Raises:
         DataError: it is a file of a format that is not read.
@@ -53,10 +47,6 @@ def document_among(texts: Sequence[str] | None, source: Path | None, target: Pat
 
 def check_document(source: Path, target: Path | None) -> None:
     """Refuse a document that cannot be translated, before a model is loaded.
-
-    Args:
-        source: the document.
-        target: output file.
 
     Raises:
         UsageError: there is no output file, or it has another format.
@@ -78,8 +68,6 @@ def translate_document(
     """Translate a document.
 
     Args:
-        translator: the model.
-        source: the document.
         target: file of the same format.
         messages: where to say what was done.
         settings: keywords of `Translator.translate`.

@@ -25,14 +25,7 @@ class Failure(NamedTuple):
 
 
 def explain(error: BaseException) -> Failure:
-    """Explain an error in one line.
-
-    Args:
-        error: exception that ended the command.
-
-    Returns:
-        The line and the exit code.
-    """
+    """Explain an error in one line."""
     match error:
         case Stopped():
             return Failure(_one_line(str(error)), error.exit_code)

@@ -8,11 +8,7 @@ def beside(folder: Path, ending: str, keeps_suffix: bool = False) -> Path:
 
     Args:
         folder: the folder, also "." or one that does not exist.
-        ending: end of the new name.
         keeps_suffix: whether the suffix of the folder's name, such as .model, stays before the ending.
-
-    Returns:
-        The path.
 
     Example:
         >>> str(beside(Path("runs/dates.model"), "-attention.png"))

@@ -40,9 +40,6 @@ class Command(TyperCommand):
 
         Args:
             ctx: context with the words before the command's options.
-
-        Returns:
-            The page.
         """
         parameters = self.get_params(ctx)
         arguments = [each for each in parameters if isinstance(each, TyperArgument)]
@@ -61,9 +58,6 @@ class Group(TyperGroup):
 
         Args:
             ctx: context with the words before the command's options.
-
-        Returns:
-            The page.
         """
         groups: dict[str, list[Entry]] = {}
         for name in self.list_commands(ctx):
@@ -83,7 +77,6 @@ def page(usage: str, text: str, groups: Mapping[str, Sequence[Entry]], columns: 
         usage: the command with placeholders of its arguments.
         text: description; in a paragraph with an indented line, lines stay lines.
         groups: entries by heading; a group without entries is left out.
-        columns: width of the page.
 
     Returns:
         Lines no wider than `columns`, unless a single word is wider.

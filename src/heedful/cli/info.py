@@ -54,7 +54,6 @@ def warn_of_damage(model: Path, messages: Messages) -> None:
     """Warn of files of the training run that are damaged, because what they hold is left out.
 
     Args:
-        model: the model folder.
         messages: where to warn.
     """
     from heedful.pages.record import damaged_parts
@@ -104,9 +103,6 @@ def _about_code(predictor: "Predictor") -> list[Row]:
 
 def num_parameters(weights: Path) -> int:
     """Count parameters without reading them.
-
-    Args:
-        weights: a safetensors file.
 
     Returns:
         The number of parameters.

@@ -54,9 +54,6 @@ end included, and whether the text was cut to the length that the model takes.""
 def one_line(text: str) -> str:
     """Replace tabs and line breaks by spaces, so that a text is one cell of one line.
 
-    Args:
-        text: any text.
-
     Returns:
         The text, of the same length.
     """
@@ -67,7 +64,6 @@ def require_one(texts: Sequence[str] | None, source: Path | None) -> None:
     """Refuse two sources of texts.
 
     Args:
-        texts: from the command line.
         source: the file of `--input`.
 
     Raises:
@@ -98,7 +94,6 @@ def answer_lines(
         messages: where to warn of texts that were cut and of bytes that are not UTF-8.
         window_lines: most texts that are answered together.
         max_tokens: most tokens of a text that the model takes, for the warning.
-        hint: what to type at the prompt.
         are_paths: whether texts from the command line are paths of files.
     """
     for text in () if are_paths else texts:
@@ -227,7 +222,6 @@ def refuse_overwriting(path: Path, inputs: Iterable[Path | None]) -> None:
     """Refuse an output file that would destroy what the command reads.
 
     Args:
-        path: output file.
         inputs: files that the command reads; None and missing ones are ignored.
 
     Raises:

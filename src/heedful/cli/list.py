@@ -45,7 +45,6 @@ def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
 
     Args:
         rows: names and descriptions; empty descriptions are left out.
-        columns: width of the terminal.
 
     Returns:
         Lines no wider than the terminal, unless a single word is wider.
@@ -75,9 +74,6 @@ def wrapped(rows: Sequence[Sequence[str]], columns: int) -> str:
 
 def first_line(thing: object) -> str:
     """Return the first line of a docstring.
-
-    Args:
-        thing: any object with a docstring.
 
     Returns:
         Its first paragraph on one line; empty without a docstring.

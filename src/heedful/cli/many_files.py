@@ -50,10 +50,8 @@ def translate_files(files: ManyFiles, about: dict[str, Any], opener: Opener, mes
     """Translate files into a folder, or continue an earlier run.
 
     Args:
-        files: inputs and output folder.
         about: facts beside the inputs that determine the outputs.
         opener: loads the model in a worker.
-        messages: printer of progress.
 
     Raises:
         UsageError: the inputs or the folder are unsuitable.
@@ -79,8 +77,6 @@ def run_with_ray(
     """Translate shards on Ray's workers: those of the cluster that RAY_ADDRESS names, or processes of this machine.
 
     Args:
-        shards: work to do.
-        opener: loads the model in a worker.
         files: numbers of workers and of threads per worker.
         messages: printer of warnings about cut lines.
 

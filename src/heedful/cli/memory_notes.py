@@ -47,7 +47,6 @@ def warn_of_damage(translator: "Translator", messages: Messages) -> None:
     """Warn of damaged lines in the journal of corrections.
 
     Args:
-        translator: the model.
         messages: where to warn.
     """
     memory = translator.memory

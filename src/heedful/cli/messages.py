@@ -22,29 +22,17 @@ class Messages:
         self.is_quiet: Final = is_quiet
 
     def say(self, text: str = "") -> None:
-        """Print a line unless quiet.
-
-        Args:
-            text: one line.
-        """
+        """Print a line unless quiet."""
         if not self.is_quiet:
             print_message(text)
 
     def warn(self, text: str) -> None:
-        """Print a warning, even if quiet.
-
-        Args:
-            text: one line.
-        """
+        """Print a warning, even if quiet."""
         print_message(f"heedful: warning: {text}")
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error; if that fails, drop it, because results matter more.
-
-    Args:
-        text: one line.
-    """
+    """Print a line on standard error; if that fails, drop it, because results matter more."""
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -83,11 +71,7 @@ class RepeatedWarning:
         """Number of lines warned of."""
 
     def add(self, text: str) -> None:
-        """Warn of one line.
-
-        Args:
-            text: position and problem.
-        """
+        """Warn of one line."""
         self.count += 1
         if self.count <= MOST_WARNINGS:
             self._messages.warn(text)

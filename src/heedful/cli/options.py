@@ -362,7 +362,6 @@ def parse_languages(text: str, option: str = "--languages") -> tuple[str, str]:
 
     Args:
         text: such as "de:en"; may be empty.
-        option: name of the option, for the error.
 
     Returns:
         Codes of source and target; two empty strings for an empty text.

@@ -61,11 +61,7 @@ class PlainLines:
         self._said_at = time.monotonic()
 
     def __call__(self, progress: "TrainingProgress") -> None:
-        """Print the lines that are due.
-
-        Args:
-            progress: current state of the training.
-        """
+        """Print the lines that are due."""
         if progress.validation is not None:
             best = " (best so far)" if progress.is_best else ""
             self._say(f"step {progress.step:,}, epoch {progress.epoch:.2f}: {scores(progress.validation.scores)}{best}")
@@ -83,11 +79,7 @@ class LiveDisplay:
     """Live progress: a bar of the terminal's width, figures, the last scores, and one sentence getting better."""
 
     def __init__(self, console: Console) -> None:
-        """Prepare the display.
-
-        Args:
-            console: a terminal.
-        """
+        """Prepare the display."""
         self.console: Final = console
         self._bar: Final = Progress(SpinnerColumn(), BarColumn(bar_width=None), console=console, expand=True)
         self._task: Final = self._bar.add_task("", total=None)
@@ -96,11 +88,7 @@ class LiveDisplay:
         self._best = ""
 
     def __call__(self, progress: "TrainingProgress") -> None:
-        """Update the display.
-
-        Args:
-            progress: current state of the training.
-        """
+        """Update the display."""
         if progress.validation is not None:
             self._last = progress.validation
             if progress.is_best:
@@ -128,9 +116,6 @@ class LiveDisplay:
 def where(progress: "TrainingProgress") -> str:
     """Describe the current position of a training.
 
-    Args:
-        progress: a report.
-
     Returns:
         Step, epoch, speed, loss, and the remaining time if there is a limit.
     """
@@ -149,9 +134,6 @@ def where(progress: "TrainingProgress") -> str:
 def scores(values: Mapping[str, float]) -> str:
     """Format validation scores.
 
-    Args:
-        values: scores by metric.
-
     Returns:
         Such as "loss 3.212, BLEU 25.10".
     """
@@ -162,9 +144,6 @@ def scores(values: Mapping[str, float]) -> str:
 
 def beginning(text: str) -> str:
     """Cut a long text.
-
-    Args:
-        text: any text.
 
     Returns:
         Its first 300 characters and an ellipsis, or the whole of a shorter text.
@@ -178,9 +157,6 @@ def beginning(text: str) -> str:
 
 def one_line(text: str) -> str:
     r"""Replace characters that would break a line of output.
-
-    Args:
-        text: any text.
 
     Returns:
         The text with line ends as spaces and other control characters as escapes.

@@ -22,14 +22,8 @@ def load_to_run(
     """Open a model for inference; PyTorch is imported only if it runs the model.
 
     Args:
-        path: the model folder.
-        engine: value of --engine.
         device: value of --device.
         ensemble: folders of models that decode together with it.
-        kind: expected class of the predictor.
-
-    Returns:
-        The predictor.
 
     Raises:
         UsageError: the model, engine or device does not exist, or they cannot be combined.
@@ -54,15 +48,9 @@ def tell_engine(
     """Load the engine, and print its name if there are several.
 
     Args:
-        translator: the model.
-        search: settings of the search.
         attention: whether attention weights are needed.
-        messages: printer of the name.
         constraints: prefix, required and forbidden phrases of the outputs.
         is_exact: whether outputs must not depend on the rest of the batch.
-
-    Returns:
-        The search settings, unchanged.
 
     Raises:
         UsageError: the search or the engine cannot satisfy the constraints, of which those of --terms would otherwise
@@ -107,13 +95,9 @@ def changed_search(
     """Apply the user's options to the model's own search settings.
 
     Args:
-        translator: the model.
         beam: beam size; None = the model's own.
         nbest: number of outputs; a smaller beam is enlarged to it.
         changes: other search settings by name; None = the model's own.
-
-    Returns:
-        The settings.
     """
     from heedful.config.base import validate
     from heedful.search.config import SearchConfig, with_outputs

@@ -154,17 +154,6 @@ def text_constraints(
 ) -> "TextConstraints":
     """Combine the constraints of the command line.
 
-    Args:
-        prefix: value of --prefix.
-        require: values of --require.
-        ban: values of --ban.
-        terms: terms of --terms.
-        bind_terms: value of --bind-terms.
-        keep: values of --keep.
-
-    Returns:
-        The constraints.
-
     Raises:
         UsageError: there are no terms to bind.
     """
@@ -180,7 +169,6 @@ def listed_terms(path: Path | None, languages: str, model: Path) -> "Terms | Non
 
     Args:
         path: the file; None = there is none.
-        languages: value of --term-languages.
         model: folder of the model, whose languages are those of a term base if no others are given.
 
     Returns:
@@ -222,14 +210,7 @@ class SearchOptions:
     shortlist: bool
 
     def search(self, translator: "Translator") -> "SearchConfig":
-        """Apply the options to the model's own search settings.
-
-        Args:
-            translator: the model.
-
-        Returns:
-            The settings.
-        """
+        """Apply the options to the model's own search settings."""
         from heedful.cli.scoring import changed_search
 
         is_drawn = self.is_drawn or any(value is not None for value in self.drawn.values())

@@ -27,7 +27,6 @@ class SegmentNotes:
 
         Args:
             number: number of the line, from 1.
-            output: its translation.
         """
         if len(output.segments) > 1 and not self._has_split:
             self._has_split = True

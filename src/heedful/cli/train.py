@@ -212,8 +212,6 @@ def print_results(info: "RunInfo", outcome: "Outcome", device: str, messages: Me
     """Print how a training ended, its test scores, and what to do next; makes the model ready for use.
 
     Args:
-        info: facts about the run.
-        outcome: end of the training.
         device: PyTorch's device.
         messages: printer of what is not a result.
     """
@@ -242,10 +240,7 @@ def chosen_settings(
     """Turn options into settings.
 
     Args:
-        seed: value of --seed.
         minutes: value of --minutes.
-        links: value of --links.
-        mix: values of --mix.
 
     Returns:
         Values by dotted key; none for an option that was not given.
@@ -265,12 +260,7 @@ def train_and_watch(
     """Train, and show the progress on standard error.
 
     Args:
-        request: data and settings.
-        messages: printer of the progress.
         is_profiled: whether to print the times of a step's parts.
-
-    Returns:
-        The facts about the run, and the outcome of its training.
 
     Raises:
         EndedElsewhere: this process is not the first of its training, which reports the outcome.
@@ -292,15 +282,7 @@ def train_and_watch(
 
 
 def describe(info: "RunInfo", preset: str) -> list[str]:
-    """Describe data and model before training.
-
-    Args:
-        info: facts about the run.
-        preset: value of --preset.
-
-    Returns:
-        Lines for a person.
-    """
+    """Describe data and model before training."""
     model = info.experiment.model
     lines = [
         *info.data.report,
@@ -312,15 +294,7 @@ def describe(info: "RunInfo", preset: str) -> list[str]:
 
 
 def ending(info: "RunInfo", outcome: "Outcome") -> str:
-    """Describe how a training ended.
-
-    Args:
-        info: facts about the run.
-        outcome: end of the training.
-
-    Returns:
-        Two lines.
-    """
+    """Describe how a training ended."""
     from heedful.evaluation.metrics.table import score_text
 
     was_done = info.step > 0 and outcome.step == info.step

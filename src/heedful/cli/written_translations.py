@@ -19,8 +19,6 @@ def written_line(
     """Write a translation.
 
     Args:
-        output: the translation.
-        index: index of its line among all lines.
         output_format: text or jsonl.
         align: whether to write word links.
         nbest: number of alternatives.

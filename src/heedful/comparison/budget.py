@@ -22,9 +22,6 @@ def move_other_budget(request: TrainRequest) -> Path | None:
 
     It cannot if it has used more than the request allows, or if its rate was to fall to zero at another end.
 
-    Args:
-        request: request for one run of a comparison.
-
     Returns:
         The folder's new place; None = it stays, or there is none.
     """

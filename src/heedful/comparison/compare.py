@@ -50,9 +50,6 @@ class ComparisonResult:
         Args:
             name: name of the row in the grid.
 
-        Returns:
-            The summary.
-
         Raises:
             KeyError: the grid has no such row, or the row has no run.
         """
@@ -109,8 +106,6 @@ def compare_grid(
         data: one file of pairs, of any format that `find_pairs` reads, or two aligned files.
         out: the folder for runs and tables; empty = named after the grid.
         task: name of the task; empty = the grid's.
-        dev: validation files.
-        test: test files.
         columns: 1-based columns of source and target.
         languages: language codes of source and target; empty = taken from the file names.
         minutes_per_run: longest training of a run in minutes; 0 = the grid's setting.
@@ -120,9 +115,6 @@ def compare_grid(
         device: PyTorch device.
         quiet: whether to print warnings only.
         runner: callbacks for training and messages; None = train without a display, print messages to standard error.
-
-    Returns:
-        The table and all figures in it.
 
     Raises:
         UsageError: no data is given, no row of the grid can be run, or the folder holds a comparison of other data.

@@ -38,8 +38,6 @@ def bleu_before_unknown(translator: Translator, items: EvaluationSet, outputs: S
     """Return BLEU of the outputs before their unknown words were replaced.
 
     Args:
-        translator: the model.
-        items: sources and references.
         outputs: the model's translations of the sources.
 
     Returns:
@@ -60,8 +58,6 @@ def attention_entropy(translator: Translator, items: EvaluationSet, outputs: Seq
     1; target tokens whose weights are all 0 are left out.
 
     Args:
-        translator: the model.
-        items: sources and references.
         outputs: the model's translations of the sources.
 
     Returns:
@@ -99,9 +95,6 @@ def evaluate_run(
         items: sources and references that all rows share.
         training: fields of `RunResult` that are known from training.
         ensemble: folders of further models that decode together with the first.
-
-    Returns:
-        The result of the run.
     """
     predictor = load(folder, str(training["device"]), "torch", ensemble)
     settings = [(each / CONFIG).read_text(encoding="utf-8") for each in (folder, *ensemble)]

@@ -82,7 +82,6 @@ def alignment_error(translator: Translator, gold: Gold) -> float | None:
 
     Args:
         translator: the model or ensemble.
-        gold: pairs with manual alignments.
 
     Returns:
         The alignment error rate in per cent; None where the model has no attention.

@@ -138,9 +138,6 @@ class Row:
 def read_grid(path: Path) -> Grid:
     """Read a grid.
 
-    Args:
-        path: a TOML file.
-
     Returns:
         The grid; its rows are checked by `rows_of`.
 
@@ -158,7 +155,6 @@ def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
     """List the rows: every combination of the axes, the last axis changing fastest, then the rows listed one by one.
 
     Args:
-        grid: the grid.
         seeds: seeds of every row, in place of those in the grid; empty = the grid's.
 
     Returns:
@@ -201,15 +197,7 @@ def rows_of(grid: Grid, seeds: Sequence[int] = ()) -> tuple[Row, ...]:
 
 
 def baseline_of(grid: Grid, rows: Sequence[Row]) -> str:
-    """Return the name of the row that all others are compared with.
-
-    Args:
-        grid: the grid.
-        rows: the rows of the grid.
-
-    Returns:
-        The name.
-    """
+    """Return the name of the row that all others are compared with."""
     return grid.baseline or rows[0].name
 
 

@@ -21,14 +21,9 @@ def report_page(
     """Return the HTML page of a comparison.
 
     Args:
-        comparison: summary of the results.
         results: run results by row name, with their commands and configurations.
-        command: shell command of the comparison.
         picture: PNG plot of scores by source length; empty = no plot.
         context: lines about data, seeds and budget.
-
-    Returns:
-        A complete HTML document.
     """
     parts = [
         f"<pre>{escape(command)}</pre>",

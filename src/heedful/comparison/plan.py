@@ -75,9 +75,6 @@ class Plan:
         Args:
             row: a row of the grid.
             seed: seed of initial weights, data order and dropout.
-
-        Returns:
-            The folder.
         """
         return self.out / "runs" / f"{row.folder}-{seed}"
 
@@ -100,7 +97,6 @@ class Plan:
         Args:
             row: a row of the grid.
             seed: seed of initial weights, data order and dropout.
-            data: fingerprints of the data files.
 
         Returns:
             A hash; equal keys mean the same run.
@@ -136,9 +132,6 @@ class Plan:
 def watch_data(request: TrainRequest) -> DataWatch:
     """Fingerprint the data of a comparison, and watch over them.
 
-    Args:
-        request: request that names the files.
-
     Returns:
         The watch, over the parts train, dev and test.
 
@@ -152,9 +145,6 @@ def watch_data(request: TrainRequest) -> DataWatch:
 def task_of(request: TrainRequest) -> Task[Any, Any]:
     """Return the task of a comparison.
 
-    Args:
-        request: request of the comparison.
-
     Returns:
         The task; translation where the request names none.
 
@@ -166,9 +156,6 @@ def task_of(request: TrainRequest) -> Task[Any, Any]:
 
 def fingerprints(watch: DataWatch) -> dict[str, str]:
     """Write the fingerprints of data as texts, from which keys of runs are made.
-
-    Args:
-        watch: the watch over the data.
 
     Returns:
         Fingerprints by part; a fingerprint changes when its files change.
@@ -182,10 +169,6 @@ def shell_command(words: Sequence[str], request: TrainRequest, options: Sequence
     Args:
         words: the command, and its arguments before the data.
         request: data and, for `heedful train`, task and preset.
-        options: options at the end of the line.
-
-    Returns:
-        One line.
     """
     command_words = ["heedful", *words, *map(str, request.data)]
     command_words += [

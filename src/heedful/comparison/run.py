@@ -55,11 +55,7 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
     """Run every run of a grid that has no result yet, and write the tables after each.
 
     Args:
-        plan: plan of the comparison.
         runner: callbacks for training and messages.
-
-    Returns:
-        The summary of all results.
 
     Raises:
         UsageError: no row can be run, the folder holds a comparison of other data, or another comparison is running

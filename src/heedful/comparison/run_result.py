@@ -93,9 +93,6 @@ class Items(Config):
 def run_key(facts: dict[str, Any]) -> str:
     """Return a hash of everything that determines the result of a run.
 
-    Args:
-        facts: plain values.
-
     Returns:
         A SHA-256 in hexadecimal.
     """
@@ -125,10 +122,6 @@ def write_record(path: Path, record: Config) -> None:
 def read_record(path: Path, kind: type[ConfigType]) -> ConfigType:
     """Read a file that `write_record` wrote.
 
-    Args:
-        path: the file.
-        kind: class of the record.
-
     Returns:
         The result or items.
 
@@ -147,8 +140,6 @@ def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
     """Read the result of an earlier run, if it was the same run.
 
     Args:
-        path: file of the result.
-        key: key of the run.
         num_items: number of outputs that the result must have.
 
     Returns:
@@ -161,12 +152,5 @@ def find_run_result(path: Path, key: str, num_items: int) -> RunResult | None:
 
 
 def differing_tokenizers(results: Sequence[RunResult]) -> bool:
-    """Return whether runs have different tokenizers, so that their perplexities cannot be compared.
-
-    Args:
-        results: results of all rows.
-
-    Returns:
-        Whether any two runs had different tokenizers.
-    """
+    """Return whether runs have different tokenizers, so that their perplexities cannot be compared."""
     return len({result.tokenizers for result in results}) > 1

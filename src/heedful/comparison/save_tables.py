@@ -26,14 +26,10 @@ def write_tables(
     """Write table.md, table.json, by-length.png and report.html from the results so far.
 
     Args:
-        plan: plan of the comparison.
         items: sources and references that all rows are evaluated on.
         results: run results by row name.
         missing: for each row that could not be run, the reason by its name.
         warn: called with a message where the plot cannot be drawn.
-
-    Returns:
-        The summary of the results.
 
     Raises:
         ResourceError: a file cannot be written.

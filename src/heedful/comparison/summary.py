@@ -69,9 +69,6 @@ class Spread:
         Args:
             values: the figure of each run, at least one.
 
-        Returns:
-            The spread.
-
         Example:
             >>> Spread.of([1.0, 3.0])
             Spread(mean=2.0, deviation=1.4142135623730951, num_runs=2)
@@ -213,7 +210,6 @@ def summarise(
     of random numbers in training.
 
     Args:
-        title: title of the grid.
         items: sources and references that all rows are evaluated on.
         metric_keys: keys of the table of metrics, the primary one first; at least one.
         results: run results by row name, in the grid's order; rows without results are left out.
@@ -221,11 +217,7 @@ def summarise(
         missing: for each row that could not be run, the reason by its name.
         length_edges: source lengths at which a new range begins; empty for ranges of about equally many sources.
         num_resamples: number of resamples behind each interval, 1 or more.
-        seed: seed of the resamples.
         remarks: further notes for the reader, a sentence each.
-
-    Returns:
-        The summary.
 
     Raises:
         UsageError: there is no such metric, or the edges do not increase.

@@ -12,9 +12,6 @@ NONE = "-"
 def score_rows(comparison: Comparison) -> Rows:
     """Return the cells of the table of scores.
 
-    Args:
-        comparison: summary of the results.
-
     Returns:
         The heading and a line for each row.
     """
@@ -36,9 +33,6 @@ def score_rows(comparison: Comparison) -> Rows:
 def length_rows(comparison: Comparison) -> Rows:
     """Return the cells of the table of the first metric by source length.
 
-    Args:
-        comparison: summary of the results.
-
     Returns:
         The heading and a line for each row; empty where there is one range only.
     """
@@ -54,9 +48,6 @@ def length_rows(comparison: Comparison) -> Rows:
 
 def remarks(comparison: Comparison) -> list[str]:
     """Return the notes below the tables: how figures were measured, rows that were not run, caveats.
-
-    Args:
-        comparison: summary of the results.
 
     Returns:
         Sentences without a full stop.
@@ -80,9 +71,6 @@ def remarks(comparison: Comparison) -> list[str]:
 def to_text(comparison: Comparison) -> str:
     """Write the tables for a terminal.
 
-    Args:
-        comparison: summary of the results.
-
     Returns:
         Lines that end in a newline.
     """
@@ -97,15 +85,7 @@ def to_text(comparison: Comparison) -> str:
 
 
 def to_markdown(comparison: Comparison, command: str) -> str:
-    """Write the tables as Markdown.
-
-    Args:
-        comparison: summary of the results.
-        command: shell command of the comparison.
-
-    Returns:
-        A page of Markdown.
-    """
+    """Write the tables as Markdown."""
     text = f"# {_escaped(comparison.title or 'Comparison')}\n\n```sh\n{command}\n```\n\n"
     text += _markdown(score_rows(comparison))
     if rows := length_rows(comparison):

@@ -35,9 +35,6 @@ ConfigType = TypeVar("ConfigType", bound=Config)
 def read_toml(path: Path) -> Tree:
     """Read a TOML file.
 
-    Args:
-        path: the file.
-
     Returns:
         The content as nested dictionaries, without the format version.
 
@@ -63,9 +60,6 @@ def parse_overrides(settings: Sequence[str]) -> Tree:
 
     Args:
         settings: strings of the form ``dotted.key=value``.
-
-    Returns:
-        Nested dictionaries of the values.
 
     Raises:
         ConfigError: a setting has no ``=`` or no key.
@@ -96,10 +90,6 @@ def parse_overrides(settings: Sequence[str]) -> Tree:
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     """Merge two trees, table by table; values of `over` take precedence.
 
-    Args:
-        base: nested dictionaries.
-        over: nested dictionaries that take precedence.
-
     Returns:
         New nested dictionaries.
 
@@ -118,12 +108,7 @@ def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "")
     """Build a configuration from nested dictionaries, or raise a one-line error.
 
     Args:
-        config: class of the configuration.
-        tree: nested dictionaries, as from TOML.
         where: dotted path of `tree` in the whole configuration, for messages.
-
-    Returns:
-        The validated configuration.
 
     Raises:
         ConfigError: an unknown key, a wrong type or a value out of range.
@@ -205,9 +190,6 @@ def _config_classes(annotation: Any) -> list[type[Config]]:
 
 def to_toml(config: Config) -> str:
     """Write a configuration as TOML, every value resolved.
-
-    Args:
-        config: the configuration.
 
     Returns:
         TOML text from which `read_toml` and `validate` build an equal configuration.

@@ -17,9 +17,6 @@ _allowed: Final[set[str]] = set()
 def is_custom(name: str) -> bool:
     """Tell whether a name refers to a class outside the package.
 
-    Args:
-        name: a value of a configuration.
-
     Returns:
         Whether it has the form ``module:Class``.
 
@@ -60,10 +57,6 @@ def allowed_code() -> tuple[str, ...]:
 def require_allowed(names: Iterable[str], where: object) -> None:
     """Refuse a file that needs custom code which the user did not allow.
 
-    Args:
-        names: names of the classes that the file needs.
-        where: the file, for the message.
-
     Raises:
         FileRefused: one of the classes is not allowed.
     """
@@ -77,9 +70,6 @@ def _permission(name: str) -> str:
 
 def named_code(tree: object) -> set[str]:
     """Find the classes outside the package that a configuration names.
-
-    Args:
-        tree: the configuration as nested dictionaries.
 
     Returns:
         All ``module:Class`` names among the values of the keys `score`, `bias`, `normalizer` and `kind`.
@@ -104,10 +94,6 @@ def import_class(name: str, base: Class) -> Class:
 
     Args:
         name: name of the form ``module:Class``; the working directory is searched for the module too.
-        base: required base class.
-
-    Returns:
-        The class.
 
     Raises:
         FileRefused: the user did not allow this class.

@@ -32,6 +32,5 @@ def copied(parameter: Tensor) -> np.ndarray:
 
     Returns:
         [*] a copy. A shared array would not do: PyTorch cannot resize memory that it shares with NumPy, and FSDP2 frees
-        parameters by resizing them.
     """
     return parameter.detach().clone(memory_format=torch.contiguous_format).numpy()

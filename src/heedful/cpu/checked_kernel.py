@@ -72,12 +72,6 @@ class CheckedKernel:
     def __call__(self, *arguments: Any) -> Any:
         """Check the arguments, and run the kernel.
 
-        Args:
-            arguments: by position.
-
-        Returns:
-            Result of the kernel.
-
         Raises:
             ShapeError: shapes differ that must agree, or an index is out of range; the kernel has not run.
         """

@@ -20,9 +20,6 @@ def concrete(*tensors: Tensor) -> bool:
     `jacfwd`, `hessian`), in forward-mode differentiation, and for tensors without values of their own (`FakeTensor`,
     other wrappers).
 
-    Args:
-        tensors: all tensors that the kernels would read.
-
     Returns:
         Whether numba kernels may be used.
 

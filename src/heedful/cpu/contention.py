@@ -208,9 +208,6 @@ class _Reading:
 def processors_of_others(seconds: float) -> float | None:
     """Measure how many processors other programs use.
 
-    Args:
-        seconds: duration of the measurement.
-
     Returns:
         Number of processors that this process may use and others do use; None if the system does not say.
     """

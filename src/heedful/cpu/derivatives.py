@@ -56,7 +56,6 @@ def differentiable_once(name: str, remedy: str) -> Callable[[Backward], Backward
     """Decorate the backward pass of an autograd function that has no plain formula.
 
     Args:
-        name: name of the operation, for the message.
         remedy: alternative for the user, for the message.
 
     Returns:
@@ -93,7 +92,6 @@ def with_formula(results: Sequence[Tensor], formula: Formula, inputs: Sequence[T
 
     Returns:
         The results. Their gradients come from the operation, or, if a graph of the gradients is needed, from the
-        formula.
     """
     return _Alternative.apply(formula, len(results), *results, *inputs)
 
@@ -104,8 +102,6 @@ def formula_gradients(
     """Compute gradients by recording a formula.
 
     Args:
-        formula: function of the inputs.
-        inputs: inputs of the formula.
         needs: whether each input needs a gradient.
         grads: gradients of the outputs; None = zero.
 
@@ -147,9 +143,6 @@ def current_autocast(device: str) -> Callable[[], AbstractContextManager[object]
 
     Args:
         device: device type; one without autocast, such as "meta", has no settings.
-
-    Returns:
-        Function that creates a context manager with these settings.
     """
     if not torch.amp.is_autocast_available(device):
         return nullcontext

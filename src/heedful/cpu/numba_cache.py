@@ -103,9 +103,6 @@ def examine() -> list[CacheReport]:
 def source_digest(name: str) -> str:
     """Compute the digest of the source of a module and of all that it imports of its own package, and so on.
 
-    Args:
-        name: dotted name of an imported module.
-
     Returns:
         sha256; empty if a source cannot be read.
 

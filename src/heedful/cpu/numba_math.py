@@ -113,12 +113,6 @@ def make_exp2(lift: int = 0) -> Callable[..., Any]:
     """Make the function 2^(number - lift), as accurate as 2^number: subtracting first would lose digits.
 
     Valid from the lowest exponent, for which the result is exactly 0, to 127; NaN stays NaN.
-
-    Args:
-        lift: a small integer.
-
-    Returns:
-        A function for numba kernels.
     """
     # No "reassoc": (x + magic) - magic rounds x, so it must not be reordered.
     return _by_type(_exp2_float32(lift), _exp2_float64(lift), "contract")

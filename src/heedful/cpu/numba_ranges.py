@@ -11,11 +11,7 @@ def is_within(ids: np.ndarray, least: int, end: int) -> bool:
 
     Args:
         ids: [index] integers.
-        least: smallest allowed.
         end: one past the largest allowed.
-
-    Returns:
-        Whether all are.
     """
     result = True
     for i in range(ids.shape[0]):
@@ -36,9 +32,6 @@ def are_indices_within(
         num_first: end of the first range.
         num_second: end of the second range.
         size: end of the third range.
-
-    Returns:
-        Whether all are.
     """
     return is_within(first, 0, num_first) and is_within(second, 0, num_second) and is_within(order, -1, size)
 
@@ -55,10 +48,6 @@ def are_spans_within(
         first: first sequence.
         count: number of sequences; those beyond the last have no rows.
         num_rows: number of packed rows.
-        num_positions: longest sequence that fits.
-
-    Returns:
-        Whether all do.
     """
     result = first >= 0
     for i in range(max(0, first), min(first + count, lengths.shape[0])):

@@ -97,12 +97,8 @@ def make_batch(corpus: EncodedCorpus, indices: Ids, change: Change | None = None
     """Make a batch of some pairs of a corpus.
 
     Args:
-        corpus: encoded pairs.
         indices: [batch] indices of the pairs.
         change: change of the pairs, for a corpus without links; None = no change.
-
-    Returns:
-        The padded batch.
     """
     sides = [corpus.source[i] for i in indices], [corpus.target[i] for i in indices]
     if change is not None:
@@ -140,7 +136,6 @@ def collect_links(links: EncodedCorpus, indices: Ids) -> IntArray:
     """Collect the alignment links of a batch.
 
     Args:
-        links: those of a corpus.
         indices: [batch] indices of the pairs.
 
     Returns:
@@ -156,8 +151,6 @@ def select_links(links: IntArray | None, selection: slice, num_rows: int) -> Int
 
     Args:
         links: [link, 3] row, target position and source position; None = the batch has none.
-        selection: slice of rows.
-        num_rows: rows of the batch.
 
     Returns:
         [link, 3] the links of those rows, which are numbered anew.
@@ -184,7 +177,6 @@ class LengthSampler(ABC, Generic[BatchT]):
         """Prepare the iteration.
 
         Args:
-            corpus: encoded examples.
             batch_tokens: largest number of positions of a batch, padding included, on its longer side; a single
                 example always fits.
             seed: seed of the order.
@@ -247,9 +239,6 @@ class LengthSampler(ABC, Generic[BatchT]):
 
         Args:
             indices: [batch] indices of the examples.
-
-        Returns:
-            The padded batch.
         """
 
     def __iter__(self) -> Iterator[BatchT]:
@@ -282,7 +271,6 @@ class PairSampler(LengthSampler[PairBatch]):
             corpus: encoded pairs; without links if they are changed.
             batch_tokens: as for `LengthSampler`, before pairs are changed.
             seed: seed of the order, and of the changes.
-            changes: random changes of the pairs.
         """
         super().__init__(corpus, batch_tokens, seed)
         self._changes: Final = changes
@@ -295,7 +283,6 @@ def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[P
     """Iterate over a corpus once, in batches of pairs of similar target length.
 
     Args:
-        corpus: encoded pairs.
         batch_pairs: largest number of pairs in a batch.
 
     Yields:

@@ -43,7 +43,6 @@ class BoxedCaptions:
 
         Args:
             path: the file, gzip or not.
-            tokenizer: of the captions.
 
         Raises:
             DataError: it does not exist, or a line has another form; the message names file:line.
@@ -106,9 +105,6 @@ class BoxedCaptions:
     def find(self, pair: Pair) -> tuple[str, str] | None:
         """Find a caption in the file.
 
-        Args:
-            pair: the image and its caption.
-
         Returns:
             Its key, equal for equal captions of one image; None = the file has no boxes of it.
         """
@@ -127,12 +123,9 @@ def store_boxes(
     """Store the links of captions to the regions of their boxes, as those of a corpus.
 
     Args:
-        path: file of boxes.
         file: the data file, which says where images are.
         captions: rows of the data, and the tokens of their captions, EOS included.
-        tokenizer: of the captions.
         config: sizes of the pictures that the model reads.
-        folder: output folder.
 
     Returns:
         A line that says how many captions have boxes.
@@ -174,7 +167,6 @@ def regions_of(box: Box, size: tuple[int, int], config: ImageConfig) -> list[int
     """Find the regions of a box: those whose centre lies in it, or else the one with its centre.
 
     Args:
-        box: a part of the picture.
         size: width and height of the picture.
         config: sizes of the pictures that the model reads.
 

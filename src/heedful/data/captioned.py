@@ -35,7 +35,6 @@ class CaptionFile:
 
         Args:
             paths: one file, or a file of paths and an aligned file of captions.
-            columns: columns of path and caption.
 
         Raises:
             DataError: a file is missing, empty, or lacks the columns.
@@ -54,11 +53,7 @@ class CaptionFile:
         return self.pairs.identity()
 
     def fingerprint(self) -> dict[str, Any]:
-        """Describe the rows so that any change is detected; the images are stored, with checksums, by `write_images`.
-
-        Returns:
-            The fingerprint of the files.
-        """
+        """Describe the rows so that any change is detected; the images are stored with checksums by `write_images`."""
         return self.pairs.fingerprint()
 
     def where(self, pair: Pair) -> str:
@@ -66,9 +61,6 @@ class CaptionFile:
 
         Args:
             pair: a row.
-
-        Returns:
-            File and line.
         """
         return f"{self.path}:{pair.line}"
 
@@ -77,9 +69,6 @@ class CaptionFile:
 
         Args:
             pair: a row.
-
-        Returns:
-            Its path.
 
         Raises:
             DataError: the path leads out of the file's folder.
@@ -93,7 +82,6 @@ def write_images(folder: Path, images: Iterable[tuple[Path, str]], config: Image
     Args:
         folder: output folder; its record is written last.
         images: path of each image, and the file and line that name it.
-        config: kind and sizes.
 
     Returns:
         The number of images.
@@ -126,7 +114,6 @@ class StoredImages:
 
         Args:
             folder: where they are.
-            config: kind and sizes.
             is_verified: whether the checksums are known to be right; checking them reads every file once.
 
         Raises:
@@ -224,12 +211,8 @@ def make_caption_batch(images: StoredImages, corpus: EncodedCorpus, indices: Ids
     """Collect examples of a corpus into a batch.
 
     Args:
-        images: stored images.
         corpus: the number of an image as the only source id, its caption as targets.
         indices: [batch] indices of the examples.
-
-    Returns:
-        The padded batch.
     """
     targets = teacher_forced([corpus.target[index] for index in indices])
     rows = images.take(int(corpus.source[index][0]) for index in indices)
@@ -247,7 +230,6 @@ class CaptionSampler(LengthSampler[CaptionBatch]):
         """Prepare the iteration.
 
         Args:
-            images: stored images.
             corpus: as for `make_caption_batch`.
             batch_tokens: largest number of caption tokens of a batch, padding included; a single one always fits.
             seed: seed of the order.
@@ -263,7 +245,6 @@ def captions_by_length(images: StoredImages, corpus: EncodedCorpus, batch_captio
     """Iterate over a corpus once, in batches of captions of similar length.
 
     Args:
-        images: stored images.
         corpus: as for `make_caption_batch`.
         batch_captions: largest number of captions in a batch.
 

@@ -60,7 +60,6 @@ def check_corpus(
         train: one file or two aligned ones.
         dev: the same for validation; may be empty.
         test: the same for testing; may be empty.
-        columns: columns of source and target.
         max_characters: longer texts are left out of training.
 
     Returns:

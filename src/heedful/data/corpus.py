@@ -171,9 +171,6 @@ def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
         columns: columns of source and target: 1-based numbers, or names of headings or keys; with two files, (2, 1)
             makes the second the source.
 
-    Returns:
-        The pairs, to be read lazily.
-
     Raises:
         DataError: a file is missing, empty, neither text nor a table, or lacks the requested columns.
         MissingExtra: a file is Parquet or Arrow, and pyarrow is not installed.
@@ -223,9 +220,6 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
         number: that line's 1-based number.
         columns: 1-based columns of source and target.
 
-    Returns:
-        The format of its lines.
-
     Raises:
         DataError: a requested column does not exist.
     """
@@ -253,8 +247,6 @@ def check_one_side(path: Path, other: Path, line: str) -> None:
     """Refuse one of two aligned files if its name says that it contains both sides.
 
     Args:
-        path: the file.
-        other: the file it is paired with.
         line: its first line that is not empty.
 
     Raises:
@@ -352,9 +344,6 @@ def part_at(position: float, dev_share: float, test_share: float) -> Split:
 
 def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:
     """Group pairs by source: evaluation items with their references.
-
-    Args:
-        pairs: rows of an evaluation file.
 
     Returns:
         Each source with its distinct targets, both in order of first occurrence.

@@ -72,9 +72,6 @@ class CorpusFilter:
     def apply(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Yield the usable pairs, block by block; may be called for several files in turn.
 
-        Args:
-            pairs: any pairs.
-
         Yields:
             Pairs with text on both sides, not too long, and not seen before in any call, or to be kept again.
         """
@@ -111,9 +108,6 @@ class CorpusFilter:
 
         Args:
             notes: repairs of the files, stored with the counts.
-
-        Returns:
-            The report.
         """
         return CorpusReport(
             num_read=self._num_read,

@@ -40,10 +40,6 @@ def link_corpus(
     """Align the tokens of a corpus; links are computed once, or again where their files are damaged.
 
     Args:
-        corpus: encoded pairs.
-        tokenizers: of source and target.
-        folder: folder of the link files.
-        model: the alignment model.
         corrected: token links by index of a pair, in place of those that are learned.
 
     Returns:
@@ -71,8 +67,6 @@ def with_links(corpus: EncodedCorpus, folder: Path, num_regions: int = 0) -> Enc
     """Add the links of a folder to a corpus, all of which must be positions of its pairs.
 
     Args:
-        corpus: encoded pairs.
-        folder: folder of the link files.
         num_regions: number of positions of each source, for sources that are pictures; 0 = their tokens.
 
     Returns:
@@ -93,11 +87,7 @@ def read_linked(data: Path, num_regions: int = 0) -> EncodedCorpus:
     """Read the encoded pairs of a training, with their links if there are any.
 
     Args:
-        data: folder of pairs and links.
         num_regions: as for `with_links`.
-
-    Returns:
-        The corpus.
 
     Raises:
         FileRefused: the files are damaged.

@@ -39,11 +39,7 @@ class CorrectedLinks:
         self.path: Final = path
 
     def identity(self) -> tuple[Any, ...]:
-        """Return values that change whenever the content changes.
-
-        Returns:
-            The identity of the file.
-        """
+        """Return values that change whenever the content changes."""
         return table_identity(self.path)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -59,10 +55,6 @@ class CorrectedLinks:
 
         A link between two words links all their tokens. A token belongs to each word that it shares a character with;
         a space, to the word after it. Of several lines about one pair the last counts.
-
-        Args:
-            corpus: encoded pairs.
-            tokenizers: of source and target.
 
         Returns:
             The token links by index of the pair.

@@ -55,9 +55,6 @@ class JournalContent:
     def complaint(self, path: Path) -> str:
         """Describe the damaged lines in one line.
 
-        Args:
-            path: the journal.
-
         Returns:
             Such as "m/corrections.jsonl:3: damaged, left out"; empty if all lines are sound.
         """
@@ -76,7 +73,6 @@ class CorrectionJournal:
         """Name the file; it need not exist.
 
         Args:
-            path: the file.
             normalize: normal form of a source; sources that agree in it are the same.
         """
         self.path: Final = path
@@ -84,9 +80,6 @@ class CorrectionJournal:
 
     def key(self, source: str) -> str:
         """Return the form of a source by which corrections are found.
-
-        Args:
-            source: any text.
 
         Returns:
             The normalized text without spaces around it.
@@ -122,9 +115,6 @@ class CorrectionJournal:
     def add(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Append corrections; they are on disk when the call returns.
 
-        Args:
-            pairs: sources with their corrections.
-
         Raises:
             UsageError: a side is blank, longer than `MOST_CHARACTERS`, has a line feed or is not UTF-8, the journal is
                 full, or another process keeps it locked. Nothing is appended.
@@ -140,9 +130,6 @@ class CorrectionJournal:
 
         Args:
             source: whose newest correction to withdraw; None = the newest of all.
-
-        Returns:
-            The correction that was withdrawn.
 
         Raises:
             UsageError: there is no such correction.

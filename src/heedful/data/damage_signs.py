@@ -23,9 +23,6 @@ _MOJIBAKE: Final = re.compile(f"(?:Ã|Â|â€|ï¿){_ONE}|(?:[ÐÑÎÏ]{_ONE}){
 def has_mojibake(text: str) -> bool:
     """Tell whether UTF-8 was decoded as CP1252 or Latin-1 at some point.
 
-    Args:
-        text: any text.
-
     Returns:
         Whether it contains character sequences that are UTF-8 bytes read as CP1252 or Latin-1.
 
@@ -58,9 +55,6 @@ _BEYOND_ASCII: Final[tuple[tuple[str, Sign], ...]] = (
 
 def find_signs(text: str) -> Iterator[str]:
     r"""Name the signs of damage in a text.
-
-    Args:
-        text: any text.
 
     Yields:
         Of "line break" (``\n``), "control", "markup", "bidirectional", "invisible", "private use", "replacement"

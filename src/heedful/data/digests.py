@@ -14,9 +14,6 @@ Flags = NDArray[np.bool_]
 def digest(text: str) -> int:
     """Hash a text to 64 bits; the same on every machine and in every process.
 
-    Args:
-        text: any text.
-
     Returns:
         A number in [0, 2**64). Among ten million texts, the probability of any collision is 3e-6.
     """
@@ -27,10 +24,6 @@ def digest(text: str) -> int:
 def digest_pair(source: str, target: str) -> int:
     """Hash two texts together; moving characters from one to the other changes the hash.
 
-    Args:
-        source: any text.
-        target: any text.
-
     Returns:
         A number in [0, 2**64).
     """
@@ -39,12 +32,6 @@ def digest_pair(source: str, target: str) -> int:
 
 def fold(text: str) -> str:
     """Normalise a text to normal form C, folded case and single spaces.
-
-    Args:
-        text: any text.
-
-    Returns:
-        The folded text.
 
     Example:
         >>> fold("  Guten\u00a0 TAG ")

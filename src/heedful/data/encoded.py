@@ -129,9 +129,6 @@ class EncodedSide:
     def counts(self, num_tokens: int) -> NDArray[np.int64]:
         """Count how often each token occurs.
 
-        Args:
-            num_tokens: size of the vocabulary.
-
         Returns:
             [token] counts.
         """
@@ -145,9 +142,6 @@ class EncodedSide:
 
         Args:
             limits: [sequence] limits.
-
-        Returns:
-            Whether they are.
         """
         end = 0
         for start in range(0, len(self), _PIECE):

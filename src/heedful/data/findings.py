@@ -111,9 +111,6 @@ class CheckReport:
     def count(self, level: Level) -> int:
         """Count findings.
 
-        Args:
-            level: severity to count.
-
         Returns:
             Their number.
         """

@@ -98,12 +98,7 @@ def inside(folder: Path, name: str, where: str) -> Path:
     """Find the file that a row names.
 
     Args:
-        folder: folder of the data file.
         name: path in the row, relative to that folder.
-        where: file and line, for the message.
-
-    Returns:
-        The path.
 
     Raises:
         DataError: the path is empty or leads out of the folder.
@@ -148,9 +143,6 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     Args:
         pixels: [1, channel, row, column], as `read_image` returns them.
 
-    Returns:
-        Content of a PNG file.
-
     Raises:
         MissingExtra: Pillow is not installed.
     """
@@ -164,11 +156,6 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
 
 def fit(size: tuple[int, int], width: int, height: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Scale a picture to fit, without distortion, and centre it.
-
-    Args:
-        size: its width and height.
-        width: width of the frame.
-        height: height of the frame.
 
     Returns:
         Width and height of the scaled picture, and the column and row of its upper left corner.
@@ -186,7 +173,6 @@ def upright_size(path: Path, where: str) -> tuple[int, int]:
     """Read the width and height of a picture, turned as its camera says.
 
     Args:
-        path: file of a picture.
         where: file and line that name the image, for messages.
 
     Returns:
@@ -352,7 +338,6 @@ def checked_features(array: NDArray[Any], config: ImageConfig, prefix: str) -> N
     Args:
         array: [region, feature] numbers.
         config: number of features.
-        prefix: name of the image, for messages.
 
     Returns:
         [region, feature] in float32.

@@ -22,9 +22,6 @@ def find_labelled(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
         columns: columns of text and label; (1, 2) is (2, 1) where headings or keys tell that the label is first. A
             first row of well-known headings of texts and labels is recognised.
 
-    Returns:
-        Pairs of text and label, to be read lazily.
-
     Raises:
         DataError: as `heedful.data.corpus.find_pairs`.
         MissingExtra: a file is Parquet or Arrow, and pyarrow is not installed.
@@ -86,9 +83,6 @@ class SourceArrays(Protocol):
 
     def take(self, rows: Iterable[int]) -> "SourceArrays":
         """Select sources.
-
-        Args:
-            rows: indices.
 
         Returns:
             These sources, padded no wider than they need.
@@ -152,10 +146,6 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> L
         corpus: token ids as sources; the number of a label as the only target id, or the first and last position of an
             answer.
         indices: [batch] indices of the texts.
-        collect: makes the sources.
-
-    Returns:
-        The padded batch.
     """
     labels, _ = pad([corpus.target[index] for index in indices])
     sources = collect([corpus.source[index] for index in indices])

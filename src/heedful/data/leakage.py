@@ -37,9 +37,6 @@ class SeenPairs:
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Add pairs while iterating over them, block by block.
 
-        Args:
-            pairs: training pairs.
-
         Yields:
             The same pairs.
         """
@@ -51,9 +48,6 @@ class SeenPairs:
     def add(self, pairs: Sequence[Pair]) -> Sighting:
         """Add pairs.
 
-        Args:
-            pairs: a block of training pairs.
-
         Returns:
             The criteria by which each pair occurred before: in an earlier block, or earlier in this one.
         """
@@ -62,9 +56,6 @@ class SeenPairs:
 
     def find(self, pairs: Sequence[Pair]) -> Sighting:
         """Look pairs up.
-
-        Args:
-            pairs: evaluation rows.
 
         Returns:
             The criteria by which each pair occurs in the training data.
@@ -109,15 +100,7 @@ class Leakage:
 
 
 def leakage(seen: SeenPairs, evaluation: Iterable[Pair]) -> Leakage:
-    """Count the evaluation rows that occur in the training data.
-
-    Args:
-        seen: the training pairs.
-        evaluation: the evaluation pairs.
-
-    Returns:
-        The counts.
-    """
+    """Count the evaluation rows that occur in the training data."""
     num_rows = 0
     counts = np.zeros(len(Sighting._fields), dtype=np.int64)
     remaining = iter(evaluation)

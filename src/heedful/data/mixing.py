@@ -42,7 +42,6 @@ class Mix(NamedTuple):
         """Describe the pairs.
 
         Args:
-            file: the older pairs.
             share: their wanted share of an epoch.
             num_new: number of new pairs.
 
@@ -68,14 +67,7 @@ def store_mix(
     """Encode older pairs, unless that is done already.
 
     Args:
-        file: the older pairs.
-        tokenizers: of source and target.
-        config: text settings.
-        folder: the model folder.
         left_out: sources that a model is scored on or that are corrected, whose pairs are left out.
-
-    Returns:
-        Numbers of the pairs.
 
     Raises:
         DataError: no pair can be used.
@@ -116,9 +108,6 @@ def store_mix(
 
 def held_out_sources(folder: Path) -> list[str]:
     """List the sources that a model was validated and tested on.
-
-    Args:
-        folder: the model folder.
 
     Returns:
         The sources; empty if the folder has none, as that of a packed or imported model.
@@ -161,8 +150,6 @@ class MixedSampler(LengthSampler[PairBatch]):
         """Join the pairs in memory.
 
         Args:
-            new: new pairs.
-            older: older pairs.
             share: share of older pairs among the pairs of an epoch, below 1.
             batch_tokens: as for `PairSampler`.
             seed: as for `PairSampler`.

@@ -49,10 +49,6 @@ class Passage:
     def locate(self, story: Story, tokenizer: Tokenizer) -> tuple[int, int] | None:
         """Find the answer of a story in the passage: as whole words, first in the supporting facts.
 
-        Args:
-            story: the story of this passage.
-            tokenizer: the tokenizer, which normalizes the answer.
-
         Returns:
             Indices of the first and the last token; None if the encoded passage does not have the answer.
         """
@@ -106,12 +102,8 @@ def _find(text: str, facts: Ranges, answer: str, supporting: tuple[int, ...]) ->
 def answer_place(story: Story) -> tuple[int, int] | None:
     """Find the answer of a story in its facts.
 
-    Args:
-        story: any story.
-
     Returns:
         The first character and the one after the last in the facts with a space between them; None if they do not have
-        the answer.
 
     Example:
         >>> answer_place(Story(("Ada went home.",), "Where is Ada?", "home")), answer_place(Story((), "Where?", "home"))
@@ -122,16 +114,7 @@ def answer_place(story: Story) -> tuple[int, int] | None:
 
 
 def encode_passage(tokenizer: Tokenizer, story: Story, config: TextConfig) -> Passage:
-    """Encode question and passage; a long question is cut to half of the limit of length, a long passage to the rest.
-
-    Args:
-        tokenizer: tokenizer of all texts.
-        story: the story.
-        config: text settings with the limits.
-
-    Returns:
-        The passage.
-    """
+    """Encode question and passage; a long question is cut to half of the limit, a long passage to the rest."""
     most = 16 * config.max_tokens
     texts = [tokenizer.normalize(_spaced(text).replace("\0", "\ufffd")) for text in (story.question, *story.facts)]
     question = tokenizer.encode(texts[0][:most]) if texts[0] else []

@@ -72,9 +72,6 @@ class EvaluationSet:
 
         Args:
             pairs: rows of an evaluation file; rows with an empty source are left out.
-
-        Returns:
-            The set.
         """
         groups = group_references(pair for pair in pairs if pair.source.strip())
         return cls([source for source, _ in groups], [references for _, references in groups])
@@ -82,12 +79,6 @@ class EvaluationSet:
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> "EvaluationSet":
         """Read a set from JSON values.
-
-        Args:
-            facts: the fields.
-
-        Returns:
-            The set.
 
         Raises:
             ValueError: a value is of another kind.
@@ -120,11 +111,7 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
 
     Args:
         files: pairs for training and, optionally, validation and testing.
-        config: text settings.
         folder: the model folder; encoded pairs go to its `run/data`.
-
-    Returns:
-        The prepared data.
 
     Raises:
         DataError: fewer than 10 usable pairs, or a file is malformed.
@@ -234,8 +221,6 @@ def link_words(
     Args:
         prepared: result of `prepare`.
         folder: the model folder; links go to its `run/data/links`.
-        model: the alignment model.
-        corrections: word links of some of the pairs, corrected by hand.
 
     Returns:
         The same data, with links of its training pairs.
@@ -257,7 +242,6 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
     """Choose the units of tokens: characters for short items, whose spelling matters, else pieces.
 
     Args:
-        file: pairs for training.
         max_characters: longer lines are ignored.
 
     Returns:

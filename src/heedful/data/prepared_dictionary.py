@@ -29,9 +29,6 @@ def store_dictionary(
 
     Args:
         sample: function that returns training pairs.
-        source_tokenizer: tokenizer of words.
-        target_tokenizer: tokenizer of words.
-        folder: the model folder.
 
     Returns:
         The file name in the model folder, by its role.
@@ -62,9 +59,6 @@ def store_dictionary(
 
 def verify_dictionary(folder: Path) -> None:
     """Check a stored dictionary.
-
-    Args:
-        folder: the model folder.
 
     Raises:
         FileRefused: it is missing or damaged.

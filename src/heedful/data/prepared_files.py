@@ -56,14 +56,7 @@ def repaired(read_or_make: Callable[[], Result], folder: Path) -> tuple[Result, 
 
 
 def is_texts(value: object) -> TypeGuard[list[str]]:
-    """Tell whether a JSON value is a list of texts.
-
-    Args:
-        value: the value.
-
-    Returns:
-        Whether it is.
-    """
+    """Tell whether a JSON value is a list of texts."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
@@ -74,7 +67,6 @@ def store_tokenizers(
 
     Args:
         tokenizers: tokenizer and file name without suffix, by role.
-        folder: the model folder.
 
     Returns:
         File names by role, and checksums by file name.
@@ -108,8 +100,6 @@ def kept_tokenizer(
     Args:
         train: function that trains it.
         units: units of its tokens.
-        normalization: Unicode form of its texts.
-        folder: the model folder.
 
     Returns:
         The tokenizer, file names by role, and checksums by file name.
@@ -153,7 +143,6 @@ def verify_files(folder: Path, facts: Mapping[str, Any]) -> None:
     """Check files against their recorded checksums.
 
     Args:
-        folder: the model folder.
         facts: a record, whose "files" has checksums by file name; records of earlier versions have none.
 
     Raises:
@@ -166,12 +155,6 @@ def verify_files(folder: Path, facts: Mapping[str, Any]) -> None:
 
 def read_prepared(path: Path) -> dict[str, Any]:
     """Read a record of `run/data`; one of format 1 may be a bare number of pairs.
-
-    Args:
-        path: the file.
-
-    Returns:
-        Its content.
 
     Raises:
         FileRefused: it is missing or damaged.

@@ -22,9 +22,7 @@ def learn_tokenizers(
 
     Args:
         rows: function that reads the training pairs.
-        config: text settings.
         num_pairs: number of pairs, held out ones too, which determines the number of pieces.
-        folder: the model folder.
 
     Returns:
         Tokenizers of source and target, and the names of their files by role.
@@ -60,13 +58,6 @@ def learn_tokenizers(
 def load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """Load the tokenizers of a preparation.
 
-    Args:
-        config: its text settings.
-        folder: the model folder.
-
-    Returns:
-        Tokenizers of source and target.
-
     Raises:
         FileRefused: they are damaged.
     """
@@ -75,10 +66,6 @@ def load_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokeni
 
 def named_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
     """Load the tokenizers of a preparation, and the names of their files.
-
-    Args:
-        config: its text settings.
-        folder: the model folder.
 
     Returns:
         Tokenizers of source and target, and the names of their files by role.
@@ -97,9 +84,6 @@ def named_tokenizers(config: TextConfig, folder: Path) -> tuple[Tokenizer, Token
 
 def count_characters(texts: Iterable[str]) -> int:
     """Count the different characters of texts, each of which needs a piece.
-
-    Args:
-        texts: any texts.
 
     Returns:
         The number.
@@ -125,9 +109,6 @@ def sampled(pairs: Iterator[Pair], size: int) -> list[Pair]:
     Args:
         pairs: any number of pairs.
         size: number of pairs to keep; of fewer pairs, all are kept in their order.
-
-    Returns:
-        The sample.
     """
     generator, sample = random.Random(0), list[Pair]()
     for count, pair in enumerate(pairs):

@@ -47,7 +47,6 @@ def vectors_file(config: TextConfig, side: Side) -> str:
     """Return the path of a side's word vectors.
 
     Args:
-        config: text settings.
         side: source or target.
 
     Returns:
@@ -58,9 +57,6 @@ def vectors_file(config: TextConfig, side: Side) -> str:
 
 def check_vectors(config: TextConfig) -> None:
     """Check settings and files before any other work.
-
-    Args:
-        config: text settings.
 
     Raises:
         ConfigError: the tokens are pieces, which have no vectors.
@@ -83,14 +79,8 @@ def read_pretrained(config: TextConfig, side: Side, tokenizer: Tokenizer, corpus
     A word without a vector takes that of a word that differs only in case, if there is one.
 
     Args:
-        config: text settings.
         side: a side for which the configuration names a file.
-        tokenizer: tokenizer of the side.
         corpus: training text of the side, for the coverage.
-        seed: seed of the random vectors.
-
-    Returns:
-        The vectors.
 
     Raises:
         ConfigError: tokens are pieces.

@@ -35,8 +35,6 @@ class RandomChanges:
         """Seed the changes of a batch.
 
         Args:
-            position: position of the batch in the training.
-            seed: seed of the training.
             indices: [batch] indices of the pairs.
 
         Returns:

@@ -40,11 +40,7 @@ class RowFormat(ABC):
 
         Args:
             line: text without its line end.
-            name: the file, for messages.
             number: 1-based line number, for messages.
-
-        Returns:
-            The source and the target.
 
         Raises:
             DataError: the line does not have this format; the message names file:line.
@@ -79,7 +75,6 @@ class CellStyle:
 
         Args:
             line: text without its line end.
-            name: the file, for messages.
             number: 1-based line number, for messages.
 
         Returns:
@@ -180,7 +175,6 @@ class ColumnRows(RowFormat):
         Args:
             num_columns: number of cells per line.
             columns: 1-based columns of source and target.
-            style: separator and quoting.
         """
         self.num_columns: Final = num_columns
         self.columns = columns
@@ -204,13 +198,8 @@ class ColumnRows(RowFormat):
             first: the first non-empty line.
             columns: columns of source and target: 1-based numbers, or headings in the first line; (1, 2) leaves out
                 columns of identifiers.
-            name: the file, for messages.
             number: the line's 1-based number.
-            style: separator and quoting.
             sample: the first non-empty lines, in which identifiers are recognised.
-
-        Returns:
-            The format.
 
         Raises:
             DataError: a requested column does not exist.
@@ -289,11 +278,7 @@ class JsonRows(RowFormat):
         Args:
             first: the first non-empty line.
             columns: keys of source and target, or their 1-based numbers.
-            name: the file, for messages.
             number: the line's 1-based number.
-
-        Returns:
-            The format.
 
         Raises:
             DataError: the line is not a JSON object, or a requested key does not exist.

@@ -45,11 +45,7 @@ class WholeFile:
         self._path: Final = path
 
     def identity(self) -> tuple[Any, ...]:
-        """Return values that change whenever the content changes.
-
-        Returns:
-            The identity of the file.
-        """
+        """Return values that change whenever the content changes."""
         return file_identity(self._path)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -96,9 +92,6 @@ class DataWatch:
 def has_begun(folder: Path) -> bool:
     """Tell whether a training has begun in a folder.
 
-    Args:
-        folder: the model folder.
-
     Returns:
         Whether it has settings of a training, which may have steps and so depends on its data and tokenizers.
     """
@@ -109,7 +102,6 @@ def claim_data(folder: Path, fingerprints: Mapping[str, Any]) -> None:
     """Record the fingerprints of a training's data, or refuse data that differ from the recorded ones.
 
     Args:
-        folder: the model folder.
         fingerprints: JSON values by part of the data.
 
     Raises:

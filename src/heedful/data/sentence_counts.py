@@ -13,10 +13,6 @@ MOST_COUNTED: Final = 2_000
 def usual_sentences(sources: EncodedSide, tokenizer: Tokenizer) -> int:
     """Find the number of sentences that training sources usually have.
 
-    Args:
-        sources: encoded sources.
-        tokenizer: their tokenizer.
-
     Returns:
         The number, 1 or more, that nine tenths of a sample of the sources do not exceed.
     """

@@ -37,9 +37,6 @@ class Split:
     def __call__(self, pair: Pair) -> str:
         """Choose the part that a pair belongs to.
 
-        Args:
-            pair: of the training file.
-
         Returns:
             "train", "dev" or "test", a function of the source.
         """
@@ -85,10 +82,6 @@ class SourceSpread:
 
     def check(self, split: Split, path: Path) -> None:
         """Refuse pairs that a split divides so that there is nothing to train or to validate on.
-
-        Args:
-            split: the split.
-            path: the training file, for the message.
 
         Raises:
             DataError: no pair is left for training, or none can be held out for validation.

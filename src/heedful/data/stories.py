@@ -57,12 +57,8 @@ class Stories:
 def story_line(story: Story) -> str:
     """Write facts and question in one line.
 
-    Args:
-        story: the story.
-
     Returns:
         The line, the question last; JSON where a text contains the separator. The same for stories that differ in
-        their answers alone.
     """
     parts = [*story.facts, story.question]
     line = SEPARATOR.join(parts)
@@ -76,11 +72,7 @@ class StoryFile:
     """Stories in a file; construct with `find_stories`."""
 
     def __init__(self, path: Path) -> None:
-        """Store the path.
-
-        Args:
-            path: an existing file.
-        """
+        """Store the path."""
         self.path: Final = path
         self.name: Final = stem(path)
         """Name from which the model folder's default name is derived."""
@@ -114,11 +106,7 @@ class StoryFile:
             yield number, story
 
     def identity(self) -> tuple[Any, ...]:
-        """Return values that change whenever the content changes.
-
-        Returns:
-            The identity of the file.
-        """
+        """Return values that change whenever the content changes."""
         return (table_identity(self.path),)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -170,9 +158,6 @@ def find_stories(paths: Sequence[Path]) -> StoryFile:
             one in the format of the bAbI tasks: every line begins with its number in the story, and a question has its
             answer and the numbers of its supporting facts in columns after tabs.
 
-    Returns:
-        The stories, to be read lazily.
-
     Raises:
         UsageError: there is more than one file.
         DataError: the file is missing, empty, or neither text nor a table.
@@ -187,7 +172,6 @@ def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]
     """Read the stories of a file that says the answers.
 
     Args:
-        file: the file.
         in_facts: whether every answer must be a part of the facts of its story.
 
     Yields:
@@ -211,9 +195,6 @@ def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]
 def distinct_stories(stories: Iterable[Story]) -> list[Story]:
     """Leave out repeated stories.
 
-    Args:
-        stories: any stories.
-
     Returns:
         The first of each group of stories with the same facts, question and answer.
     """
@@ -223,9 +204,6 @@ def distinct_stories(stories: Iterable[Story]) -> list[Story]:
 def story_pair(story: Story) -> Pair:
     """Make the pair by which a story is split off for validation or testing.
 
-    Args:
-        story: the story.
-
     Returns:
         Facts and question as source, the answer as target.
     """
@@ -234,11 +212,6 @@ def story_pair(story: Story) -> Pair:
 
 def encode_story(tokenizer: Tokenizer, story: Story, config: TextConfig) -> tuple[NDArray[np.int64], int, bool]:
     """Encode a story: the question, then the facts, the newest first, so that a limit of length cuts the oldest.
-
-    Args:
-        tokenizer: tokenizer of all texts.
-        story: the story.
-        config: text settings with the limits.
 
     Returns:
         [position] ids, in which the question and each fact end in EOS; the number of facts encoded; and whether a

@@ -52,9 +52,6 @@ def is_table(path: Path) -> bool:
 def check_data_file(path: Path) -> None:
     """Refuse a file that is neither text nor a table.
 
-    Args:
-        path: a data file.
-
     Raises:
         DataError: the file does not exist, or is a folder, a pipe, empty or binary.
     """
@@ -107,7 +104,6 @@ def data_lines(
     """Read a data file line by line, a table as lines of JSON.
 
     Args:
-        path: a data file.
         bad_bytes: as for `read_lines`.
         nul: as for `read_lines`.
 

@@ -22,7 +22,6 @@ class Tally(Generic[Key]):
         """Count a key.
 
         Args:
-            key: kind to count.
             line: its line number; lines of a key must not decrease.
         """
         self.counts[key] = self.counts.get(key, 0) + 1
@@ -35,9 +34,6 @@ class Tally(Generic[Key]):
 
         Args:
             keys: distinct keys, counted or not.
-
-        Returns:
-            The total count of these keys.
         """
         return sum(self.counts.get(key, 0) for key in keys)
 
@@ -57,7 +53,6 @@ def far_from_median(counts: dict[int, int], num_deviations: float, least: float)
     """Find the outlying bins of a histogram.
 
     Args:
-        counts: count by bin.
         num_deviations: standard deviations from the median that are still usual; estimated as 1.4826 times the median
             absolute deviation, which is robust to outliers.
         least: distance from the median, in bins, that is always usual.

@@ -135,10 +135,6 @@ class _Forms:
 def are_forms(word: str, other: str) -> bool:
     """Tell whether two words that translate the same word are forms of one.
 
-    Args:
-        word: a word.
-        other: another word.
-
     Returns:
         Whether they share at least half of the letters of the longer one, from the first one on, three at least and all
         but four. Accents do not matter.
@@ -155,14 +151,6 @@ def are_forms(word: str, other: str) -> bool:
 
 def store_terms(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path) -> int:
     """Find the terms of all training pairs, unless that is done already.
-
-    Args:
-        corpus: encoded pairs.
-        tokenizers: of source and target.
-        folder: the model folder.
-
-    Returns:
-        Number of terms.
 
     Raises:
         UsageError: the tokenizer cannot locate words.
@@ -184,10 +172,6 @@ def store_terms(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer], 
 
 def read_terms(folder: Path, corpus: EncodedCorpus) -> EncodedCorpus:
     """Read the terms of all training pairs.
-
-    Args:
-        folder: the model folder.
-        corpus: encoded pairs.
 
     Returns:
         As the source of each pair, three numbers for each of its terms: first source token, place behind the last one,

@@ -55,10 +55,6 @@ class ChosenColumns(NamedTuple):
 def is_header(source: str, target: str) -> bool:
     """Tell whether a first row names the columns.
 
-    Args:
-        source: its source cell.
-        target: its target cell.
-
     Returns:
         Whether both are well-known headings and differ.
 
@@ -94,9 +90,6 @@ def has_label_first(source: str, target: str) -> bool:
         source: the first.
         target: the second.
 
-    Returns:
-        Whether it is so.
-
     Example:
         >>> has_label_first("Label", "text"), has_label_first("text", "label"), has_label_first("", "")
         (True, False, False)
@@ -116,9 +109,6 @@ def _is_heading(cell: str) -> bool:
 
 def is_id(heading: str) -> bool:
     """Tell whether a heading or key names identifiers.
-
-    Args:
-        heading: any text.
 
     Returns:
         Whether it is one of `ID_WORDS`, in any case.

@@ -27,9 +27,6 @@ _BREAKS: Final = re.compile(r"[ \t]*[\r\n\t][ \r\n\t]*")
 def is_tmx(path: Path) -> bool:
     """Tell whether a file is a translation memory, by its name.
 
-    Args:
-        path: a data file.
-
     Returns:
         Whether its name ends in .tmx or .tmx.gz.
     """
@@ -66,7 +63,6 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
     Args:
         path: the file; may be gzipped, and in any encoding that XML can declare.
         source: code of the source language; de stands for de-AT too, and de-AT for de, unless the unit has the same.
-        target: code of the target language.
 
     Yields:
         For each unit, its source and its target; "" where it has no text in the language.
@@ -88,9 +84,6 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
 
 def tmx_languages(path: Path) -> list[str]:
     """List the languages of the first units of a translation memory.
-
-    Args:
-        path: the file.
 
     Returns:
         Codes in lower case, in order of first occurrence.

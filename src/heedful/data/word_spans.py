@@ -30,7 +30,6 @@ def spell_words(words: str, tokenizer: Tokenizer) -> tuple[str, list[Span]]:
     """Spell words as the pieces of a tokenizer do.
 
     Args:
-        words: words separated by spaces.
         tokenizer: of the texts in which they are looked for.
 
     Returns:
@@ -43,7 +42,6 @@ def tokens_of(word: Span, tokens: Sequence[Span]) -> list[int]:
     """Find the tokens of a word: those that share a character with it.
 
     Args:
-        word: span of the word.
         tokens: span of each token; one without characters is the space before a word, and belongs to it.
 
     Returns:

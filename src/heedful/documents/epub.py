@@ -24,7 +24,6 @@ class EpubFile(DocumentFile):
         """Read the chapters.
 
         Args:
-            content: the file.
             most_bytes: bound of the unpacked size.
 
         Raises:

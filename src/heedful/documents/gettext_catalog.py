@@ -16,10 +16,6 @@ class GettextFile(DocumentFile):
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Read the messages.
 
-        Args:
-            content: the file.
-            most_bytes: bound of its size.
-
         Raises:
             DataError: it is no catalogue.
             MissingExtra: the Translate Toolkit is not installed.

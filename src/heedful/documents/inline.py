@@ -56,7 +56,6 @@ class PassageBuilder(Generic[Mark]):
 
         Args:
             name: name that its end will have.
-            mark: its opening edge.
         """
         self.point(mark)
         self._open.append((name, len(self._elements) - 1))
@@ -66,7 +65,6 @@ class PassageBuilder(Generic[Mark]):
         """Add an element without text.
 
         Args:
-            mark: the whole element.
             is_break: whether it divides lines.
         """
         parent = self._open[-1][1] if self._open else OUTERMOST
@@ -77,7 +75,6 @@ class PassageBuilder(Generic[Mark]):
 
         Args:
             text: its characters, which are read as a part of the sentence.
-            mark: the whole element.
         """
         self.point(mark)
         self.add(text)
@@ -85,12 +82,7 @@ class PassageBuilder(Generic[Mark]):
         self._elements[-1].is_kept = bool(text)
 
     def end(self, name: str, mark: Mark) -> None:
-        """End the innermost element of a name; elements within it that did not end are points.
-
-        Args:
-            name: its name.
-            mark: its closing edge.
-        """
+        """End the innermost element of a name; elements within it that did not end are points."""
         if not self._counts.get(name):
             self.point(mark)
             return
@@ -103,11 +95,7 @@ class PassageBuilder(Generic[Mark]):
                 return
 
     def passage(self) -> "Passage[Mark]":
-        """Finish the passage; spaces around it are no part of it.
-
-        Returns:
-            The passage.
-        """
+        """Finish the passage; spaces around it are no part of it."""
         text = "".join(self._texts)
         first = len(text) - len(text.lstrip())
         size = len(text.strip())

@@ -21,9 +21,6 @@ class DocumentFile(ABC):
 
         Args:
             outputs: translation of each passage, with the same tags.
-
-        Returns:
-            The file.
         """
 
 
@@ -32,9 +29,6 @@ def decode_text(content: bytes) -> str:
 
     Args:
         content: UTF-8, with or without a byte order mark.
-
-    Returns:
-        The text.
 
     Raises:
         DataError: it is not UTF-8.

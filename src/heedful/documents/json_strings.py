@@ -21,10 +21,6 @@ class JsonFile(DocumentFile):
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Read the texts.
 
-        Args:
-            content: the file.
-            most_bytes: bound of its size.
-
         Raises:
             DataError: it is no JSON, or nested too deeply.
         """

@@ -10,7 +10,6 @@ def goes_on(line: str, following: str) -> bool:
     """Tell whether a sentence goes on in the next line.
 
     Args:
-        line: the line.
         following: the line after it.
 
     Returns:

@@ -43,7 +43,6 @@ class MarkdownFile(DocumentFile):
         """Read the file.
 
         Args:
-            content: the file.
             most_bytes: bound of its unpacked size.
         """
         self._document: Final = decode_text(content).replace("\r\n", "\n")

@@ -64,15 +64,9 @@ class TagHandling:
     def rules(self, document: str) -> MarkupRules:
         """Find the rules for a document.
 
-        Args:
-            document: the markup.
-
-        Returns:
-            The rules.
-
         Example:
             >>> sorted(TagHandling("xml").rules("<a><p>x <b>y</b></p><p>z</p></a>").blocks)
-            ['p']
+            ['a', 'p']
         """
         if self.kind == "html":
             blocks = (_BLOCKS | self.splitting) - self.non_splitting

@@ -16,7 +16,6 @@ class TextFile(DocumentFile):
         """Decode the file.
 
         Args:
-            content: the file.
             most_bytes: bound of its unpacked size.
         """
         self._text: Final = decode_text(content).replace("\r\n", "\n").replace("\r", "\n")
@@ -37,7 +36,6 @@ class HtmlFile(DocumentFile):
         """Read the page.
 
         Args:
-            content: the file.
             most_bytes: bound of its unpacked size.
         """
         self._markup: Final = HtmlMarkup(decode_text(content))

@@ -26,7 +26,6 @@ class PropertiesFile(DocumentFile):
         """Read the texts.
 
         Args:
-            content: the file.
             most_bytes: bound of its unpacked size.
         """
         self._document: Final = decode_text(content)

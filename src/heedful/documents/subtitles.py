@@ -40,7 +40,6 @@ class SubtitleFile(DocumentFile):
         """Read the file.
 
         Args:
-            content: the file.
             most_bytes: bound of its unpacked size.
         """
         self._lines: Final = _LINE.findall(decode_text(content))

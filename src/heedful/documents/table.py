@@ -42,9 +42,6 @@ FORMATS: Final[dict[str, Callable[[bytes, int], DocumentFile]]] = {
 def format_of(name: str) -> str:
     """Find the format of a file by its name.
 
-    Args:
-        name: file name.
-
     Returns:
         A key of `FORMATS`.
 

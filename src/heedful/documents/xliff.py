@@ -26,10 +26,6 @@ class XliffFile(DocumentFile):
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Read the units.
 
-        Args:
-            content: the file.
-            most_bytes: bound of its size.
-
         Raises:
             DataError: it is no XLIFF of these versions, or too large.
             MissingExtra: lxml is not installed.

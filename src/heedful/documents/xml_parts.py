@@ -110,7 +110,6 @@ class XmlArchive(DocumentFile):
         """Parse the parts with text.
 
         Args:
-            content: the file.
             most_bytes: bound of the unpacked size.
 
         Raises:
@@ -143,9 +142,6 @@ class XmlArchive(DocumentFile):
     def parts(self, names: Sequence[str]) -> Iterable[str]:
         """Choose the parts with text.
 
-        Args:
-            names: names of all members.
-
         Returns:
             Names of members, in the order of reading.
         """
@@ -153,9 +149,6 @@ class XmlArchive(DocumentFile):
     @abstractmethod
     def paragraphs(self, tree: Any) -> Iterator[Paragraph]:
         """Find the paragraphs of a part.
-
-        Args:
-            tree: root element.
 
         Yields:
             The paragraphs, in the order of reading.
@@ -173,9 +166,6 @@ class XmlArchive(DocumentFile):
 def xml_library() -> Any:
     """Import lxml's element trees.
 
-    Returns:
-        The module.
-
     Raises:
         MissingExtra: lxml is not installed.
     """
@@ -185,12 +175,6 @@ def xml_library() -> Any:
 
 def parse_xml(content: bytes) -> Any:
     """Parse an XML part.
-
-    Args:
-        content: the part.
-
-    Returns:
-        The root element.
 
     Raises:
         ValueError: it is no XML, or declares entities, which may grow without bound.
@@ -211,9 +195,6 @@ def parse_xml(content: bytes) -> Any:
 def write_xml(root: Any) -> bytes:
     """Write an XML part.
 
-    Args:
-        root: the root element.
-
     Returns:
         The part in UTF-8.
     """
@@ -223,15 +204,7 @@ def write_xml(root: Any) -> bytes:
 
 
 def copy_archive(content: bytes, changed: Mapping[str, bytes]) -> bytes:
-    """Copy an archive with other content of some members.
-
-    Args:
-        content: the archive.
-        changed: content by the name of the member.
-
-    Returns:
-        The copy.
-    """
+    """Copy an archive with other content of some members."""
     written = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as archive,
@@ -244,10 +217,6 @@ def copy_archive(content: bytes, changed: Mapping[str, bytes]) -> bytes:
 
 def check_archive(content: bytes, most_bytes: int) -> None:
     """Refuse an archive that unpacks to too much, before anything is unpacked.
-
-    Args:
-        content: a zip archive.
-        most_bytes: bound of the unpacked size.
 
     Raises:
         DataError: it is no archive, too large, or has two members of one name.
@@ -265,12 +234,7 @@ def check_archive(content: bytes, most_bytes: int) -> None:
 
 
 def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
-    """Write a paragraph whose text stands between its elements.
-
-    Args:
-        paragraph: element of the paragraph.
-        items: items of it, with elements that stood in it.
-    """
+    """Write a paragraph whose text stands between its elements."""
     for element in (paragraph, *dict.fromkeys(one for item in items for one in item.around)):
         element.text = None
         for child in [*element]:

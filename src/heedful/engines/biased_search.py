@@ -34,8 +34,6 @@ class BiasedSearch:
 
         Args:
             backend: backend that decodes token by token.
-            tokenizers: of source and target.
-            text: text settings with the limits.
             exact_draw: function that draws random sources, where results must be bit-identical in every batch
                 (`heedful.engines.exact`); None where they need not be.
         """
@@ -50,7 +48,6 @@ class BiasedSearch:
         """Divide sources into batches whose stored steps fit into memory.
 
         Args:
-            texts: sources.
             matches: near matches of each, one or more.
 
         Yields:

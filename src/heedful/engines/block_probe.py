@@ -40,7 +40,6 @@ class Trial:
         """Return the largest number of rows that a block may have.
 
         Args:
-            engine: engine to probe.
             num_rows: number of rows to decode; blocks of twice as many rows or more are not probed.
 
         Returns:
@@ -53,7 +52,6 @@ class Trial:
         """Return the smallest block size that has room for some rows.
 
         Args:
-            engine: engine to probe.
             rows: number of rows, at most `most`.
 
         Returns:

@@ -66,7 +66,6 @@ class BlockScores(StepScores):
         """Wrap the scores of a block.
 
         Args:
-            scores: scores of the whole block.
             rows: [source] index of each live source's row in the block.
             width: source positions of the search's batch, without the padding of the block.
         """
@@ -118,7 +117,6 @@ class BlockEngine(Engine):
         """Wrap an engine.
 
         Args:
-            engine: engine that computes the blocks.
             width: source positions of a block, padding included.
             fitting: function from a number of rows to the number of rows of the smallest block with room for them.
         """

@@ -52,9 +52,6 @@ _OURS_OF_BEAMS: Final = {
 def token_names(num_tokens: int) -> list[str]:
     """Return the names that stand for our token ids in CTranslate2.
 
-    Args:
-        num_tokens: size of the vocabulary.
-
     Returns:
         One name per id.
 
@@ -135,8 +132,6 @@ class CTranslate2(Backend):
         """Load a model.
 
         Args:
-            name: name of the backend.
-            folder: folder of the exported model.
             max_length: maximum number of tokens of an output, EOS included.
             threads: number of threads; 0 = OMP_NUM_THREADS, or CTranslate2's own choice if that is not set.
             is_named: whether the user named CTranslate2, and so accepts its own beam search.
@@ -275,13 +270,8 @@ def ctranslate2_backend(name: str, folder: Path, max_length: int, is_named: bool
     """Create a CTranslate2 backend.
 
     Args:
-        name: name of the backend.
-        folder: folder of the exported model.
         max_length: maximum number of tokens of an output, EOS included.
         is_named: whether the user named CTranslate2, and so accepts its own beam search.
-
-    Returns:
-        The backend.
     """
     return CTranslate2(name, folder, max_length, is_named=is_named)
 

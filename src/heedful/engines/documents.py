@@ -26,7 +26,6 @@ class DocumentGraphs:
         """Load the graphs.
 
         Args:
-            folder: folder of the engine.
             threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
         Raises:

@@ -126,7 +126,6 @@ class Stepwise(Backend):
         """Wrap an engine.
 
         Args:
-            name: name of the backend.
             make_engine: function that creates the engine; its argument says whether attention weights are needed.
             max_length: maximum number of tokens of an output, EOS included.
             has_attention: whether the model attends to its source.
@@ -146,9 +145,6 @@ class Stepwise(Backend):
 
         Args:
             wrap: function that returns the engine to use in the place of another; vocabulary shortlists are not kept.
-
-        Returns:
-            The backend with this engine.
         """
         return Stepwise(
             self.name,
@@ -247,7 +243,6 @@ def decode_sorted(
     """Decode many sources in batches of similar length; results come in the order of the sources.
 
     Args:
-        backend: backend that decodes.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         config: beam, penalties and limits.
         batch_tokens: maximum of source positions times hypotheses in a batch, padding included; a batch may always have
@@ -300,7 +295,6 @@ def score_sorted(
     """Score many given outputs in batches of similar length; results come in the order of the sources.
 
     Args:
-        backend: backend that scores.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         outputs: token ids of one output for each source, including EOS if it is to be scored.
         batch_tokens: maximum number of source positions in a batch, padding included; a batch may always have one

@@ -132,9 +132,6 @@ class Exported:
             max_length: maximum number of tokens of an output, EOS included.
             is_named: whether the user named this engine, and so accepts its own beam search.
 
-        Returns:
-            The backend.
-
         Raises:
             FileRefused: the engine is out of date, or its files are missing or changed.
             MissingExtra: the package that runs it is not installed.
@@ -163,7 +160,6 @@ def find_exported(folder: ModelFolder, max_length: int) -> dict[str, Exported]:
     """Find the exported engines of a model.
 
     Args:
-        folder: a verified model folder.
         max_length: maximum number of tokens that the model accepts.
 
     Returns:
@@ -183,11 +179,6 @@ def named_engine(engines: Mapping[str, Exported], name: str, folder: ModelFolder
 
     Args:
         engines: engines from `find_exported`.
-        name: name of the engine.
-        folder: model folder, for the message.
-
-    Returns:
-        The engine.
 
     Raises:
         UsageError: there is no such engine.
@@ -203,10 +194,8 @@ def commit_engine(folder: ModelFolder, name: str, files_folder: Path, facts: Map
     """Write the manifest of a finished engine, and move it to its final name, replacing an older one.
 
     Args:
-        folder: model folder.
         name: name of the engine, in `ENGINES`.
         files_folder: temporary folder of the engine's files, inside `engines` of the model folder; it is moved.
-        facts: further entries of the manifest.
         parity: agreement with PyTorch, as measured.
 
     Returns:

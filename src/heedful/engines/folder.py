@@ -56,9 +56,6 @@ class ModelFolder:
         Args:
             role: key of `heedful.json`, such as "weights".
 
-        Returns:
-            The path of the file.
-
         Raises:
             FileRefused: the manifest names no file for this role, or one that is not among its hashed files.
         """
@@ -74,7 +71,6 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
     """Write the manifest of a model folder, which makes its files a model.
 
     Args:
-        path: the folder, with all files in it.
         facts: entries of the manifest, as JSON values.
         files: names of the immutable files, which are hashed.
 
@@ -92,9 +88,6 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
 
 def read_manifest(path: Path) -> ModelFolder:
     """Read the manifest of a model folder; its files are not verified.
-
-    Args:
-        path: the folder.
 
     Returns:
         The folder, of which only the facts may be used.
@@ -124,7 +117,6 @@ def open_folder(path: Path, will_run: bool = True) -> ModelFolder:
     """Verify a model folder and read its manifest.
 
     Args:
-        path: the folder.
         will_run: whether the model will be run; if it is only described or copied, its custom code is not needed.
 
     Returns:
@@ -193,11 +185,7 @@ def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
     """Refuse a model whose tokenizers differ from those of another model, because its token ids differ in meaning.
 
     Args:
-        folder: folder of the model.
         like: folder of the other model.
-
-    Returns:
-        The folder of the model.
 
     Raises:
         UsageError: the tokenizers differ.

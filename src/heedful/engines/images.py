@@ -137,10 +137,6 @@ def image_arrays(rows: Sequence[NDArray[Any]], config: ImageConfig) -> InputArra
 
     Args:
         rows: results of `heedful.data.images.read_image`.
-        config: kind and sizes.
-
-    Returns:
-        The images.
     """
     if config.kind == "features":
         return FeatureArrays(rows)
@@ -150,9 +146,6 @@ def image_arrays(rows: Sequence[NDArray[Any]], config: ImageConfig) -> InputArra
 
 def image_draw(config: ImageConfig) -> InputDraw:
     """Return a function that draws random images, to try an engine with.
-
-    Args:
-        config: kind and sizes.
 
     Returns:
         A function that draws random pixels, whatever the numbers of positions, or normal random features.

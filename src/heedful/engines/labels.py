@@ -57,7 +57,6 @@ class LabelGraph:
         """Load the graph.
 
         Args:
-            folder: folder of the engine.
             threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
         Raises:
@@ -82,7 +81,6 @@ def open_label_graphs(folder: Path, threads: int = 0) -> LabelRun:
     """Load an exported classifier.
 
     Args:
-        folder: folder of the engine.
         threads: number of threads; 0 = OMP_NUM_THREADS, or ONNX Runtime's own choice if that is not set.
 
     Returns:

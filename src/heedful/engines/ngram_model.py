@@ -57,9 +57,6 @@ class NgramTable:
     def rows(self, texts: Sequence[str]) -> NgramRows:
         """Weight the n-grams of texts.
 
-        Args:
-            texts: any texts.
-
         Returns:
             A row for each text; empty for a text without a known n-gram.
         """
@@ -105,9 +102,6 @@ class NgramTable:
 def text_slices(texts: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[str]]]:
     """Cut texts into parts whose n-grams are listed together.
 
-    Args:
-        texts: any texts.
-
     Yields:
         Indices of the texts of the parts, and the parts.
     """
@@ -146,9 +140,6 @@ class NgramModel:
     def scores(self, texts: Sequence[str]) -> Floats:
         """Score labels.
 
-        Args:
-            texts: any texts.
-
         Returns:
             [text, label] unnormalised log probabilities.
 
@@ -160,9 +151,6 @@ class NgramModel:
 
     def scores_of(self, rows: NgramRows) -> Floats:
         """Score labels.
-
-        Args:
-            rows: of the table.
 
         Returns:
             [row, label] unnormalised log probabilities.
@@ -185,7 +173,6 @@ class NgramModel:
 
         Args:
             log_probs: [text, label] of the other model, in nats.
-            texts: the texts.
             share: share of the other model, in [0, 1].
 
         Returns:
@@ -194,11 +181,7 @@ class NgramModel:
         return mixture(log_probs, log_softmax(self.scores(texts)), share)
 
     def save(self, path: Path) -> None:
-        """Write the model, its weights in half precision.
-
-        Args:
-            path: the file, which is replaced.
-        """
+        """Write the model, its weights in half precision."""
         tensors = {
             "hashes": self.table.hashes.view(np.int64),
             "rarity": self.table.rarity,
@@ -212,12 +195,6 @@ class NgramModel:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a model.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The model.
 
         Raises:
             FileRefused: the file is damaged.

@@ -42,16 +42,12 @@ def with_terms(
 
     Args:
         ids: [position] tokens of the source, EOS included.
-        text: the source.
-        terms: the term list.
         tokenizer: tokenizer of the source side, which can locate tokens.
         max_tokens: largest number of tokens of a source.
-        hidden: terms whose source words are hidden.
 
     Returns:
         [position] tokens of the source with its terms, in the order of their places as far as they fit; as many for
         any hidden terms. A term with unknown tokens is left out, and so are all where the source was cut or is not in
-        NFC.
     """
     known = tokenizer.normalize(text.replace("\0", "\ufffd"))
     matches = terms.find(known) if unicodedata.is_normalized("NFC", known) else []
@@ -79,9 +75,6 @@ class TermSearch:
         """Set the terms and the tokenizers.
 
         Args:
-            demand: constraints, with a term list.
-            source: tokenizer of the source side.
-            target: tokenizer of the target side.
             max_tokens: largest number of tokens of a source.
         """
         self._demand: Final = demand
@@ -96,10 +89,8 @@ class TermSearch:
         """Search the hypotheses of sources.
 
         Args:
-            texts: the sources.
             ids: tokens of each, EOS included.
             constraints: constraints of each, without those of terms.
-            search: the search.
 
         Returns:
             Tokens of the sources with their terms, and the hypotheses of each.
@@ -153,8 +144,6 @@ def tokens_of(tokenizer: Tokenizer, words: str, token_ids: Sequence[int]) -> tup
     """Find the tokens of an output that are some of its words.
 
     Args:
-        tokenizer: tokenizer of the target side.
-        words: words as the output has them.
         token_ids: tokens of the output.
 
     Returns:
@@ -183,13 +172,9 @@ def search_sources(
     """Search the hypotheses of sources under constraints, with terms offered or bound.
 
     Args:
-        demand: the constraints.
-        tokenizers: of source and target.
         max_tokens: largest number of tokens of a source.
-        texts: the sources.
         ids: tokens of each, EOS included.
         indices: index of each from the first source on.
-        search: the search.
 
     Returns:
         Tokens of the sources, with the terms that were offered, and the hypotheses of each.
@@ -206,8 +191,6 @@ def stem_tokens(tokenizer: Tokenizer, target: str, token_ids: Sequence[int]) -> 
     """Find the tokens of the stem of a word, to which other endings can be added.
 
     Args:
-        tokenizer: tokenizer of the target side.
-        target: target form of a term.
         token_ids: its tokens.
 
     Returns:

@@ -44,11 +44,7 @@ def open_session(path: Path, threads: int) -> "InferenceSession":
     """Load a graph.
 
     Args:
-        path: file of the graph.
         threads: number of threads; 0 = ONNX Runtime's own choice.
-
-    Returns:
-        A session.
 
     Raises:
         FileRefused: the file is missing or damaged.
@@ -98,12 +94,8 @@ class Graphs:
         """Run a graph.
 
         Args:
-            name: name of the graph.
             feeds: input arrays, or tensors from another run, by name; inputs that the graph does not have are ignored.
             outputs: names of the outputs to compute; none = all.
-
-        Returns:
-            Output tensors by name.
         """
         names = [*outputs] or self._outputs(name)
         inputs = {key: self._held(feeds[key]) for key in self._inputs(name)}
@@ -270,12 +262,7 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
     """Create an ONNX Runtime backend.
 
     Args:
-        name: name of the backend.
-        folder: folder of the graphs.
         max_length: maximum number of tokens of an output, EOS included.
-
-    Returns:
-        The backend.
     """
     graphs = Graphs(folder)
 

@@ -25,9 +25,6 @@ class OnnxLayers:
     def __init__(self, path: Path) -> None:
         """Load the graph.
 
-        Args:
-            path: the file.
-
         Raises:
             FileRefused: the file is missing or damaged.
             MissingExtra: ONNX Runtime is not installed.
@@ -38,7 +35,6 @@ class OnnxLayers:
         """Compute the attention weights while the model generates a given output.
 
         Args:
-            source: one source.
             output: token ids of the output, with EOS if the model ended it.
 
         Returns:

@@ -51,7 +51,6 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
     """Pack a model.
 
     Args:
-        folder: a verified model folder.
         out: path of the new folder, or of the new archive if it ends in .zip or .tar; an archive contains one folder,
             named after the archive without the suffix.
 

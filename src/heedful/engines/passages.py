@@ -102,9 +102,6 @@ def _padded(sequences: Sequence[IntArray], room: int) -> IntArray:
 def passage_draw(num_tokens: int) -> InputDraw:
     """Return a function that draws random questions and passages.
 
-    Args:
-        num_tokens: size of the vocabulary.
-
     Returns:
         A function that draws ordinary tokens and EOS; the positions of a source are those of its passage.
 

@@ -121,24 +121,16 @@ def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
     """Encode a source, truncated to the length that the model accepts.
 
     Args:
-        tokenizer: tokenizer of the source side.
         text: any text; very long text is truncated before tokenization too, to save time.
-        config: text settings with the limits.
 
     Returns:
         [position] ids ending in EOS (EOS alone for blank text; one after each sentence of a document), and whether the
-        text was truncated.
     """
     return _encode(tokenizer, text, config.max_tokens, config.split_sentences)
 
 
 def encode_target(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
     """Encode a target, truncated to the length that the model accepts.
-
-    Args:
-        tokenizer: tokenizer of the target side.
-        text: any text.
-        config: text settings with the limits.
 
     Returns:
         [position] ids with EOS at the end alone, as in training, and whether the text was truncated.
@@ -171,11 +163,6 @@ def _stop(tokenizer: Tokenizer, text: str, most: int) -> int:
 
 def num_scored_characters(tokenizer: Tokenizer, text: str, config: TextConfig) -> int:
     """Count the characters of a target whose tokens are scored.
-
-    Args:
-        tokenizer: tokenizer of the target side.
-        text: any text.
-        config: text settings with the limits.
 
     Returns:
         The number of characters, after normalization; of a target that is truncated, those of its remaining tokens.

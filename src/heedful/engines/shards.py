@@ -135,7 +135,6 @@ def plan_jobs(
     """Divide inputs into shards, and record model, settings and inputs in the output folder.
 
     Args:
-        sources: inputs with different names.
         folder: output folder; created if it does not exist, resumed if it was begun with the same model, settings and
             inputs.
         about: model and settings that determine the outputs, as JSON values.

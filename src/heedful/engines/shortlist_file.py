@@ -14,12 +14,7 @@ from heedful.text.shortlist import Shortlist
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Write a shortlist.
-
-    Args:
-        shortlist: the shortlist.
-        folder: folder of the engine.
-    """
+    """Write a shortlist."""
     with written_whole(folder / SHORTLIST) as stream:
         stream.write(f"\t{' '.join(names_of(shortlist.common))}\n")
         for source, targets in sorted(shortlist.translations.items()):
@@ -29,12 +24,6 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 
 def read_shortlist(folder: Path) -> Shortlist:
     """Read a shortlist.
-
-    Args:
-        folder: folder of the engine.
-
-    Returns:
-        The shortlist.
 
     Raises:
         FileRefused: the file is missing or damaged.

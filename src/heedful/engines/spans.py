@@ -60,7 +60,6 @@ def best_answers(passage: Passage, log_probs: Floats, number: int) -> list[SpanA
     """Find the most probable answers in a passage.
 
     Args:
-        passage: the passage.
         log_probs: [2, position] log probabilities of start and end; those of EOS, the last position, are left out.
         number: largest number of answers.
 

@@ -95,9 +95,6 @@ def _cut(ids: IntArray) -> list[IntArray]:
 def story_draw(num_tokens: int) -> InputDraw:
     """Return a function that draws random stories.
 
-    Args:
-        num_tokens: size of the vocabulary.
-
     Returns:
         A function that draws ordinary tokens; the positions of a story are its facts.
 

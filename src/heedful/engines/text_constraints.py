@@ -49,12 +49,6 @@ class TextConstraints:
     def encode(self, tokenizer: Tokenizer) -> Constraints:
         """Convert the constraints to tokens.
 
-        Args:
-            tokenizer: tokenizer of the target side.
-
-        Returns:
-            Token constraints for search.
-
         Raises:
             UsageError: a phrase is blank or has unknown tokens, or a required phrase contains a banned one.
         """
@@ -77,11 +71,7 @@ class TextConstraints:
         """Convert the constraints to tokens, with those of single sources.
 
         Args:
-            tokenizer: tokenizer of the target side.
             inflects_terms: whether the model was trained to use terms that are written into sources.
-
-        Returns:
-            Token constraints by source.
 
         Raises:
             UsageError: as `encode`; or a target form of a term has unknown tokens (the message
@@ -126,11 +116,7 @@ class SourceConstraints:
         """Return the constraints of one source.
 
         Args:
-            source: text.
             index: index of the source from the first one.
-
-        Returns:
-            The constraints.
         """
         phrases = [self.phrases[term.target] for term in self.terms.match(source)] if self.terms else []
         return self.requiring(phrases, replace(self.general, index=self.general.index + index))
@@ -140,10 +126,6 @@ class SourceConstraints:
 
         Args:
             phrases: tokens of target forms of terms, or of parts of them.
-            constraints: constraints of a source.
-
-        Returns:
-            The constraints of that source with the phrases.
         """
         required = [*map(tuple, constraints.required), *phrases]
         whole = [tokens for tokens in required if tokens in self._whole]

@@ -42,32 +42,17 @@ class MemoryState:
     """Corrections in force at one time."""
 
     def __init__(self, content: JournalContent, key: Callable[[str], str]) -> None:
-        """Index the corrections by their sources.
-
-        Args:
-            content: content of the journal.
-            key: form of a source by which corrections are found.
-        """
+        """Index the corrections by their sources."""
         self.content: Final = content
         self._key: Final = key
         self._exact: Final = {key(each.source): each for each in content.corrections}
 
     def has(self, text: str) -> bool:
-        """Tell whether a source was corrected.
-
-        Args:
-            text: source text.
-
-        Returns:
-            Whether it has an exact match.
-        """
+        """Tell whether a source was corrected."""
         return bool(self._exact) and self._key(text) in self._exact
 
     def match(self, text: str) -> MemoryMatch | None:
         """Find the correction of a source, or else of the most similar one.
-
-        Args:
-            text: source text.
 
         Returns:
             The match; None if no corrected source has `NEAR_SHARE` of its n-grams in common.
@@ -78,7 +63,6 @@ class MemoryState:
         """Find the correction of a source, or else those of the most similar ones.
 
         Args:
-            text: source text.
             number: number of matches at most.
 
         Returns:

@@ -43,9 +43,6 @@ class UnknownWords:
     def check(self, text: TextConfig) -> None:
         """Refuse a model whose unknown tokens cannot be replaced.
 
-        Args:
-            text: text settings of the model.
-
         Raises:
             UsageError: target tokens are not words, or the model has no attention.
         """
@@ -64,7 +61,6 @@ class UnknownWords:
         """Replace the unknown words of outputs.
 
         Args:
-            texts: source texts.
             source_ids: [position] ids of each source, ending in EOS.
             hypotheses: hypotheses of each source.
             batch_tokens: maximum number of source positions in a batch.

@@ -156,7 +156,6 @@ def score_alignments(
         alignments: predicted links of each sentence.
         gold: the manual alignment of each sentence, in the same order.
         num_resamples: number of resamples behind the 95 % interval, 1 or more.
-        seed: seed of the resamples.
 
     Returns:
         Error rate with its interval, precision and recall.
@@ -269,7 +268,6 @@ def check_gold(gold: Mapping[int, GoldLinks], num_words: Mapping[int, tuple[int,
     """Refuse manual alignments with word indices that a pair does not have.
 
     Args:
-        gold: manual alignments by sentence.
         num_words: numbers of source and target words by sentence.
         where: name of the file, for error messages.
 

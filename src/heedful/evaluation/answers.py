@@ -42,11 +42,7 @@ class AnswerReport:
         return 100.0 * self.num_attended / self.num_supporting if self.num_supporting else None
 
     def summary(self) -> str:
-        """Summarise the scores in a few lines.
-
-        Returns:
-            Lines that end in a newline.
-        """
+        """Summarise the scores in a few lines."""
         return f"{self.answers.summary()}{self._supporting('       ')}"
 
     def to_text(self) -> str:
@@ -83,12 +79,8 @@ def score_answers(
 
     Args:
         predicted: an answer for each question.
-        gold: the right answers.
         supporting: indices of the supporting facts of each; none = unknown.
         weights: [step, fact] attention weights of each; None = no attention.
-
-    Returns:
-        The scores.
 
     Raises:
         DataError: there are no questions.
@@ -143,11 +135,7 @@ class SpanReport:
         return 100.0 * self.num_attended / self.num_supporting if self.num_supporting else None
 
     def summary(self) -> str:
-        """Summarise the scores in a few lines.
-
-        Returns:
-            Lines that end in a newline.
-        """
+        """Summarise the scores in a few lines."""
         low, high = wilson_interval(sum(self.right), len(self.right))
         lines = [
             f"test:  {counted(len(self.right), 'question')}; 95 % interval",
@@ -193,12 +181,8 @@ def score_spans(
 
     Args:
         predicted: an answer for each question.
-        gold: the right answers.
         supporting: indices of the supporting facts of each; none = unknown.
         weights: [end, fact] weights of each.
-
-    Returns:
-        The scores.
 
     Raises:
         DataError: there are no questions.
@@ -217,10 +201,6 @@ def score_spans(
 
 def span_scores(said: str, wanted: str) -> tuple[bool, float]:
     """Compare an answer with the right one, apart from case, punctuation and the articles a, an and the.
-
-    Args:
-        said: the answer.
-        wanted: the right answer.
 
     Returns:
         Whether the words are the same, and their F1 in [0, 1].

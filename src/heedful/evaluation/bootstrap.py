@@ -114,10 +114,8 @@ def score_interval(metric: Metric, statistics: Matrix, num_resamples: int = 1000
     """Compute the confidence interval of a score by bootstrap resampling. Koehn 2004, W04-3250, section 3.
 
     Args:
-        metric: metric of the statistics.
         statistics: [item, statistic].
         num_resamples: number of resamples, 1 or more.
-        seed: seed of the resampling.
 
     Returns:
         The 95 % interval of the score, in the metric's unit.
@@ -139,11 +137,9 @@ def paired_bootstrap(
     against itself has p = 1.
 
     Args:
-        metric: metric of the statistics.
         statistics: [item, statistic] of the system.
         baseline_statistics: [item, statistic] of the baseline, the same items in the same order.
         num_resamples: number of resamples, 1 or more.
-        seed: seed of the resampling.
 
     Returns:
         The difference, its interval and its p-value.

@@ -94,12 +94,10 @@ def by_length(
     """Score the items of each range of lengths.
 
     Args:
-        metric: metric of the statistics.
         statistics: [item, statistic].
         lengths: source lengths, one per item.
         edges: increasing lengths, each the first of a new range; lengths below the first edge form the first range.
         num_resamples: number of resamples behind each interval, 1 or more.
-        seed: seed of the resampling.
 
     Returns:
         The ranges that hold items, shortest first.

@@ -154,7 +154,6 @@ def perfect_calibration_errors(probabilities: Matrix, num_samples: int, seed: in
     Args:
         probabilities: [item] in [0, 1].
         num_samples: number of draws, 1 or more.
-        seed: seed of the draws.
 
     Returns:
         [sample] errors where each item is right with exactly its probability.
@@ -220,7 +219,6 @@ def area_gain(scores: Matrix, baseline: Matrix, right: Flags, num_resamples: int
         baseline: [item].
         right: [item].
         num_resamples: number of resamples, 1 or more.
-        seed: seed of the resampling.
 
     Returns:
         The gain in area, and its two-sided p-value in (0, 1]; resamples without any difference count half.

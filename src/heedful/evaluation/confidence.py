@@ -59,10 +59,6 @@ class ConfidenceReport:
             log_probs: [item] log probability of each output.
             right: [item] whether each output is right.
             criterion: when an output is right.
-            seed: seed of the resampling.
-
-        Returns:
-            The report.
         """
         gain, p_value = area_gain(probabilities, log_probs, right, NUM_SAMPLES, seed)
         area = area_under_curve(probabilities, right)

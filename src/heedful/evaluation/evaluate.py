@@ -33,16 +33,11 @@ def evaluate(
         hypotheses: one text per item.
         references: a list of texts per item, at least one each; items may have different numbers.
         sources: one text per item.
-        metrics: keys of the table of metrics.
         target_language: a code such as ``de``; chooses BLEU's tokenizer. Empty: guessed from the script.
         lowercase: compare without regard to case.
         tokenizer: BLEU's tokenizer by sacreBLEU's name; empty to choose by language.
         length_edges: source lengths at which a new range begins; empty for ranges of about equally many items.
         num_resamples: number of resamples behind each 95 % interval, 1 or more.
-        seed: seed of the resampling.
-
-    Returns:
-        The report.
 
     Raises:
         DataError: hypotheses, references and sources do not belong together.
@@ -94,10 +89,6 @@ def quick_scores(
         references: a list of texts per item, at least one each.
         target_language: a code such as ``de``; chooses BLEU's tokenizer. Empty: guessed from the script.
         lowercase: compare without regard to case.
-        metrics: keys of the table of metrics.
-
-    Returns:
-        Scores by key.
 
     Raises:
         DataError: hypotheses and references do not belong together.
@@ -114,10 +105,8 @@ def compare(report: Report, baseline: Report, num_resamples: int = 1000, seed: i
     """Compare a system with a baseline by paired bootstrap resampling.
 
     Args:
-        report: report of the system.
         baseline: report of the baseline, on the same items.
         num_resamples: number of resamples, 1 or more.
-        seed: seed of the resampling.
 
     Returns:
         A difference for each metric in both reports.

@@ -86,7 +86,6 @@ def corpus_score(metric: Metric, statistics: Matrix) -> float:
     """Score all items together.
 
     Args:
-        metric: the metric of the statistics.
         statistics: [item, statistic].
 
     Returns:

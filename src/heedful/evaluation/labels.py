@@ -111,11 +111,7 @@ class LabelReport:
         return wilson_interval(self.num_correct, self.num_items)
 
     def summary(self) -> str:
-        """Summarise the scores in two lines.
-
-        Returns:
-            Lines that end in a newline.
-        """
+        """Summarise the scores in two lines."""
         low, high = self.interval
         return (
             f"test:  {counted(self.num_items, self.noun)}; 95 % interval\n"
@@ -195,12 +191,7 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "tex
     """Compare predicted labels with the right ones.
 
     Args:
-        predicted: one label an item.
         gold: the right label of each item, at least one.
-        noun: noun for an item, in texts.
-
-    Returns:
-        The scores.
 
     Raises:
         DataError: there are no items, or the numbers of predictions and items differ.
@@ -235,7 +226,6 @@ def compare_labels(right: Sequence[bool], baseline: Sequence[bool], seed: int = 
     Args:
         right: whether the system is right on each item.
         baseline: whether the baseline is.
-        seed: seed of the resampling.
 
     Returns:
         The difference of the accuracies, its interval and its p-value.

@@ -43,9 +43,6 @@ def choose_tokenizer(target_language: str, texts: Iterable[str], tokenizer: str 
         texts: references, of which the first 2,000 are examined.
         tokenizer: a tokenizer to use whatever the language; empty to choose one.
 
-    Returns:
-        The tokenizer and the reason.
-
     Raises:
         UsageError: there is no tokenizer of that name.
 
@@ -80,9 +77,6 @@ def _choose_by_script(texts: Sequence[str]) -> TokenizerChoice:
 
 def text_lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
     """Measure lengths in words; in characters where scripts have no spaces or at least half the texts are single words.
-
-    Args:
-        texts: the texts.
 
     Returns:
         ``words`` or ``characters``, and a length for each text; white space is not counted.

@@ -83,9 +83,6 @@ class Report:
         Args:
             key: key in the table of metrics, such as ``exact_match``, or the metric's name, such as ``exact match``.
 
-        Returns:
-            The result.
-
         Raises:
             UsageError: the report has no result of that key.
         """

@@ -40,7 +40,6 @@ def worst_outputs(
     """Choose the outputs with the worst scores.
 
     Args:
-        items: sources and references.
         outputs: one output for each source.
         results: results of metrics on these outputs; chrF is used if it is among them, else the first.
         number: largest number of outputs.

@@ -30,7 +30,6 @@ def export_ctranslate2(model: Seq2Seq, folder: Path, max_length: int, is_int8: b
 
     Args:
         model: a Transformer; it is not changed.
-        folder: existing folder for the files.
         max_length: maximum number of positions of a source or tokens of an output.
         is_int8: whether weight matrices are quantised to int8; activations are then quantised at run time.
 

@@ -47,7 +47,6 @@ def record_levels(model: HierarchicalClassifier, folder: Path, max_length: int) 
 
     Args:
         model: in the form that `heedful.export.onnx.recordable` makes.
-        folder: folder to write into.
         max_length: maximum number of tokens of a document.
 
     Raises:
@@ -69,9 +68,6 @@ def record_levels(model: HierarchicalClassifier, folder: Path, max_length: int) 
 
 def document_draw(num_tokens: int) -> InputDraw:
     """Return a function that draws random documents of several sentences.
-
-    Args:
-        num_tokens: size of the vocabulary.
 
     Returns:
         A function that draws ordinary tokens, and EOS after each sentence.

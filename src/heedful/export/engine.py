@@ -39,16 +39,11 @@ def export_engine(
 
     Args:
         model: the folder's model, in evaluation mode.
-        folder: a verified model folder.
-        kind: kind of engine.
         is_int8: whether matrices are quantised to int8.
         draw: function that draws random sources of the kind that the model reads.
         max_length: maximum number of tokens of a source or an output.
         write_more: function that writes further graphs into the folder of the engine; None = no more.
         shortlist: vocabulary shortlist that searches may be restricted to; None = none.
-
-    Returns:
-        The engine, with its measured parity.
 
     Raises:
         MissingExtra: a package that writes or runs the engine is not installed; raised before any work.

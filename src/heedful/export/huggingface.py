@@ -84,7 +84,6 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
     """Write a folder in Hugging Face's layout, read it back, and compare its log probabilities with the model's.
 
     Args:
-        model: the model, in evaluation mode.
         described: tokenizers, limits and search settings of the model.
         out: the folder, which is empty or does not exist.
 

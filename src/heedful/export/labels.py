@@ -56,12 +56,7 @@ def export_classifier(
 
     Args:
         model: the folder's model, in evaluation mode.
-        folder: a verified model folder.
-        num_tokens: size of the vocabulary.
         max_length: maximum number of tokens of a text.
-
-    Returns:
-        The engine, with its measured parity.
 
     Raises:
         MissingExtra: a package that writes or runs graphs is not installed.

@@ -57,7 +57,6 @@ def export_layers(model: Seq2Seq, folder: Path, max_length: int, draw: InputDraw
 
     Args:
         model: a Transformer; it is not changed.
-        folder: existing folder of the engine.
         max_length: maximum number of positions of a source or tokens of an output.
         draw: function that draws random sources of the kind that the model reads.
 

@@ -87,9 +87,6 @@ class MarianSettings(Config):
     def transformer(self) -> TransformerConfig:
         """Convert the settings to the configuration of our Transformer.
 
-        Returns:
-            The configuration.
-
         Raises:
             ConfigError: encoder and decoder differ in size, or settings contradict each other.
         """
@@ -149,9 +146,6 @@ def read_marian(folder: Path) -> MarianModel:
 
     Args:
         folder: folder in Hugging Face's layout.
-
-    Returns:
-        The model.
 
     Raises:
         UsageError: there is no such folder, or it has no config.json.

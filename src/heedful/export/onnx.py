@@ -109,7 +109,6 @@ def export_graphs(
 
     Args:
         model: any sequence-to-sequence model; it is not changed.
-        folder: existing folder for the files.
         max_length: maximum number of positions of a source or tokens of an output.
         is_int8: whether weight matrices are quantised to int8; activations are then quantised at run time.
         draw: function that draws random sources of the kind that the model reads.
@@ -183,9 +182,6 @@ def _write_output(model: Seq2Seq, folder: Path, max_length: int) -> None:
 def refuse_unexportable(model: nn.Module) -> None:
     """Refuse a model whose attention cannot be written as a graph.
 
-    Args:
-        model: any model.
-
     Raises:
         UsageError: a normalizer needs a loop.
     """
@@ -232,7 +228,6 @@ def free_axes(
     """Name the dynamic axes of tensors: the known ones, and those whose sizes differ between two examples.
 
     Args:
-        one: tensors of an example, by name.
         other: tensors of an example with other sizes, by name.
         known: names of the axes that are dynamic in every tensor.
         varying: name for all other axes whose sizes differ.
@@ -259,11 +254,8 @@ def record_graph(
     """Write one graph.
 
     Args:
-        module: module to record.
         inputs: by name, an example tensor and the names of its dynamic axes, for each separate argument of the module.
         listed: the same for the tensors that the module takes as one list, its last argument.
-        outputs: names of the outputs.
-        path: file to write.
         max_length: maximum number of positions of a sequence.
 
     Raises:
@@ -327,9 +319,6 @@ def _fold(graph: Any) -> None:
 
 def quantize(folder: Path) -> None:
     """Quantise a model's graphs to int8, in place.
-
-    Args:
-        folder: folder of the graphs.
 
     Raises:
         MissingExtra: ONNX Runtime, which quantises, is not installed.

@@ -22,7 +22,6 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
     """Write select.onnx, reorder.onnx, top.onnx, best.onnx and pick.onnx.
 
     Args:
-        folder: folder for the files.
         memory: [source, ...] tensors by name; only their types and numbers of axes matter.
         state: [source, hypothesis, ...] tensors by name.
     """
@@ -37,7 +36,6 @@ def write_listed_graphs(folder: Path, weight: Tensor, bias: Tensor | None) -> No
     """Write list.onnx and listed.onnx, the output layer for some of its tokens.
 
     Args:
-        folder: folder for the files.
         weight: [token, feature] weights of the output layer.
         bias: [token] its biases; None = zeros.
     """

@@ -19,10 +19,6 @@ def draw_sources(draw: InputDraw, most: int, seed: int = 1) -> InputArrays:
     Args:
         draw: function that draws random sources of the kind that the model reads.
         most: maximum number of positions.
-        seed: seed of the random sources.
-
-    Returns:
-        The sources.
     """
     generator = np.random.default_rng(seed)
     lengths = np.geomspace(2, max(2, most), _NUM_SOURCES).astype(np.int64)
@@ -33,8 +29,6 @@ def measure(reference: Backend, other: Backend, sources: Sources, max_length: in
     """Compare an engine with a reference engine.
 
     Args:
-        reference: PyTorch backend.
-        other: backend of the engine.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         max_length: maximum number of tokens of an output.
 

@@ -34,9 +34,6 @@ def rebuild(like: AnyRecord, tensors: Iterator[Tensor]) -> AnyRecord:
     Args:
         like: a record of the same structure.
         tensors: tensors in the order of `flatten`; only as many as the record has are consumed.
-
-    Returns:
-        The record.
     """
     return map_leaves(
         like, lambda leaf: PreparedKey(next(tensors)) if isinstance(leaf, PreparedKey) else next(tensors), _LEAVES

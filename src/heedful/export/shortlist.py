@@ -14,12 +14,6 @@ MAX_PLACES: Final = 8_000_000
 def learn_shortlist(model: Path) -> Shortlist:
     """Learn a shortlist from the training pairs of a model, or from a regular sample of a large corpus.
 
-    Args:
-        model: the model folder.
-
-    Returns:
-        The shortlist.
-
     Raises:
         UsageError: the folder no longer has its training pairs.
         FileRefused: the pairs are damaged.

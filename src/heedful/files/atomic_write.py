@@ -35,7 +35,6 @@ def written_whole(path: Path, is_internal: bool = False) -> Generator[TextIO]:
     """Write a text file under a temporary name, and rename it to its final name on success.
 
     Args:
-        path: final name.
         is_internal: whether the file belongs to a folder of heedful's, where a pipe or a device has no place.
 
     Yields:
@@ -67,7 +66,6 @@ def unfinished(path: Path, is_folder: bool = False) -> Generator[Path]:
     """Create an empty file or folder under a temporary name, to be filled and renamed to its final name.
 
     Args:
-        path: final name, in an existing folder.
         is_folder: whether to create a folder.
 
     Yields:
@@ -85,9 +83,6 @@ def unfinished(path: Path, is_folder: bool = False) -> Generator[Path]:
 
 def recorded_name(path: Path) -> str:
     """Return the name of a file as records have it.
-
-    Args:
-        path: the file.
 
     Returns:
         Its name without the folder; a question mark for each byte that is no UTF-8.
@@ -190,9 +185,6 @@ def _remove(path: Path) -> None:
 def written_in_parts(path: Path) -> Generator[TextIO]:
     """Write a text file as PATH.part, and rename it to PATH when it is complete; if the body raises, PATH.part remains.
 
-    Args:
-        path: final name.
-
     Yields:
         A text stream; characters that UTF-8 cannot encode are replaced.
 
@@ -279,9 +271,6 @@ if sys.platform == "win32":
     def lock(descriptor: int) -> bool:
         """Lock an open file against other processes.
 
-        Args:
-            descriptor: descriptor of the open file.
-
         Returns:
             Whether this process has the lock now; False if another process has it.
 
@@ -305,9 +294,6 @@ else:
 
     def lock(descriptor: int) -> bool:
         """Lock an open file against other processes, until it is closed or this process ends.
-
-        Args:
-            descriptor: descriptor of the open file.
 
         Returns:
             Whether this process has the lock now; False if another process has it.
@@ -336,7 +322,6 @@ def write_through(path: Path, content: bytes) -> None:
 
     Args:
         path: the file; its folder must be synced too (`sync`), or the name may be lost in a crash.
-        content: the content of the file.
 
     Raises:
         OSError: the disk is full or refuses, or the file exists.
@@ -354,9 +339,6 @@ def write_through(path: Path, content: bytes) -> None:
 def digest(path: Path) -> str:
     """Hash a file.
 
-    Args:
-        path: the file.
-
     Returns:
         The sha256 of its content, in hexadecimal.
 
@@ -373,7 +355,6 @@ def append_whole(descriptor: int, content: bytes) -> None:
     The end of a line that a crash cut off is not glued to them: they begin on a line of their own.
 
     Args:
-        descriptor: of a file that is open for reading and appending, and locked.
         content: lines, each with its end.
 
     Raises:

@@ -53,11 +53,7 @@ def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Read a regular file.
 
     Args:
-        path: the file.
         most_bytes: size limit in bytes.
-
-    Returns:
-        Its content.
 
     Raises:
         DamagedFile: the path is not a regular file, or the file is larger than the limit.
@@ -75,7 +71,6 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """Read a regular file of UTF-8 text.
 
     Args:
-        path: the file.
         most_bytes: size limit in bytes.
 
     Returns:
@@ -95,7 +90,6 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     """Read a regular file of JSON.
 
     Args:
-        path: the file.
         most_bytes: size limit in bytes.
 
     Returns:
@@ -112,7 +106,6 @@ def read_json_object(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]
     """Read a regular file of one JSON object.
 
     Args:
-        path: the file.
         most_bytes: size limit in bytes.
 
     Returns:
@@ -130,9 +123,6 @@ def read_json_object(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]
 
 def parse_json(text: str | bytes) -> Any:
     """Parse JSON that may be damaged.
-
-    Args:
-        text: the JSON.
 
     Returns:
         Its value; all strings can be encoded as UTF-8.
@@ -161,12 +151,6 @@ def _parsed_json(path: Path, text: str) -> Any:
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML that may be damaged.
-
-    Args:
-        text: the TOML.
-
-    Returns:
-        Its tables.
 
     Raises:
         ValueError: the text is not TOML, is nested too deeply, or has a number of thousands of digits.

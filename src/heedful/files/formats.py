@@ -42,10 +42,6 @@ class Format:
     def check(self, path: Path, facts: Mapping[str, Any]) -> int:
         """Read the version of a file, and refuse a newer version than this heedful reads.
 
-        Args:
-            path: the file, for messages.
-            facts: content of the file.
-
         Returns:
             The version, in [1, `version`].
 
@@ -65,10 +61,6 @@ class Format:
 
     def strip(self, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Check the version of a file, and remove it from the content.
-
-        Args:
-            path: the file, for messages.
-            facts: content of the file.
 
         Returns:
             The content without the version.

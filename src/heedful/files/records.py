@@ -27,7 +27,6 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
 
     Args:
         path: the file; it is replaced when the new one is complete.
-        kind: format of the record.
         facts: content, as JSON values.
 
     Raises:
@@ -44,8 +43,6 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
     """Read a record.
 
     Args:
-        path: the file.
-        kind: format of the record.
         advice: end of the message about a damaged record, which says what to do.
 
     Returns:
@@ -75,9 +72,6 @@ class Kinds(BaseModel, ABC):
     @classmethod
     def complaint(cls, facts: Mapping[str, Any]) -> str:
         """Describe the first value of a record that is not of its kind.
-
-        Args:
-            facts: content of the record.
 
         Returns:
             Such as "languages: input should be a valid list"; empty if all values are right.

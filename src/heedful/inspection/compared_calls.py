@@ -23,7 +23,6 @@ def compared_calls(model: nn.Module, watching: Callable[[], AbstractContextManag
 
     Args:
         model: the model; its outputs are tensors, or mappings, sequences and dataclasses of them.
-        watching: context in which a call is watched.
 
     Yields:
         Nothing.
@@ -63,9 +62,7 @@ def require_equal(watched: object, alone: object, name: str) -> None:
     """Compare the outputs of two calls.
 
     Args:
-        watched: output of the watched call.
         alone: output of the other.
-        name: name of the model, for the message.
 
     Raises:
         CaptureChanged: they differ by more than rounding.

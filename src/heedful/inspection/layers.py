@@ -59,8 +59,6 @@ def layer_weights(model: Seq2Seq, source: InputArrays, output: Sequence[int]) ->
     """Compute the attention weights of every layer and head while a model generates a given output.
 
     Args:
-        model: in evaluation mode.
-        source: one source.
         output: token ids of the output, with EOS if the model ended it; row i of the decoder's weights belongs to token
             i.
 
@@ -96,9 +94,6 @@ def role_of(name: str) -> Role:
     Args:
         name: dotted name, a key of `Captured.calls`.
 
-    Returns:
-        The role.
-
     Example:
         >>> role_of("encoder_layers.0.self_attention"), role_of("decoder_layers.1.self_attention"), role_of("attention")
         ('encoder', 'decoder', 'cross')
@@ -110,9 +105,6 @@ def role_of(name: str) -> Role:
 
 def natural_order(name: str) -> list[str | int]:
     """Make a sort key of a module's name that puts layer 10 after layer 9.
-
-    Args:
-        name: dotted name.
 
     Returns:
         Parts that compare as numbers do.

@@ -53,9 +53,7 @@ def save_length_plot(
     Args:
         path: a .png, .pdf or .svg file.
         curves: curves of at least one system; each has a panel.
-        ranges: labels of the ranges of lengths.
         baseline: name of the curve that every other panel shows dashed; empty = none.
-        score: name of the score.
         lengths: unit of the lengths, such as words.
         side: what has these lengths, such as source or reference.
 

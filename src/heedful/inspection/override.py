@@ -85,7 +85,6 @@ def changed_attention(model: nn.Module, changes: Sequence[AttentionChange], step
 
     Args:
         model: model whose attention is changed.
-        changes: replacements.
         step: index of the token that is generated; None = queries are the steps, as with a whole target at once.
 
     Yields:

@@ -29,7 +29,6 @@ def save_attention_over_image(
 
     Args:
         path: the file; its suffix determines the format.
-        image: path of the image.
         pieces: tokens of the caption, of which the first 60 are drawn.
         weights: [token, region] in [0, 1], regions row by row.
         grid: rows and columns of regions; (1, 0) = places unknown, and a heat map is drawn in the image's place.

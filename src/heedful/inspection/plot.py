@@ -184,10 +184,6 @@ class _Drawing:
 def new_figure(width: float, height: float) -> "Figure":
     """Make a figure that does not touch the caller's Matplotlib state.
 
-    Args:
-        width: in inches.
-        height: in inches.
-
     Returns:
         An empty figure on white, drawn without a display.
     """

@@ -119,12 +119,8 @@ def torch_attended(
     """Compute weights and contexts of one call of PyTorch's attention, each head by itself and without dropout.
 
     Args:
-        module: the attention.
         query: as for its `forward`, like the other arguments; or nested.
-        key: keys.
-        value: values.
         key_padding_mask: True = may not attend, or numbers that are added to scores.
-        attn_mask: likewise.
 
     Returns:
         [batch, head, query, key] weights and [batch, head, query, depth] contexts before the output projection; without

@@ -27,7 +27,6 @@ class GatedConvolution(nn.Module):
         """Make the map.
 
         Args:
-            size: features in and out.
             width: the paper's k, odd: positions that one output sees.
             dropout: probability in [0, 1) of leaving out a feature of the input.
         """
@@ -75,7 +74,6 @@ class ConvolutionalEncoder(nn.Module):
 
         Args:
             size: features of words, keys and values.
-            hidden_size: features inside.
             num_layers: number of stacked convolutions.
             width: width of each convolution, odd.
             max_positions: number of positions with a vector.

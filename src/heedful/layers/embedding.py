@@ -15,7 +15,6 @@ def draw_normal(weight: Tensor, std: float) -> None:
 
     Args:
         weight: drawn in place.
-        std: standard deviation.
     """
     # On the meta device torch would import a compiler first, which takes a second at every loading of a model.
     if not weight.is_meta:
@@ -30,8 +29,6 @@ class Embedding(nn.Module):
         """Draw the table.
 
         Args:
-            num_tokens: rows.
-            size: features.
             scale: factor of looked-up rows; sqrt(size) in the Transformer.
             std: standard deviation of the initial weights; None = size^-0.5.
         """
@@ -63,8 +60,6 @@ class OutputLayer(nn.Module):
         """Create or share the weight.
 
         Args:
-            num_tokens: rows.
-            size: features.
             bias: whether each token has a bias, zero at the start.
             tied_to: embedding whose weight is shared, so that the input and output vectors of a word are the same.
         """

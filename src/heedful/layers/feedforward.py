@@ -22,7 +22,6 @@ class FeedForward(nn.Module):
         """Make the two maps.
 
         Args:
-            size: features in and out.
             hidden_size: features between.
             dropout: probability in [0, 1) of leaving out a hidden feature (not in the paper).
             activation: function between the maps.

@@ -14,7 +14,6 @@ def draw_uniform(model: nn.Module, bound: float) -> None:
     Sutskever et al. 2014, arXiv:1409.3215, section 3.4 (0.08); Luong et al. 2015, arXiv:1508.04025, section 4.1 (0.1).
 
     Args:
-        model: model whose parameters are all drawn.
         bound: largest absolute value, above 0.
     """
     for parameter in model.parameters():
@@ -32,7 +31,6 @@ def draw_small(model: nn.Module, std: float = 0.01) -> None:
 
     Args:
         model: model whose parameters are all drawn.
-        std: standard deviation of the normal distribution.
     """
     for parameter in model.parameters():
         if parameter.dim() > 1:

@@ -24,7 +24,6 @@ def set_soft(module: nn.Module, is_soft: bool) -> None:
     """Begin or end soft steps of a model.
 
     Args:
-        module: the model.
         is_soft: whether its attention is softmax in training.
     """
     for part in module.modules():
@@ -34,9 +33,6 @@ def set_soft(module: nn.Module, is_soft: bool) -> None:
 
 def is_soft(module: nn.Module) -> bool:
     """Tell whether a model is in a soft step.
-
-    Args:
-        module: the model.
 
     Returns:
         Whether its attention is softmax in training.
@@ -51,7 +47,6 @@ def is_soft_step(step: int, soft_start: int, soft_share: float, seed: int) -> bo
         step: number of the step, from 1.
         soft_start: number of first steps in which it is.
         soft_share: share of the later steps in which it is; Xu et al. 2015, arXiv:1502.03044, section 4.1.
-        seed: seed of the training.
 
     Returns:
         The same for the same arguments, so that a resumed training goes on with the same steps.
@@ -81,7 +76,6 @@ class NormalizerLayer(SoftStart):
         """Make the parameters.
 
         Args:
-            normalizer: scores to weights.
             num_heads: number of heads, each with its own parameters; 0 = the scores have no head axis.
         """
         super().__init__()

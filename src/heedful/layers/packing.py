@@ -21,9 +21,6 @@ def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
         number: not negative.
         multiple: positive.
 
-    Returns:
-        The multiple.
-
     Example:
         >>> round_up(65), round_up(64), round_up(9, 8)
         (128, 64, 16)
@@ -53,9 +50,6 @@ class Packing:
         Args:
             lengths: [sequence] integers, on the CPU.
             num_positions: number of positions of the padded form, at least the largest length.
-
-        Returns:
-            The plan.
 
         Raises:
             ShapeError: a length is greater than the number of positions.

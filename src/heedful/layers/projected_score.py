@@ -20,8 +20,6 @@ class ProjectedScore(Score):
         """Make the two maps, without biases.
 
         Args:
-            query_size: features of a query.
-            key_size: features of a key.
             inner: score of the projections; its query and key sizes are those of the projections.
         """
         super().__init__(query_size, key_size, inner.hidden_size)

@@ -28,7 +28,6 @@ class TanhDot(Score):
 
         Args:
             query_size: features of a query and of the hidden layer, the paper's d_a; 350 there.
-            key_size: features of a key.
             hidden_size: unused; part of every score's constructor.
             has_bias: whether the map has a bias, initialised with zeros.
         """
@@ -65,9 +64,7 @@ class MultiQueryVectorAttention(nn.Module):
 
         Args:
             num_queries: number of query vectors, at least 1; the paper's r, 30 there.
-            score: score of query vectors and keys, with their sizes.
             dropout: probability in [0, 1) of leaving out a weight.
-            normalizer: scores to weights.
 
         Raises:
             UsageError: `num_queries` is below 1.
@@ -139,8 +136,6 @@ class StepQueryVectorAttention(nn.Module):
 
         Args:
             num_steps: number of steps with a query vector of their own, at least 1; later steps share the last one.
-            score: score of query vectors and keys, with their sizes.
-            normalizer: scores to weights.
 
         Raises:
             UsageError: `num_steps` is below 1.

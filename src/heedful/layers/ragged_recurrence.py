@@ -56,7 +56,6 @@ def run_ragged(
     """Read sequences in both directions.
 
     Args:
-        encoder: the encoder.
         items: [item, input_size] items of all sequences, one sequence after another.
         lengths: [sequence] number of items of each, at least 1.
 

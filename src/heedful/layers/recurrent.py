@@ -114,8 +114,6 @@ class GatedRecurrentUnit(RecurrentUnit):
         """Make the maps from input and from state.
 
         Args:
-            input_size: features of an input vector.
-            hidden_size: features of the state.
             reset: whether the reset gate acts before or after the map of the state.
         """
         super().__init__(hidden_size)
@@ -168,7 +166,6 @@ class LongShortTermMemory(RecurrentUnit):
         """Make the maps from input and from state.
 
         Args:
-            input_size: features of an input vector.
             hidden_size: features of h and of c.
         """
         super().__init__(hidden_size)
@@ -243,8 +240,6 @@ def make_unit(cell: Cell, input_size: int, hidden_size: int, reset: ResetPlaceme
 
     Args:
         cell: kind of unit.
-        input_size: features of an input vector.
-        hidden_size: features of the state.
         reset: position of the reset gate of gated recurrent units.
 
     Returns:
@@ -301,7 +296,6 @@ class BidirectionalEncoder(nn.Module):
         """Make both directions.
 
         Args:
-            input_size: features of an input vector.
             hidden_size: features of the state of each direction.
             reset: see `GatedRecurrentUnit`.
             cell: kind of both units.

@@ -33,7 +33,6 @@ class RecurrentStack(nn.Module):
 
         Args:
             cell: kind of all units.
-            input_size: features of an input vector.
             hidden_size: features of the state of a layer.
             num_layers: at least 1.
             dropout: probability in [0, 1) of leaving out a feature of a layer's input.
@@ -128,7 +127,6 @@ class BidirectionalStack(nn.Module):
 
         Args:
             cell: kind of all units.
-            input_size: features of an input vector.
             hidden_size: features of the state of each direction of a layer.
             num_layers: at least 1.
             dropout: probability in [0, 1) of leaving out a feature of a layer's input.

@@ -44,10 +44,8 @@ class SelfAttentiveWords(nn.Module):
         """Make the unit that reads the words, and the root.
 
         Args:
-            size: features of a word.
             hidden_size: features of h_j, even: half of them in each direction.
             score: score of a word h_j, the query, and a head h_i.
-            normalizer: scores to weights.
             cell: kind of the unit.
             is_bounded: whether weights follow from tanh of the score.
         """

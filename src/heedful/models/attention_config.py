@@ -140,9 +140,6 @@ def score_class(name: str) -> type[Score]:
 
     Args:
         name: in `SCORES`, or ``module:Class``.
-
-    Returns:
-        The class.
     """
     return import_class(name, Score) if is_custom(name) else SCORES[name]
 
@@ -164,9 +161,6 @@ def normalizer_class(name: str) -> type[Normalizer]:
 
     Args:
         name: in `NORMALIZERS`, or ``module:Class``.
-
-    Returns:
-        The class.
     """
     return import_class(name, Normalizer) if is_custom(name) else NORMALIZERS[name]
 
@@ -182,9 +176,6 @@ def build_score(
     """Make the score with fresh parameters, and its bias if there is one.
 
     Args:
-        config: attention configuration.
-        query_size: features of a query.
-        key_size: features of a key.
         num_heads: 0 = the queries have no head axis.
         role: which queries meet which keys.
         sentence_size: features of a sentence's state, which follow those of a key; 0 = none.
@@ -216,14 +207,7 @@ def _build_content_score(config: AttentionConfig, query_size: int, key_size: int
 
 
 def build_normalizer(config: AttentionConfig) -> Normalizer:
-    """Make the normalizer, with the settings that apply to it.
-
-    Args:
-        config: attention configuration.
-
-    Returns:
-        The normalizer.
-    """
+    """Make the normalizer, with the settings that apply to it."""
     kind = normalizer_class(config.normalizer)
     return kind(**{name: getattr(config, name) for name in _settings_of(kind)})
 
@@ -234,9 +218,6 @@ def _settings_of(kind: type[Score] | type[ScoreBias] | type[Normalizer] | None) 
 
 def build_reinforcement(config: AttentionConfig) -> Reinforcement:
     """Make the REINFORCE loss of drawn keys.
-
-    Args:
-        config: attention configuration.
 
     Returns:
         The loss; it has no terms if no keys are drawn.
@@ -251,9 +232,7 @@ def require_suitable(
     """Refuse an attention that cannot be trained, or not in this role.
 
     Args:
-        config: attention configuration.
         query_size: features of a query, per head if there are heads.
-        key_size: features of a key.
         num_heads: 0 = the queries have no head axis.
         role: which queries meet which keys.
         name: key of the attention in the model, for the message.
@@ -277,9 +256,6 @@ def why_unsuitable(
     """Say why an attention cannot be trained, or not in this role.
 
     Args:
-        config: attention configuration.
-        query_size: features of a query.
-        key_size: features of a key.
         num_heads: 0 = the queries have no head axis.
         role: which queries meet which keys.
 
@@ -327,9 +303,6 @@ def _give_room(module: nn.Module) -> None:
 
 def is_scaled_dot_softmax(config: AttentionConfig) -> bool:
     """Tell whether an attention is that of Vaswani et al. 2017, eq. 1, the only one of fused operations.
-
-    Args:
-        config: attention configuration.
 
     Returns:
         Whether its weights are softmax(q . k / sqrt(depth)) over all positions.

@@ -76,9 +76,6 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             keys: [source, position, size] source states.
             lengths: [source] numbers of real positions.
             ids: [source, position] token ids, in which sentences end in EOS; None = the source is no text.
-
-        Returns:
-            The prepared keys.
         """
         if self.sentences is not None and ids is not None:
             keys = torch.cat((keys, self.sentences(keys, ids, lengths)), dim=-1)
@@ -207,9 +204,6 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             position: target positions, from `first_places` or later steps.
             lengths: [source] positions that are attended.
             num_keys: source positions, padding included.
-
-        Returns:
-            The mask.
         """
         mask = padding(lengths)
         # The position is a tensor, so that a recorded graph of this step does not depend on its value.
@@ -255,9 +249,6 @@ def coverage_loss(
         weights: [batch, target, position] weights of the source positions.
         real: [batch, target] True where not padding.
 
-    Returns:
-        The loss, summed over the batch.
-
     Example:
         >>> weights = torch.tensor([[[0.5, 0.5], [1.0, 0.0]]])
         >>> coverage_loss(weights, torch.ones(1, 2, dtype=torch.bool)).item()
@@ -271,12 +262,8 @@ def visible_from(config: AttentionConfig, first: int, lengths: Int[Tensor, " sou
     """Return the mask of successive queries, without the window of local-p.
 
     Args:
-        config: attention configuration.
         first: target position of the first query.
         lengths: [source] positions that are attended.
-
-    Returns:
-        The mask.
     """
     if config.window != "local-m":
         return padding(lengths)
@@ -290,13 +277,9 @@ def near(
     """Return the mask of local-m's window around the target position of each hypothesis.
 
     Args:
-        config: attention configuration.
         centre: [source, hypothesis] target positions.
         lengths: [source] positions that are attended.
         num_keys: source positions, padding included.
-
-    Returns:
-        The mask.
     """
     if config.past_source == "last":
         centre = torch.minimum(centre, lengths[:, None] - 1)

@@ -73,11 +73,7 @@ class BidafConfig(Config):
         """Make the model with fresh parameters.
 
         Args:
-            num_tokens: size of the vocabulary.
             num_labels: unused; answers are spans.
-
-        Returns:
-            The model.
         """
         return Bidaf(self, num_tokens)
 
@@ -96,12 +92,7 @@ class Bidaf(LabelModel):
     answers_with_spans = True
 
     def __init__(self, config: BidafConfig, num_tokens: int) -> None:
-        """Draw the parameters.
-
-        Args:
-            config: configuration.
-            num_tokens: size of the vocabulary.
-        """
+        """Draw the parameters."""
         super().__init__()
         self.config: Final = config
         size = 2 * config.hidden_size
@@ -118,7 +109,6 @@ class Bidaf(LabelModel):
         """Attend from passage to question and from question to passage.
 
         Args:
-            inputs: questions and passages.
             need: ("weights",) to request attention.
 
         Returns:

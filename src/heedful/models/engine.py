@@ -113,9 +113,6 @@ def torch_backend(model: Seq2Seq, max_length: int, read_shortlist: Callable[[], 
         model: in evaluation mode; stays on its device.
         max_length: largest number of tokens of an output, EOS included.
         read_shortlist: reader of a vocabulary shortlist, called when one is first used; None = there is none.
-
-    Returns:
-        The backend.
     """
 
     def make_engine(with_weights: bool) -> Engine:

@@ -55,11 +55,7 @@ class HierarchicalConfig(Config):
         """Make the model with fresh parameters.
 
         Args:
-            num_tokens: size of the vocabulary.
             num_labels: number of labels.
-
-        Returns:
-            The model.
         """
         return HierarchicalClassifier(self, num_tokens, num_labels)
 
@@ -89,9 +85,6 @@ class Sentences:
 
         Args:
             tokens: documents whose sentences end in EOS; what follows the last EOS is a sentence too.
-
-        Returns:
-            The layout.
         """
         positions = torch.arange(tokens.ids.shape[1], device=tokens.ids.device)
         is_real = positions < tokens.lengths[:, None]
@@ -108,7 +101,6 @@ class Level(nn.Module):
         """Draw the parameters.
 
         Args:
-            item_size: features of an item.
             hidden_size: features of each direction of the encoder.
             pooling: how the encoded items of a sequence make its vector.
         """
@@ -199,8 +191,6 @@ class HierarchicalClassifier(LabelModel):
         """Draw the parameters.
 
         Args:
-            config: configuration.
-            num_tokens: size of the vocabulary.
             num_labels: number of labels.
         """
         super().__init__()
@@ -220,7 +210,6 @@ class HierarchicalClassifier(LabelModel):
 
         Returns:
             Vectors; the weight of a position is the product of the weight of the word in its sentence and that of the
-            sentence in its document.
         """
         tokens = token_inputs(inputs)
         layout = Sentences.of(tokens)

@@ -108,9 +108,6 @@ class ImageEncoder(nn.Module):
     def without_background(self, inputs: Inputs) -> Bool[Tensor, "source region"]:
         """Find the regions of pictures that show something.
 
-        Args:
-            inputs: pictures.
-
         Returns:
             [source, region] True for regions of ink and those beside them; see `inked_regions`.
 

@@ -44,10 +44,6 @@ class ImageTransformerConfig(Config):
             num_channels: colour channels of a picture, or precomputed features of a region.
             region_size: side of a region in pixels; 0 = precomputed features.
             num_regions: regions of a picture; 0 = any number.
-            num_tokens: size of the vocabulary.
-
-        Returns:
-            The model.
         """
         return ImageTransformer(self, num_channels, region_size, num_regions, num_tokens)
 

@@ -106,7 +106,6 @@ def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
 
     Args:
         device: device of the model.
-        arrays: sources of any kind.
 
     Returns:
         The same sources as tensors.
@@ -117,9 +116,6 @@ def inputs_on(device: torch.device, arrays: InputArrays) -> Inputs:
 
 def token_inputs(inputs: Inputs) -> TokenInputs:
     """Narrow inputs to token ids, for models that take nothing else.
-
-    Args:
-        inputs: sources of any kind.
 
     Returns:
         The same object.

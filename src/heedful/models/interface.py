@@ -85,9 +85,6 @@ class Seq2Seq(nn.Module, ABC):
 
         Args:
             inputs: the sources, of the kind that the model reads.
-
-        Returns:
-            The memory that the decoder attends to.
         """
 
     @abstractmethod
@@ -95,18 +92,11 @@ class Seq2Seq(nn.Module, ABC):
         """Make the state before the first step.
 
         Args:
-            memory: memory of the sources.
             num_hypotheses: number of hypotheses per source.
-
-        Returns:
-            The state.
         """
 
     def prepare_steps(self, memory: Memory) -> Memory:
         """Compute the parts shared by the steps of many hypotheses; `start` and `forward` take the result of `encode`.
-
-        Args:
-            memory: memory of the sources.
 
         Returns:
             The memory to pass to `step`; unchanged by default.
@@ -158,7 +148,6 @@ class Seq2Seq(nn.Module, ABC):
         """Let the model copy source tokens; call it at the end of the constructor.
 
         Args:
-            feature_size: size of the features.
             is_shared: whether source and target have one vocabulary.
 
         Raises:
@@ -176,9 +165,6 @@ class Seq2Seq(nn.Module, ABC):
     def copied_source(self, tokens: TokenInputs) -> tuple[Int[Tensor, "source position"], ...]:
         """Return the value of `Memory.source`.
 
-        Args:
-            tokens: the sources.
-
         Returns:
             Their ids; empty unless the model copies them.
         """
@@ -192,10 +178,6 @@ class Seq2Seq(nn.Module, ABC):
         Args:
             features: [*batch, size].
             attended: attention results, those of `copy_need` included.
-            memory: memory of the sources.
-
-        Returns:
-            The output.
 
         Raises:
             TypeError: the attention results hold no weights.

@@ -91,9 +91,6 @@ class LabelModel(nn.Module, ABC):
 def label_run(model: LabelModel) -> LabelRun:
     """Make the function that classifies one batch with PyTorch.
 
-    Args:
-        model: in evaluation mode.
-
     Returns:
         A function for `heedful.engines.labels.run_labels`.
     """

@@ -97,11 +97,7 @@ class MemoryNetworkConfig(Config):
         """Make the model with fresh parameters.
 
         Args:
-            num_tokens: size of the vocabulary.
             num_labels: number of answers.
-
-        Returns:
-            The model.
         """
         return MemoryNetwork(self, num_tokens, num_labels)
 
@@ -122,7 +118,6 @@ class TextSum(nn.Module):
         """Draw the embeddings.
 
         Args:
-            num_tokens: size of the vocabulary.
             size: features, the paper's d.
             has_positions: whether the words are weighted by l_kj = (1 - j/J) - (k/d)(1 - 2j/J).
         """
@@ -155,7 +150,6 @@ def with_empty_facts(inputs: StoryInputs, share: float) -> StoryInputs:
     """Add empty facts at random places, each of which makes the facts after it one step older.
 
     Args:
-        inputs: questions and facts.
         share: mean number of empty facts for each fact of a story, at most 1.
 
     Returns:
@@ -179,12 +173,7 @@ class Memory(nn.Module):
     """Vectors of facts: the sum of the words of each, and a vector of its age; eq. at the end of section 4.1."""
 
     def __init__(self, config: MemoryNetworkConfig, num_tokens: int) -> None:
-        """Draw the parameters.
-
-        Args:
-            config: configuration.
-            num_tokens: size of the vocabulary.
-        """
+        """Draw the parameters."""
         super().__init__()
         self.text = TextSum(num_tokens, config.hidden_size, config.encoding == "position")
         self.ages = nn.Parameter(torch.empty(config.num_ages, config.hidden_size))
@@ -215,8 +204,6 @@ class MemoryNetwork(LabelModel):
         """Draw the parameters.
 
         Args:
-            config: configuration.
-            num_tokens: size of the vocabulary.
             num_labels: number of answers.
         """
         super().__init__()
@@ -241,7 +228,6 @@ class MemoryNetwork(LabelModel):
         """Attend to the facts in several steps.
 
         Args:
-            inputs: questions and facts.
             need: ("weights",) to request attention.
 
         Returns:

@@ -32,8 +32,6 @@ class Reinforcement(SoftStart):
         """Create the loss, with a baseline of 0.
 
         Args:
-            normalizer: normalizer of the attention.
-            reward: reward of a drawn key.
             reward_weight: the paper's lambda_r, at least 0.
             entropy_weight: the paper's lambda_e, at least 0.
             decay: decay of the moving baseline, in [0, 1).
@@ -96,9 +94,6 @@ class Reinforcement(SoftStart):
 
 def is_drawn(normalizer: Normalizer) -> bool:
     """Tell whether a normalizer is learned by REINFORCE.
-
-    Args:
-        normalizer: scores to weights.
 
     Returns:
         Whether its weights have no gradient, but it provides log probabilities.

@@ -47,11 +47,7 @@ class SelfAttentiveConfig(Config):
         """Make the model with fresh parameters.
 
         Args:
-            num_tokens: size of the vocabulary.
             num_labels: number of labels.
-
-        Returns:
-            The model.
         """
         return SelfAttentiveClassifier(self, num_tokens, num_labels)
 
@@ -69,8 +65,6 @@ class SelfAttentiveClassifier(LabelModel):
         """Draw the parameters.
 
         Args:
-            config: configuration.
-            num_tokens: size of the vocabulary.
             num_labels: number of labels.
         """
         super().__init__()

@@ -78,10 +78,6 @@ class ShowAttendTellConfig(Config):
             num_channels: colour channels of a picture, or precomputed features of a region.
             region_size: side of a region in pixels; 0 = precomputed features.
             num_regions: regions of a picture; 0 = any number.
-            num_tokens: size of the vocabulary.
-
-        Returns:
-            The model.
         """
         return ShowAttendTell(self, num_channels, region_size, num_regions, num_tokens)
 
@@ -272,9 +268,6 @@ def doubly_stochastic_penalty(
         weights: [batch, target, region] weights of the regions.
         real: [batch, target] True where not padding.
         regions: [batch, region] True for those that may be attended.
-
-    Returns:
-        The penalty, summed over the batch.
 
     Example:
         >>> weights = torch.tensor([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]])

@@ -73,8 +73,6 @@ def compute_scores(
     """Compute step scores from the decoder's output.
 
     Args:
-        model: model of the step.
-        decoded: output of the step.
         need: requested results: weights, or nothing.
 
     Returns:
@@ -90,8 +88,6 @@ def step_weights(
     """Return the alignment weights of a step.
 
     Args:
-        model: model of the step.
-        decoded: output of the step.
         need: requested results: weights, or nothing.
 
     Returns:

@@ -39,7 +39,6 @@ def save_model(folder: Path, settings: StoredSettings, weights: Mapping[str, Ten
     Args:
         folder: the model's folder.
         settings: written as config.toml, every value resolved.
-        weights: by parameter name.
         facts: what `heedful.json` should say: languages, tokenizers. A fact that names a file of the folder makes it
             one of the model's.
 
@@ -114,7 +113,6 @@ def takes_sizes(config: object, sizes: Sequence[Any]) -> bool:
     """Tell whether a model's configuration can build a model of some sizes.
 
     Args:
-        config: configuration of a model, of any task.
         sizes: sizes that the data of a task give.
 
     Returns:
@@ -134,11 +132,7 @@ def read_weights(folder: ModelFolder, model: nn.Module) -> dict[str, Tensor]:
     """Read the weights of a folder.
 
     Args:
-        folder: verified.
         model: a model that they should fit; its own weights are not read.
-
-    Returns:
-        Tensors by parameter name.
 
     Raises:
         FileRefused: the file is damaged, or its weights do not fit the model.
@@ -160,12 +154,8 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
     """Load the PyTorch model of a folder.
 
     Args:
-        folder: verified.
         sizes: those that tokenizers and labels give: the arguments of the model configuration's `build`.
         device: PyTorch device; "auto" = a CUDA device if there is one, else the CPU.
-
-    Returns:
-        The model in evaluation mode.
 
     Raises:
         FileRefused: the configuration is of another task's model, or the weights do not fit it.

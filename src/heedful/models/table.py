@@ -96,8 +96,5 @@ def model_class(kind: str) -> type[Config]:
 
     Args:
         kind: in `MODELS`, or ``module:Class``.
-
-    Returns:
-        The class.
     """
     return import_class(kind, Config) if is_custom(kind) else MODELS[kind]

@@ -72,11 +72,7 @@ class TextClassifierConfig(Config):
         """Make the model with fresh parameters.
 
         Args:
-            num_tokens: size of the vocabulary.
             num_labels: number of labels.
-
-        Returns:
-            The model.
         """
         return TextClassifier(self, num_tokens, num_labels)
 
@@ -102,8 +98,6 @@ class TextClassifier(LabelModel):
         """Draw the parameters.
 
         Args:
-            config: configuration.
-            num_tokens: size of the vocabulary.
             num_labels: number of labels.
         """
         super().__init__()

@@ -95,12 +95,7 @@ class TransformerConfig(Config):
         """Build a model with fresh parameters.
 
         Args:
-            num_source_tokens: size of the source vocabulary.
-            num_target_tokens: size of the target vocabulary.
             is_shared: whether both are one vocabulary.
-
-        Returns:
-            The model.
         """
         return Transformer(self, num_source_tokens, num_target_tokens, is_shared)
 

@@ -34,7 +34,6 @@ def forward(
     """Fast form of `Transformer.forward`.
 
     Args:
-        model: the Transformer.
         inputs: token ids of the sources.
         target_in: [batch, target] bos and gold tokens.
         need: requested attention results; with any, padding is not removed.
@@ -76,13 +75,8 @@ def is_packable(
     """Tell whether training can go without padding: packed attention can run, and no weights are requested.
 
     Args:
-        model: the Transformer.
         source: [source, position] token ids.
         target_in: [batch, target] token ids.
-        need: attention summaries wanted.
-
-    Returns:
-        Whether packed training is possible.
     """
     is_watched = bool(need) or observer.get() is not None
     has_dropout = model.training and bool(model.config.attention_dropout)

@@ -37,11 +37,7 @@ def offline_page(title: str, view: Mapping[str, Any]) -> str:
     """Write the page with its data as one HTML file that needs no network and refuses any request.
 
     Args:
-        title: plain text.
         view: data of a sentence, from `SentenceView.to_dict`.
-
-    Returns:
-        A complete HTML document.
     """
     script = bundled_script()
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

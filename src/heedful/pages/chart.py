@@ -126,10 +126,6 @@ def _legend(series: Sequence[Series]) -> str:
 def ticks(low: float, high: float) -> list[float]:
     """Choose round values that enclose a range.
 
-    Args:
-        low: smallest value.
-        high: largest value.
-
     Returns:
         At least two values, ascending; multiples of 1, 2, 2.5 or 5 times a power of ten.
 

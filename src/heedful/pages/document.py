@@ -51,11 +51,7 @@ def document(title: str, parts: Sequence[str]) -> str:
     """Make a page.
 
     Args:
-        title: plain text.
         parts: HTML below the title.
-
-    Returns:
-        A complete HTML document.
     """
     head = [
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>',
@@ -70,11 +66,7 @@ def table(rows: Sequence[Sequence[str]], marked: str = "") -> str:
     """Make a table; the first row and the first column are headings.
 
     Args:
-        rows: plain texts.
         marked: first cell of the rows to highlight; empty = none.
-
-    Returns:
-        HTML.
     """
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
     lines: list[str] = []
@@ -92,9 +84,6 @@ def texts(rows: Sequence[tuple[str, str]], marked: str = "") -> str:
     Args:
         rows: pairs of label and text, both plain.
         marked: label of the rows to highlight; empty = none.
-
-    Returns:
-        HTML.
     """
     lines: list[str] = []
     for label, text in rows:
@@ -105,9 +94,6 @@ def texts(rows: Sequence[tuple[str, str]], marked: str = "") -> str:
 
 def listed(lines: Sequence[str]) -> str:
     """Make a list.
-
-    Args:
-        lines: plain texts.
 
     Returns:
         HTML; empty where there are no lines.
@@ -120,9 +106,5 @@ def folded(summary: str, content: str) -> str:
 
     Args:
         summary: plain text that is always visible.
-        content: HTML of the section.
-
-    Returns:
-        HTML.
     """
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"

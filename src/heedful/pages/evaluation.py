@@ -13,7 +13,6 @@ def evaluation(model: Path, weights: str) -> dict[str, Any]:
     """Read the scores of a model that are stored in its folder.
 
     Args:
-        model: the folder.
         weights: entry of its `heedful.json` about its weights; scores of other weights are left out.
 
     Returns:

@@ -167,9 +167,6 @@ def read_run(model: Path) -> RunRecord:
     Args:
         model: a model folder, finished or still in training.
 
-    Returns:
-        The record of the run.
-
     Raises:
         UsageError: the folder holds no training run.
         NewerFormat: a newer heedful wrote the folder.
@@ -193,9 +190,6 @@ def read_run(model: Path) -> RunRecord:
 def read_validations(model: Path) -> list[dict[str, Any]]:
     """Read the validations of a run.
 
-    Args:
-        model: a model folder.
-
     Returns:
         Lines of metrics.jsonl without their versions; damaged lines are left out.
 
@@ -209,7 +203,6 @@ def scores_of(model: Path, weights: object) -> dict[str, Any]:
     """Read the test scores of the selected model, not those of other weights that training has selected before.
 
     Args:
-        model: the folder.
         weights: name of the file of the selected model's weights.
 
     Returns:
@@ -223,7 +216,6 @@ def read_scores(model: Path, name: str = TEST) -> dict[str, Any]:
     """Read the test scores stored in a model folder.
 
     Args:
-        model: the folder.
         name: `TEST` or `EVALUATION`.
 
     Returns:
@@ -243,9 +235,6 @@ def read_scores(model: Path, name: str = TEST) -> dict[str, Any]:
 
 def damaged_parts(model: Path) -> list[str]:
     """List the files of a run that are there but cannot be read whole, so that a part of the record is left out.
-
-    Args:
-        model: a model folder.
 
     Returns:
         Names of the files. A last line without a line end, as a crash leaves it, is no damage.
@@ -299,7 +288,6 @@ def points(validations: Sequence[Mapping[str, Any]], key: str, score: str = "") 
 
     Args:
         validations: lines of metrics.jsonl.
-        key: name of the figure in a line.
         score: name of the score, where `key` is "scores".
 
     Returns:

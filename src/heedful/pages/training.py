@@ -54,7 +54,6 @@ def write_training_page(model: Path, path: Path, views: Sequence[AttentionView] 
     Args:
         model: a model folder, finished or still in training.
         path: the file; it is written completely or not at all.
-        views: attention of the model on its samples.
 
     Raises:
         UsageError: the folder holds no training run.
@@ -71,10 +70,6 @@ def write_training_page(model: Path, path: Path, views: Sequence[AttentionView] 
 
 def training_page(run: RunRecord, views: Sequence[AttentionView] = ()) -> str:
     """Return the page of a run.
-
-    Args:
-        run: record of the run.
-        views: attention of the model on its samples.
 
     Returns:
         A complete HTML document.
@@ -111,9 +106,6 @@ def training_page(run: RunRecord, views: Sequence[AttentionView] = ()) -> str:
 def summary(run: RunRecord) -> list[tuple[str, str]]:
     """Return the most important facts about the run.
 
-    Args:
-        run: record of the run.
-
     Returns:
         Label and text of each fact.
     """
@@ -145,14 +137,7 @@ def summary(run: RunRecord) -> list[tuple[str, str]]:
 
 
 def ended(run: RunRecord) -> str:
-    """Return the status of the run.
-
-    Args:
-        run: record of the run.
-
-    Returns:
-        A sentence.
-    """
+    """Return the status of the run."""
     last = run.history[-1] if run.history else {}
     finished = str(run.checkpoint.get("finished", ""))
     event = last.get("event")
@@ -229,9 +214,6 @@ def _score_names(run: RunRecord) -> list[str]:
 
 def samples_of(run: RunRecord) -> list[tuple[str, str]]:
     """List the samples of a run.
-
-    Args:
-        run: record of the run.
 
     Returns:
         Source and reference of each sample of the last validation that is not empty.

@@ -33,9 +33,7 @@ class WordMap:
 
         Args:
             columns: text that is attended to, of which a decoder has not seen the last token.
-            rows: text that attends.
             weights: [row piece, column piece].
-            title: texts of the map.
             tree: [row piece] piece that is its head, the first column being the root; None = no tree.
 
         Returns:
@@ -52,7 +50,6 @@ def map_within(view: SentenceView, role: RoleName) -> WordMap:
     """Make the map of attention within the source, or within the output.
 
     Args:
-        view: a sentence with an output.
         role: encoder or decoder.
 
     Returns:

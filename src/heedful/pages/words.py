@@ -42,9 +42,6 @@ class Words:
                 and some are longer than a character, each is a word.
             are_words: whether each is a word in any case.
 
-        Returns:
-            The words.
-
         Example:
             >>> Words.of([5, 6, 7, 8, 3], ["▁Haus", "tür", "▁20", "45", "</s>"]).words
             ('Haustür', '2045', '⏎')
@@ -74,9 +71,6 @@ class Words:
 
     def after(self, label: str) -> "Words":
         """Put a word of one piece before the text, such as the root of a tree.
-
-        Args:
-            label: the word.
 
         Returns:
             The words, with it as the first.

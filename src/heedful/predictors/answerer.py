@@ -247,9 +247,6 @@ class Answerer(LabelPredictor):
 def story_of_line(line: str) -> Story:
     """Read a story from one line, as `heedful.data.stories.story_line` writes it.
 
-    Args:
-        line: facts and question.
-
     Returns:
         The story, without its answer.
     """

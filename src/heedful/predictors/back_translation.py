@@ -46,7 +46,6 @@ def store_pairs(train: PairFile, dev: PairFile | None, test: PairFile | None, fo
     """Write the real pairs in one form, with a validation set of their own.
 
     Args:
-        train: pairs for training.
         dev: validation set; None = one source in twenty is held out.
         test: test set, if there is one.
         folder: folder of the files, created if it does not exist.
@@ -76,10 +75,6 @@ def store_pairs(train: PairFile, dev: PairFile | None, test: PairFile | None, fo
 def select_texts(lines: Iterable[str], references: frozenset[str]) -> list[str]:
     """Select the texts that are worth translating back.
 
-    Args:
-        lines: texts in the target language.
-        references: texts to leave out.
-
     Returns:
         Each text once, in their order.
 
@@ -102,12 +97,8 @@ def mix_pairs(
     Args:
         reverse: model from the target language to the source language; its own search settings hold.
         texts: result of `select_texts`.
-        real: the real pairs.
         folder: their folder. Outputs are written shard by shard, so that a killed run goes on behind the last one.
         say: callback for lines about the progress.
-
-    Returns:
-        The file of all pairs.
 
     Raises:
         UsageError: the folder was begun with other texts or another model.

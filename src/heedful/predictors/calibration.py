@@ -28,9 +28,6 @@ LEAST_ITEMS: Final = 100
 def suited_criterion(translator: Translator) -> Criterion:
     """Choose when outputs of a model are right.
 
-    Args:
-        translator: the model.
-
     Returns:
         exact_match where a side is split into characters, so that texts are words, names or numbers; else chrf.
     """
@@ -44,7 +41,6 @@ def calibrate(
     """Fit a confidence to a model's outputs for sources that it was not trained on.
 
     Args:
-        translator: the model, which translates with its usual search.
         items: sources and references, at least `LEAST_ITEMS`.
         criterion: when an output is right.
 
@@ -80,10 +76,7 @@ def measure_confidence(
     """Measure how far the confidence of a model can be trusted on an evaluation set.
 
     Args:
-        translator: the model.
-        items: sources and references.
         outputs: the model's output for each source.
-        seed: seed of the resampling.
         generated: the outputs before unknown words were replaced, if any was.
 
     Returns:

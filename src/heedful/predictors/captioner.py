@@ -80,7 +80,6 @@ class Captioner(Predictor):
         """Load a model's tokenizer; its weights are loaded on first use.
 
         Args:
-            folder: a verified model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch, the name of an exported engine, or "auto": an exported engine whose results equal PyTorch's.
             ensemble: must be empty; part of the signature that all predictors share.
@@ -212,9 +211,6 @@ class Captioner(Predictor):
             metrics: keys of metrics; none = those that suit the captions.
             beam: beam width; 0 = the model's own.
 
-        Returns:
-            The scores.
-
         Raises:
             TypeError: the items are of another task.
         """
@@ -296,8 +292,5 @@ def caption_metrics(units: Units) -> tuple[str, ...]:
 
     Args:
         units: units of the captions' tokens.
-
-    Returns:
-        Keys of the table of metrics.
     """
     return ("exact_match", "character_error_rate" if units == "characters" else "bleu")

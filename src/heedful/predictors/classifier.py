@@ -108,7 +108,6 @@ class Classifier(LabelPredictor):
         """Classify any number of texts in constant memory.
 
         Args:
-            texts: any texts.
             window_texts: number of texts that are sorted by length together; 1 yields each result at once.
 
         Yields:
@@ -131,7 +130,6 @@ class Classifier(LabelPredictor):
         """Encode texts as vectors, for search by similarity or as input of other models.
 
         Args:
-            texts: any texts.
             window_texts: number of texts that are sorted by length together.
 
         Yields:

@@ -126,12 +126,6 @@ def features_of(scored: ScoredPair, names: Sequence[str] = FEATURES) -> list[flo
 def read_confidence(folder: ModelFolder) -> Confidence:
     """Read the confidence of a model.
 
-    Args:
-        folder: a verified model folder.
-
-    Returns:
-        The confidence.
-
     Raises:
         UsageError: the model has none.
         FileRefused: its file is damaged.
@@ -162,10 +156,6 @@ def write_confidence(folder: ModelFolder, confidence: Confidence) -> None:
 
     The file has a name of its own, and the manifest is replaced after it is complete, so that the model is whole at
     every moment.
-
-    Args:
-        folder: a verified model folder.
-        confidence: what to store.
 
     Raises:
         ResourceError: the folder cannot be written.
@@ -199,7 +189,6 @@ def with_confidence(
 
     Args:
         translations: outputs of the model, and corrections, whose confidence is 1.
-        confidence: of the model.
         score: forced decoding of pairs by the model, with attention or without it.
 
     Yields:
@@ -222,12 +211,8 @@ def confidence_adder(
     """Make the function that adds the confidence to translations of a model.
 
     Args:
-        folder: of the model.
         scoring: backend that scores given outputs, with attention or without it.
         score: as for `with_confidence`.
-
-    Returns:
-        The function.
 
     Raises:
         UsageError: the model is not calibrated, or the engine gives no attention, which its confidence needs.
@@ -243,9 +228,6 @@ def confidence_adder(
 
 def as_pairs(translations: Sequence[Translation]) -> list[TextPair]:
     """Pair sources with outputs as the model generated them, before unknown words were replaced.
-
-    Args:
-        translations: outputs.
 
     Returns:
         Source and output of each.

@@ -29,8 +29,6 @@ def with_corrections(
     following the correction. All other outputs stay as they are.
 
     Args:
-        translations: outputs of the model.
-        memory: corrections in force.
         nbest: largest number of alternatives.
         align: aligns a source with its correction; None where no attention is needed.
         imitate: translates similar sources again; None where it cannot be done, and near matches are only named.

@@ -82,8 +82,6 @@ class Decoding:
         """Translate sources that are in memory.
 
         Args:
-            texts: the sources.
-            demand: constraints on the outputs.
             backend: backend that decodes; None = chosen by the model.
             indices: index of each source from the first one, which random samples depend on; None = 0, 1, 2, ...
 
@@ -130,7 +128,6 @@ class Decoding:
         """Translate sources so that outputs follow the corrections of similar ones.
 
         Args:
-            texts: the sources.
             matches: near matches of each, one or more.
 
         Returns:

@@ -88,9 +88,6 @@ def _one_cell(text: str) -> str:
 def held_out_items(items: EvaluationSet) -> EvaluationSet:
     """Select the items that are held out for validation where no validation set is given.
 
-    Args:
-        items: all items.
-
     Returns:
         One in `HELD_OUT`, evenly spaced, and at most `MOST_HELD_OUT`.
     """
@@ -102,10 +99,6 @@ def doubt(teacher: Translator, items: EvaluationSet) -> str:
 
     A translator gives a reference more probability than the reference of another source, and more than it gives the
     source as an output for the reference.
-
-    Args:
-        teacher: the model.
-        items: sources with references.
 
     Returns:
         One line; empty if all is well, or if there are too few items to tell.
@@ -153,7 +146,6 @@ def write_pairs(teacher: Translator, sources: Sources, folder: Path, say: Callab
 
     Args:
         teacher: the model whose outputs become targets; its own search settings hold.
-        sources: what to translate.
         folder: folder of the files; created if it does not exist.
         say: callback for lines about the progress.
 
@@ -182,7 +174,6 @@ def translated_pairs(
 
     Args:
         teacher: the model; its own search settings hold.
-        sources: what to translate.
         folder: folder of the outputs; created if it does not exist.
         say: callback for lines about the progress.
 
@@ -247,7 +238,6 @@ def compared(teacher: Translator, student: Translator, items: EvaluationSet) -> 
     Args:
         teacher: the larger model.
         student: the smaller one.
-        items: sources with references.
 
     Returns:
         A table of two lines.

@@ -36,7 +36,6 @@ class Backends:
         """Find the backends without loading any.
 
         Args:
-            folder: a verified model folder.
             sizes: arguments of the model configuration's `build`, such as vocabulary sizes.
             draw: function that draws random sources of the kind that the model reads.
             max_tokens: maximum number of tokens of an output.

@@ -15,11 +15,7 @@ class Measured(Protocol):
     """Scores of a model on evaluation items."""
 
     def summary(self) -> str:
-        """Summarise the scores in a few lines.
-
-        Returns:
-            Lines that end in a newline.
-        """
+        """Summarise the scores in a few lines."""
         ...
 
     def to_text(self) -> str:
@@ -72,7 +68,6 @@ def spaced(items: ItemsT, number: int) -> ItemsT:
     """Select evenly spaced items.
 
     Args:
-        items: evaluation items.
         number: largest number of selected items, 1 or more.
 
     Returns:
@@ -98,7 +93,6 @@ class Predictor(ABC):
         """Open a model; all predictors share this signature.
 
         Args:
-            folder: a verified model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch, "auto" or the name of an exported engine.
             ensemble: further models that predict together with the first.
@@ -110,16 +104,10 @@ class Predictor(ABC):
 
         Args:
             items: evaluation items of the task, of the type of its `Prepared.test`.
-
-        Returns:
-            The scores.
         """
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         """Compute attention for a page; a model without attention has none.
-
-        Args:
-            sources: texts.
 
         Returns:
             A drawing for each text that has one.

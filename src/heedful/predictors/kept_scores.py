@@ -20,13 +20,9 @@ def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], 
     """Score a model on its test set, or read the scores that an earlier call stored in its folder.
 
     Args:
-        predictor: the model.
         items: test items of its task, one or more.
         say: called with a message before items are predicted, which takes a while.
         seconds: limit of time; if it is too short for all items, evenly spaced ones are scored, or none.
-
-    Returns:
-        A summary of the scores, in lines.
     """
     path, weights = predictor.folder.path / TEST, predictor.folder.facts["weights"]
     before = read_scores(predictor.folder.path)
@@ -49,10 +45,6 @@ def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], 
 
 def keep_evaluation(folder: ModelFolder, measured: Measured) -> None:
     """Store the scores of an evaluation in a model's folder, for the page; those of its training stay.
-
-    Args:
-        folder: folder of the evaluated model.
-        measured: the scores.
 
     Raises:
         ResourceError: the folder cannot be written to.

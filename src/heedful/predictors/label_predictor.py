@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 def read_labels(path: Path) -> list[str]:
     """Read the labels of a model.
 
-    Args:
-        path: file of a list of labels.
-
     Returns:
         Labels in the order of their ids.
 
@@ -53,7 +50,6 @@ class LabelPredictor(Predictor, ABC):
         """Load a model's tokenizer and labels; its weights are loaded on first use.
 
         Args:
-            folder: a verified model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch; onnx, if `heedful export` wrote it; or "auto": onnx where its results equal PyTorch's and
                 ONNX Runtime is installed, else torch.

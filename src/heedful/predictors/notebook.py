@@ -46,12 +46,10 @@ def make_widget(translator: Translator, text: str = "") -> Any:
     """Make a widget that shows the page of a sentence and follows what is typed.
 
     Args:
-        translator: the model.
         text: first source; empty = none yet.
 
     Returns:
         The `anywidget.AnyWidget`, with the traits `text`, `page` and `error`; setting `text` from Python has the same
-        effect as typing.
 
     Raises:
         MissingExtra: anywidget is not installed.

@@ -34,9 +34,6 @@ def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
     Args:
         translator: the model; its engine for forced decoding computes.
         items: sources and references; at least one item.
-
-    Returns:
-        The perplexity over all references.
     """
     most, tokenizer = translator.text.max_tokens - 1, translator.target_tokenizer
     sources: list[list[int]] = []

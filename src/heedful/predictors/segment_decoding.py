@@ -47,8 +47,6 @@ class SegmentDecoding:
         single letters. In place of an output with a fault stands the next one without, else the source.
 
         Args:
-            segments: the segments.
-            demand: constraints on the outputs.
             indices: index of the text of each, for random samples.
 
         Yields:

@@ -26,14 +26,7 @@ class Segmenter:
     """Segmenter of the texts of one model: what the model reads at once, and the spans that it keeps."""
 
     def __init__(self, folder: ModelFolder, memory: TranslationMemory, tokenizer: Tokenizer, text: TextConfig) -> None:
-        """Read what the model knows about its training pairs.
-
-        Args:
-            folder: model folder.
-            memory: corrections of the model.
-            tokenizer: tokenizer of the source side.
-            text: text settings with the limits.
-        """
+        """Read what the model knows about its training pairs."""
         self._memory: Final = memory
         self._tokenizer: Final = tokenizer
         self._text: Final = text
@@ -49,7 +42,6 @@ class Segmenter:
         """Split a text, as `Translator.split` does.
 
         Args:
-            text: any text.
             policy: as for `Translator.split`.
             wording: as for `Translator.split`.
 
@@ -96,9 +88,6 @@ class Segmenter:
 def whole(source: str) -> Text:
     """Take a text for a single segment, whatever is in it.
 
-    Args:
-        source: any text.
-
     Returns:
         The text with one segment, even if it is blank, and no layout.
     """
@@ -109,8 +98,6 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
     """Join the translations of the segments of a text to that of the text.
 
     Args:
-        source: the text.
-        text: its segments.
         outputs: translation of each segment.
 
     Returns:

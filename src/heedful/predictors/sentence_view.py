@@ -92,9 +92,6 @@ class SentenceViewer:
     def view(self, request: ViewRequest) -> SentenceView:
         """Translate a text and collect what the page shows.
 
-        Args:
-            request: the text and the parts wanted.
-
         Returns:
             The view. Parts that this engine cannot give are named in `missing`.
 
@@ -172,11 +169,7 @@ class SentenceViewer:
         """Convert a hypothesis for the page.
 
         Args:
-            hypothesis: from the search.
             num_forced: number of its tokens that were prescribed.
-
-        Returns:
-            The output.
         """
         ended = (EOS,) if hypothesis.finish_reason == "eos" else ()
         ids = (*hypothesis.token_ids, *ended)
@@ -264,14 +257,7 @@ class SentenceViewer:
 
     @staticmethod
     def word_starts(output: Output) -> list[int]:
-        """List the steps at which a word begins.
-
-        Args:
-            output: any output.
-
-        Returns:
-            Indices of its pieces.
-        """
+        """List the steps at which a word begins."""
         words = (-1, *output.words.word_of)
         return [step for step, (before, word) in enumerate(pairwise(words)) if word != before]
 

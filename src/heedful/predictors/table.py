@@ -27,12 +27,6 @@ PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
 def find_predictor(folder: ModelFolder) -> type[Predictor]:
     """Find the predictor class of a model.
 
-    Args:
-        folder: its folder.
-
-    Returns:
-        The class.
-
     Raises:
         FileRefused: this version of heedful does not know the task.
     """
@@ -77,7 +71,6 @@ def load(
     """Open a model folder with the predictor of its task.
 
     Args:
-        path: a model folder.
         device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
         engine: torch, the name of an exported engine, or "auto": on the CPU an exported engine whose results equal
             PyTorch's, which needs no PyTorch, and PyTorch in its absence or on another device.

@@ -17,7 +17,6 @@ def links_of(translation: Translation, steps_later: int) -> list[CharacterLink]:
     """Link the characters of a segment to those of its translation.
 
     Args:
-        translation: translation of one segment.
         steps_later: as in `PairScorer`.
 
     Returns:
@@ -35,8 +34,6 @@ def tagged_output(
     """Join the outputs of the segments of a text, and place its tags in the whole.
 
     Args:
-        source: the text with its tags.
-        text: its segments.
         outputs: output of each segment.
         links: links between each segment and its output, counted from the beginnings of both.
 
@@ -60,8 +57,6 @@ def translate_tagged(
     """Translate texts with inline tags.
 
     Args:
-        translator: the model.
-        passages: the texts.
         settings: other keywords of `Translator.translate`, such as search.
 
     Returns:

@@ -39,8 +39,6 @@ def sample_views(
     """Compute the attention of the model on the samples of its run.
 
     Args:
-        model: the model folder.
-        run: record of its run.
         device: PyTorch device.
         warn: called with a line if the model cannot be opened.
 

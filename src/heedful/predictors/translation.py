@@ -131,16 +131,11 @@ def translation_of(
     """Make a translation of the hypotheses of a search.
 
     Args:
-        text: source text.
         ids: source tokens, with terms that were written into it, EOS included.
         hypotheses: hypotheses, best first.
         was_cut: whether the source was truncated.
         replaced: text of each hypothesis after its unknown words were replaced; empty where there were none.
-        tokenizers: of source and target.
         steps_later: as in `PairScorer`.
-
-    Returns:
-        The translation.
     """
     source_tokenizer, target_tokenizer = tokenizers
     plain = [target_tokenizer.decode(alternative.token_ids) for alternative in hypotheses]
@@ -231,11 +226,7 @@ class MeasuredTranslations:
         return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"
 
     def summary(self) -> str:
-        """Summarise the scores in a few lines.
-
-        Returns:
-            Lines that end in a newline.
-        """
+        """Summarise the scores in a few lines."""
         lines = [f"test:  {counted(self.report.num_items, 'source')}, beam {self.beam}; 95 % intervals"]
         for result in self.report.results:
             unit = " %" if result.metric.unit == "%" else ""
@@ -279,7 +270,6 @@ def measured(
     """Score translations.
 
     Args:
-        items: sources with references.
         translations: output of each source.
         seconds: time that they took.
         beam: number of hypotheses per source.
@@ -287,9 +277,6 @@ def measured(
         usual_metrics: keys of metrics that suit the model's tokens.
         terms: term list; None = terms are not counted.
         settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
-
-    Returns:
-        Outputs and scores.
     """
     num_replaced = sum(bool(one.unreplaced) for one in translations)
     keys = metrics or usual_metrics

@@ -63,7 +63,6 @@ class Translator(Predictor):
         """Load a model's tokenizers; its weights are loaded on first use.
 
         Args:
-            folder: a verified model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch, the name of an exported engine, or "auto": for each search the fastest one whose results
                 equal PyTorch's.
@@ -184,7 +183,6 @@ class Translator(Predictor):
         """Split a text into the segments that are translated one by one.
 
         Args:
-            text: any text.
             segments: lines, sentences, or with "auto" sentences of lines that have more of them than the training
                 pairs usually have; None = the text as a whole.
             wording: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
@@ -269,7 +267,6 @@ class Translator(Predictor):
         """Correct a translation: from now on, `correction` is the output for this source, in every process.
 
         Args:
-            source: one line.
             correction: translation that is preferred to the model's.
 
         Raises:
@@ -362,15 +359,11 @@ class Translator(Predictor):
         """Translate sources and score the output.
 
         Args:
-            items: sources with references.
             search: search settings; None = the model's own.
             metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
             batch_tokens: largest number of source positions times beam in a batch.
             wording: constraints on the outputs; None = none.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
-
-        Returns:
-            Outputs and scores.
         """
         config = search or self.search
         self.backends.searching(config)  # loads the weights, so that their loading is not timed

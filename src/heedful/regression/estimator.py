@@ -81,9 +81,6 @@ class NadarayaWatsonRegressor:
             X: [key, feature] points.
             y: [key] or [key, output] targets.
 
-        Returns:
-            The regressor itself.
-
         Raises:
             RegressionError: a parameter is unknown or does not fit the kernel; X or y are not finite numbers of that
                 shape; a bandwidth has to be found from a single point.
@@ -170,20 +167,11 @@ class NadarayaWatsonRegressor:
 
         Args:
             deep: accepted for scikit-learn, without effect: no parameter has parameters of its own.
-
-        Returns:
-            Parameters by name.
         """
         return {"kernel": self.kernel, "bandwidth": self.bandwidth}
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by name; they are checked by `fit`.
-
-        Args:
-            parameters: new values by name.
-
-        Returns:
-            The regressor itself.
 
         Raises:
             RegressionError: there is no such parameter.
@@ -373,10 +361,6 @@ def toy_data(seed: int, num_points: int = 50, edition: Literal["first", "newer"]
     Args:
         seed: seed of points and noise, at least 0.
         num_points: number of points to fit, at least 1.
-        edition: edition of the book.
-
-    Returns:
-        Points and grid.
 
     Raises:
         RegressionError: there is no such edition.

@@ -111,7 +111,6 @@ def kernel_weights(
 
     Args:
         squared: [query, key] squared distances.
-        profile: the kernel.
         bandwidth: from `SMALLEST_BANDWIDTH` to `LARGEST_BANDWIDTH`, in the unit of distance.
         own: [query] each query's own key, which gets weight 0; None leaves no key out.
 
@@ -250,9 +249,6 @@ def search_bandwidth(loss: LeaveOneOut) -> FloatArray:
     of the best follows, until log(bandwidth) is known to `TOLERANCE`. Among equal errors on the grid, the largest
     bandwidth wins. For boxcar, whose error is a step function, the result is exact up to 63 points. With more
     points, or with triangular and Epanechnikov, a minimum narrower than the grid can be missed.
-
-    Args:
-        loss: the error.
 
     Returns:
         [step, 2] bandwidths, in the order tried, and their errors.

@@ -47,10 +47,6 @@ class RunFacts:
 def read_facts(request: TrainRequest, task: Task[Any, Any]) -> Generator[RunFacts]:
     """Find the files of a training, claim and lock its folder, and read what an earlier training left there.
 
-    Args:
-        request: data and settings.
-        task: task of the request.
-
     Yields:
         The facts, while the folder is locked.
 
@@ -96,12 +92,6 @@ def _removed_if_refused(new_folder: Path | None, folder: Path) -> Generator[None
 def request_task(request: TrainRequest) -> Task[Any, Any]:
     """Find the task that a request or its settings name, or that of the model to go on from.
 
-    Args:
-        request: data and settings.
-
-    Returns:
-        The task.
-
     Raises:
         UsageError: the task is unknown, or there is no such model.
         FileRefused: the manifest of the model is damaged.
@@ -113,13 +103,6 @@ def request_task(request: TrainRequest) -> Task[Any, Any]:
 def find_files(task: Task[Any, Any], request: TrainRequest) -> dict[str, DataFile]:
     """Find and inspect the data files of a request.
 
-    Args:
-        task: its task.
-        request: data and settings.
-
-    Returns:
-        The files by part of the data.
-
     Raises:
         UsageError: there are no data files.
     """
@@ -130,12 +113,6 @@ def find_files(task: Task[Any, Any], request: TrainRequest) -> dict[str, DataFil
 
 def other_files(request: TrainRequest) -> dict[str, WatchedFile]:
     """Find the files that settings name and a training depends on like its data: corrected links, older pairs, vectors.
-
-    Args:
-        request: data and settings.
-
-    Returns:
-        The files by role.
 
     Raises:
         DataError: a file does not exist.
@@ -156,10 +133,6 @@ def other_files(request: TrainRequest) -> dict[str, WatchedFile]:
 
 def model_folder(request: TrainRequest, files: Mapping[str, DataFile]) -> Path:
     """Choose the model folder of a request.
-
-    Args:
-        request: data and settings.
-        files: its data files.
 
     Returns:
         The folder that it names, or one named after the data.

@@ -28,7 +28,6 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
 
     Args:
         info: facts about a completed run.
-        outcome: end of its training.
 
     Returns:
         A line that compares the result with baselines, or, if it is poor or was still improving, says what would help
@@ -63,7 +62,6 @@ def score_test(info: RunInfo, outcome: Outcome, device: str, say: Callable[[str]
 
     Args:
         info: facts about a completed run.
-        outcome: end of its training.
         device: PyTorch's device.
         say: callback for a message before prediction begins, because prediction takes a while.
 

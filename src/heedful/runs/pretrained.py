@@ -49,9 +49,6 @@ class PretrainedModel:
     def __init__(self, path: Path) -> None:
         """Verify the folder and read its settings.
 
-        Args:
-            path: the model folder.
-
         Raises:
             UsageError: there is no such model.
             FileRefused: a file of the model is missing or damaged.
@@ -105,9 +102,6 @@ class PretrainedModel:
 
     def check(self, experiment: Experiment) -> None:
         """Refuse settings that the weights or the tokenizers do not fit.
-
-        Args:
-            experiment: settings of the training.
 
         Raises:
             ConfigError: a setting of text, images or model differs.
@@ -188,7 +182,6 @@ class PretrainedModel:
         """Score the model before and after the training on its own validation set.
 
         Args:
-            folder: the trained model.
             own_validation: function that reads the validation set of a model; see `Task.own_validation`.
             device: PyTorch's device.
 
@@ -223,7 +216,6 @@ def with_pretrained(chosen: Tree, model: PretrainedModel | None, is_planned: boo
     """Put the settings of a pretrained model over those that were chosen from the data.
 
     Args:
-        chosen: chosen settings.
         model: the model to go on from, if any.
         is_planned: whether they were chosen for a limit of time, within which validations are spread. Without one, a
             model that goes on is validated four times as often as a new one, so that training ends four times as soon

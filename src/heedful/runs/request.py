@@ -38,9 +38,6 @@ def merged_settings(
         overrides: settings of the form ``dotted.key=value``, which take precedence over all others.
         options: values by dotted key, which take precedence over the file; a mapping is a table of settings.
 
-    Returns:
-        Settings with the keys of this version.
-
     Raises:
         ConfigError: the file does not exist or is not TOML, or an override has no key.
 

@@ -77,12 +77,6 @@ class SettingsLayers:
     def resolve(self, chosen: Tree) -> Experiment:
         """Resolve the settings: every value is determined.
 
-        Args:
-            chosen: settings that were chosen from the data.
-
-        Returns:
-            The settings.
-
         Raises:
             ConfigError: a setting is invalid, or belongs to another task.
         """
@@ -96,8 +90,6 @@ class SettingsLayers:
         """Refuse to resume a training with settings that would change its model.
 
         Args:
-            folder: model folder.
-            experiment: current settings.
             section: prefix of the keys to compare; empty = all keys.
 
         Raises:
@@ -149,11 +141,7 @@ def load_experiment(
     Args:
         preset: name of a preset; empty = `default_preset`, or the preset of the model kind in `settings` or `chosen`.
         settings: settings of the user, from `heedful.runs.request.merged_settings`.
-        chosen: values chosen from the corpus.
         default_preset: preset of the task, used if neither preset nor kind is given.
-
-    Returns:
-        The configuration, fully resolved.
 
     Raises:
         ConfigError: a preset or key is unknown, or a value is invalid.

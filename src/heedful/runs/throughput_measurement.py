@@ -24,14 +24,10 @@ def measure_pace(task: Task[Any, Any], experiment: Experiment, folder: Path, dat
     """Measure the pace of a training that has a limit of time.
 
     Args:
-        task: the task.
         experiment: configuration, fully resolved.
         folder: the model's folder, with the prepared data.
         data: result of `Task.completed`.
         device: PyTorch's device.
-
-    Returns:
-        The pace.
 
     Cost: a few seconds.
     """

@@ -99,14 +99,6 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
 
     Under `torchrun`, every process calls this function with the same request.
 
-    Args:
-        request: data and settings.
-        console: callbacks.
-        times: timer of the phases of a step.
-
-    Returns:
-        The result of the training.
-
     Raises:
         DataError: the data are unusable.
         ConfigError: a setting is invalid, or the folder holds another run.
@@ -358,9 +350,6 @@ def _test_seconds(experiment: Experiment, data: Prepared) -> Callable[[float], f
 
 def check_buildable(request: TrainRequest) -> None:
     """Refuse settings that no model can be built with, before any data are read.
-
-    Args:
-        request: preset and settings.
 
     Raises:
         ConfigError: a setting is invalid, or belongs to another task.

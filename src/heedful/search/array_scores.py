@@ -104,7 +104,6 @@ def adjusted(log_probs: NDArray[np.floating], adjust: Adjust) -> NDArray[np.floa
 
     Args:
         log_probs: [source, hypothesis, vocab] values; not changed.
-        adjust: the changes.
 
     Returns:
         A changed copy.

@@ -36,7 +36,6 @@ def allocate_beam(candidates: Candidates, beam_state: BeamState, search_state: S
     Args:
         candidates: all of each row, in order of log probability.
         beam_state: the hypotheses that make them.
-        search_state: gives the required phrases.
         step: tokens generated so far.
 
     Returns:
@@ -67,8 +66,6 @@ def tokens_needed(
         required: phrases of each row.
         banned: phrases of each row.
         need_gaps: [row] whether a token is counted between phrases.
-        beam_state: the hypotheses.
-        candidates: their extensions.
 
     Returns:
         [row, candidate] tokens of all missing phrases, gaps included, less the beginning of one of them that is already

@@ -137,9 +137,6 @@ class BeamState:
         Args:
             num_sources: number of sources.
             config: gives the rows of a source, the hypotheses of a row, and `nbest`.
-
-        Returns:
-            The state.
         """
         num_rows = num_sources * config.num_rows
         log_probs = np.full((num_rows, config.row_size), -np.inf)
@@ -167,9 +164,6 @@ class BeamState:
 
         Args:
             keep: [kept] rows.
-
-        Returns:
-            Those rows alone.
         """
         return BeamState(*(getattr(self, name)[keep] for name in self.__slots__))
 
@@ -193,7 +187,6 @@ class BeamState:
         Returns:
             The best candidates of each row, or all if fewer: 1 for a row of one hypothesis (greedy search), else 2 for
             each hypothesis. Each hypothesis proposes EOS only once, so enough of them to fill a row are not EOS, where
-            the vocabulary allows.
         """
         num_rows, size = self.log_probs.shape
         paid = log_probs if charges is None else log_probs - charges
@@ -216,7 +209,6 @@ class BeamState:
 
         Returns:
             The state after the step, [row, hypothesis] the parent of each hypothesis, and [row] whether the row is
-            done.
         """
         size = self.log_probs.shape[1]
         chosen, lives = candidates.going_on(size, is_last)

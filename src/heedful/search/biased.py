@@ -60,9 +60,6 @@ class StoredSteps:
 
         Args:
             parts: one or more.
-
-        Returns:
-            All their steps.
         """
         return StoredSteps(
             np.concatenate([part.keys for part in parts]),
@@ -76,7 +73,6 @@ def store_steps(engine: Engine, sources: Sources, outputs: Sequence[Sequence[int
     """Decode given translations by force, and store their steps.
 
     Args:
-        engine: the model.
         sources: as for `heedful.search.beam.search`; one or more.
         outputs: [token] tokens of the translation of each source, all in the vocabulary, EOS included.
 
@@ -130,7 +126,6 @@ def biased_log_probs(log_probs: NDArray[np.floating], stored: StoredSteps, outpu
 
     Args:
         log_probs: [hypothesis, vocab] log probabilities of the model.
-        stored: steps to imitate.
         outputs: [hypothesis, position] tokens of the outputs so far.
 
     Returns:
@@ -202,7 +197,6 @@ class BiasedScores(StepScores):
         """Wrap scores.
 
         Args:
-            scores: scores of the model.
             stored: steps to imitate for each source of the batch; None = none.
             outputs: [source, hypothesis, position] tokens of the outputs so far.
         """

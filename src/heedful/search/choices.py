@@ -29,7 +29,6 @@ def token_choices(engine: Engine, source: Sources, output: Sequence[int], most: 
     """Find the most probable tokens at each step of a given output.
 
     Args:
-        engine: the model.
         source: one source, as for `heedful.search.beam.search`.
         output: token ids of the output, with EOS if its alternatives are wanted too.
         most: number of tokens per step, at least 1; a smaller vocabulary gives fewer.

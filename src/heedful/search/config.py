@@ -127,9 +127,6 @@ def with_outputs(config: SearchConfig, beam: int = 0, nbest: int = 1) -> SearchC
         beam: hypotheses carried per source; 0 = as configured.
         nbest: number of outputs. A smaller beam grows to this number, by whole groups; sampling draws as many.
 
-    Returns:
-        The settings.
-
     Raises:
         ConfigError: the settings do not fit together, or a beam has no room for so many outputs.
 

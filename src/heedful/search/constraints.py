@@ -44,11 +44,7 @@ def holds(tokens: Sequence[int], phrase: Sequence[int]) -> bool:
     """Return whether a phrase occurs in a sequence.
 
     Args:
-        tokens: the sequence.
         phrase: the phrase; an empty one occurs everywhere.
-
-    Returns:
-        Whether the phrase occurs.
 
     Example:
         >>> holds((4, 5, 6), (5, 6)), holds((4, 5, 6), (4, 6))
@@ -72,7 +68,6 @@ def check_constraints(
         constraints: one for each source; None for none.
         prefixes: shorthand for constraints with prefixes alone; None for none.
         num_sources: number of sources.
-        config: search settings of all sources.
         max_length: most tokens of an output.
 
     Returns:
@@ -137,9 +132,6 @@ def after_whole(constraints: Constraints) -> list[list[int]]:
     Args:
         constraints: from `check_constraints`.
 
-    Returns:
-        Tokens by whole phrase.
-
     Example:
         >>> after_whole(Constraints(required=((4, 5), (6, 7)), whole=((4, 5),), continuing=(5, 6, 8)))
         [[5, 8]]
@@ -183,10 +175,6 @@ def _checked(constraints: Constraints, position: int, config: SearchConfig, max_
 
 def why_impossible(constraints: Constraints, config: SearchConfig) -> str:
     """Say why a search cannot satisfy the required phrases.
-
-    Args:
-        constraints: constraints of a source.
-        config: search settings.
 
     Returns:
         The reason; empty if it can, or if there are none.

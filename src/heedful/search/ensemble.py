@@ -30,7 +30,6 @@ class Ensemble(Engine):
 
         Args:
             engines: one or more, with one source and one target vocabulary.
-            average: quantity to average.
             shares: weight of each engine, above 0; weights are divided by their sum. Empty = equal weights.
 
         Raises:
@@ -67,7 +66,6 @@ class MixedScores(StepScores):
         Args:
             members: scores of each engine.
             shares: [engine] weights above 0, with sum 1.
-            average: quantity to average.
         """
         self._members = members
         self._shares = shares
@@ -144,7 +142,6 @@ def mean_of_log_probabilities(parts: Sequence[FloatArray], shares: FloatArray) -
 
     Returns:
         [..., vocab] sum_m share_m log p_m, normalised so that probabilities sum to 1; -inf everywhere if no token is
-        possible for all engines.
 
     Example:
         >>> parts = [np.log([0.2, 0.8]), np.log([0.8, 0.2])]

@@ -27,10 +27,6 @@ NOTHING_FORBIDDEN: Final = ForbiddenTokens(_EMPTY, _EMPTY, _EMPTY)
 def find_forbidden_tokens(beam_state: BeamState, search_state: SearchState) -> ForbiddenTokens:
     """Find the tokens that single hypotheses may not take next.
 
-    Args:
-        beam_state: the hypotheses.
-        search_state: settings and constraints.
-
     Returns:
         The last token of an n-gram of `no_repeat_ngram_size` tokens that occurred before, the last token of banned
         phrases, EOS where a required phrase is missing, and tokens that continue a word where a whole phrase stands.
@@ -56,13 +52,7 @@ def as_adjust(forbidden: ForbiddenTokens, adjust: Adjust, beam_state: BeamState,
     """Convert forbidden tokens to an adjustment of the engine's log probabilities.
 
     Args:
-        forbidden: for single hypotheses of the rows.
-        adjust: adjustment for all hypotheses.
-        beam_state: the hypotheses.
         width: hypotheses that the engine carries for a source.
-
-    Returns:
-        The adjustment for both.
     """
     if not forbidden.ids.size:
         return adjust
@@ -97,7 +87,6 @@ def last_of_phrases(token_ids: IntArray, phrases: Phrases) -> ForbiddenTokens:
 
     Args:
         token_ids: [row, hypothesis, step] tokens so far.
-        phrases: of the rows.
 
     Returns:
         The tokens.
@@ -115,7 +104,6 @@ def after_phrases(token_ids: IntArray, phrases: Phrases, ids: IntArray) -> Forbi
 
     Args:
         token_ids: [row, hypothesis, step] tokens so far.
-        phrases: of the rows.
         ids: [row, phrase, any] the tokens, then `FILLING`.
 
     Returns:

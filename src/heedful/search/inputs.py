@@ -151,9 +151,6 @@ def as_inputs(sources: Sources) -> InputArrays:
     Args:
         sources: inputs of any kind, or [position] ids of each source.
 
-    Returns:
-        Inputs.
-
     Raises:
         ShapeError: a source is not a flat array.
 
@@ -200,9 +197,6 @@ class InputDraw(Protocol):
 
 def token_draw(num_tokens: int) -> InputDraw:
     """Return a function that draws random token sources.
-
-    Args:
-        num_tokens: size of the vocabulary.
 
     Returns:
         A function that draws ordinary tokens and EOS.

@@ -18,7 +18,6 @@ class ListedScores(StepScores):
         Args:
             scores: [source, hypothesis, listed] scores.
             listed: [listed] token ids, ascending.
-            vocab_size: size of the whole vocabulary.
         """
         self._scores: Final = scores
         self._listed: Final = listed

@@ -50,9 +50,6 @@ def next_tokens(scores: StepScores, beam_state: BeamState, search_state: SearchS
     """Find the possible next tokens.
 
     Args:
-        scores: scores of the step.
-        beam_state: the hypotheses.
-        search_state: settings and constraints.
         step: tokens generated so far.
 
     Returns:

@@ -23,7 +23,6 @@ def length_penalty(length: ArrayLike, kind: Literal["power", "gnmt"], alpha: flo
 
     Args:
         length: [...] generated tokens, EOS included; 0 counts as 1.
-        kind: the formula.
         alpha: at least 0; 0 gives 1 whatever the length.
 
     Returns:
@@ -104,9 +103,6 @@ def coverage_penalty(weights: NDArray[np.floating], beta: float) -> float:
         weights: [token, position] attention of each generated token, EOS included, over the real positions of
             the source; each row sums to 1 where the model attends at all.
         beta: at least 0; 0 turns it off.
-
-    Returns:
-        The penalty, to add to the score.
 
     Example:
         >>> round(coverage_penalty(np.array([[1.0, 0.0], [0.5, 0.5]]), 2.0), 4)  # 2 log 0.5

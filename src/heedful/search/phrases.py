@@ -59,9 +59,6 @@ class Phrases:
 
         Args:
             phrases: for each row its phrases; one row or more, and no phrase is empty.
-
-        Returns:
-            The phrases.
         """
         num_phrases = max(len(row) for row in phrases)
         filled = [phrase for row in phrases for phrase in [*row, *[()] * (num_phrases - len(row))]]
@@ -74,9 +71,6 @@ class Phrases:
 
         Args:
             rows: [picked] rows; one may be picked again.
-
-        Returns:
-            Their phrases.
         """
         return Phrases(self.ids[rows], self.lengths[rows])
 

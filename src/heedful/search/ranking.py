@@ -21,8 +21,6 @@ def rank_candidates(tokens: NextTokens, beam_state: BeamState, search_state: Sea
 
     Args:
         tokens: possible next tokens.
-        beam_state: the hypotheses.
-        search_state: settings and constraints.
         step: tokens generated so far.
 
     Returns:

@@ -160,9 +160,6 @@ class SearchState:
     def check_vocabulary(self, scores: StepScores) -> None:
         """Refuse tokens outside the engine's vocabulary.
 
-        Args:
-            scores: scores of any step.
-
         Raises:
             UsageError: a prefix or a phrase contains such a token.
         """
@@ -184,7 +181,6 @@ class SearchState:
 
         Returns:
             Adjustment that forbids PAD, BOS, UNK if so configured, EOS before `min_length`, and the tokens that every
-            source bans.
         """
         banned = [PAD, BOS]
         if self.config.forbid_unknown:
@@ -197,7 +193,6 @@ class SearchState:
         """Return the tokens that prefixes require at a step.
 
         Args:
-            beam_state: the rows.
             step: tokens generated so far.
 
         Returns:
@@ -209,9 +204,6 @@ class SearchState:
 
     def remember_weights(self, scores: StepScores) -> None:
         """Store the step's attention weights, if they are needed.
-
-        Args:
-            scores: scores of the step.
 
         Raises:
             ShapeError: the weights are not as wide as the source.
@@ -228,7 +220,6 @@ class SearchState:
         """Store the candidates that finish as hypotheses.
 
         Args:
-            beam_state: the hypotheses that they extend.
             candidates: candidates of each row, ranked.
             is_last: [row] whether the row is at its length limit.
         """
@@ -254,9 +245,7 @@ class SearchState:
         """Store the live hypotheses of rows unfinished, to be returned if no hypothesis finishes.
 
         Args:
-            beam_state: the hypotheses.
             rows: [any] the rows.
-            reason: reason why the hypotheses end.
         """
         for row in rows:
             for index in np.flatnonzero(beam_state.exist[row]):
@@ -272,9 +261,6 @@ class SearchState:
 
     def worst_of_best(self, beam_state: BeamState) -> FloatArray:
         """Return the score that a hypothesis must exceed to be among the best.
-
-        Args:
-            beam_state: the rows.
 
         Returns:
             [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.

@@ -31,10 +31,8 @@ def is_certain(beam_state: BeamState, thresholds: FloatArray, max_lengths: IntAr
     """Find the rows in which no later hypothesis can enter the list.
 
     Args:
-        beam_state: the hypotheses.
         thresholds: [row] score of the row's `nbest`-th best finished hypothesis; -inf while there are fewer.
         max_lengths: [row] most tokens of an output.
-        config: gives the penalties.
 
     Returns:
         [row] whether `nbest` finished hypotheses score no lower than any continuation of the live ones.

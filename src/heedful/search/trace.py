@@ -67,7 +67,6 @@ class SearchTrace:
 
         Args:
             step: number of tokens generated before.
-            beam_state: the hypotheses that the candidates extend.
             candidates: candidates of each row, ranked.
             is_last: [row] whether the row is at its length limit.
             weights: [row * hypothesis, position] attention of this step; None if not stored.
@@ -111,7 +110,6 @@ class SearchTrace:
         """Record that the search of some rows ends.
 
         Args:
-            beam_state: the live hypotheses.
             rows: [any] rows that end.
             reason: reason why their live hypotheses end.
         """
@@ -123,9 +121,6 @@ class SearchTrace:
 
     def path(self, node: int) -> list[int]:
         """List the ancestors of a node.
-
-        Args:
-            node: index of the node.
 
         Returns:
             Indices from the first token to the node itself.

@@ -68,13 +68,8 @@ def guarded(app: FastAPI, service: Service, hosts: Hosts, origins: Sequence[str]
     """Put the guard before an application.
 
     Args:
-        app: the routes.
         service: limits, budget and figures.
-        hosts: names of the server.
         origins: origins of other sites that may use the server.
-
-    Returns:
-        The application to serve.
     """
     return Guard(app, service, hosts, origins)
 

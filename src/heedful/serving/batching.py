@@ -98,7 +98,6 @@ class Batcher:
         """Start the thread.
 
         Args:
-            metrics: figures to update.
             most_waiting: number of jobs that may wait at a time.
         """
         self._metrics: Final = metrics
@@ -142,7 +141,6 @@ class Batcher:
         """Translate sentences together with those of other requests.
 
         Args:
-            translator: the model.
             sentences: sentences, none of them blank.
             nbest: outputs for each sentence.
             deadline: monotonic time in seconds by which the answer is needed.

@@ -25,9 +25,6 @@ class UploadedFile(NamedTuple):
 async def read_fields(request: Request) -> dict[str, Any]:
     """Read the fields of a request; those of the body win over those of the query string.
 
-    Args:
-        request: the request.
-
     Returns:
         Strings and files from forms; any JSON values from JSON. Line ends of form text are line feeds.
 
@@ -54,9 +51,6 @@ def parse_json(body: bytes) -> dict[str, Any]:
     Args:
         body: UTF-8 text.
 
-    Returns:
-        Its members.
-
     Raises:
         HTTPException: 400, it is no JSON object, or nested too deeply, or holds NaN or Infinity.
 
@@ -77,11 +71,7 @@ def text_field(fields: Mapping[str, Any], *names: str) -> str:
     """Return a field that must be a text.
 
     Args:
-        fields: fields of a request.
         names: the field's names, the first one for messages.
-
-    Returns:
-        The text.
 
     Raises:
         HTTPException: 400, the field is missing, empty or no text.
@@ -98,7 +88,6 @@ def whole_field(fields: Mapping[str, Any], name: str) -> int:
     """Return a field that is a whole number of 0 or more.
 
     Args:
-        fields: fields of a request.
         name: the field's name.
 
     Returns:

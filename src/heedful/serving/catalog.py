@@ -46,9 +46,6 @@ class Catalog:
     def role_of(self, translator: Translator) -> str:
         """Describe what a model does on this server.
 
-        Args:
-            translator: one of the models.
-
         Returns:
             Its languages and folder, and which model answers in its place.
         """
@@ -60,9 +57,6 @@ class Catalog:
     def find(self, code: str) -> str | None:
         """Find the language that a client means.
 
-        Args:
-            code: code in any usual spelling.
-
         Returns:
             The code of a language of this server; None if there is none.
         """
@@ -71,9 +65,6 @@ class Catalog:
     def targets(self, source: str) -> tuple[str, ...]:
         """List the languages that can be reached from another.
 
-        Args:
-            source: code of a language of this server.
-
         Returns:
             Codes of the targets, directly reached ones first.
         """
@@ -81,10 +72,6 @@ class Catalog:
 
     def path(self, source: str, target: str) -> tuple[Translator, ...] | None:
         """Find the shortest chain of models between two languages.
-
-        Args:
-            source: code of a language of this server.
-            target: code of another.
 
         Returns:
             The models, one after another; None if no chain leads there.
@@ -116,9 +103,6 @@ class Catalog:
 def language_pair(translator: Translator) -> tuple[str, str]:
     """Return the languages of a model.
 
-    Args:
-        translator: the model.
-
     Returns:
         Canonical codes of source and target; ``source`` and ``target`` where the folder has no codes.
     """
@@ -131,12 +115,8 @@ def open_models(paths: Sequence[Path], engine: str = "auto", device: str = "cpu"
     """Open model folders, and load their weights by one translation each.
 
     Args:
-        paths: model folders.
         engine: torch, the name of an exported engine, or "auto".
         device: PyTorch device.
-
-    Returns:
-        The models by language pair.
 
     Raises:
         UsageError: a folder has no translation model, or is named twice.

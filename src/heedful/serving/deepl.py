@@ -22,9 +22,6 @@ def make_router(service: Service) -> APIRouter:
 
     Args:
         service: the server's models and limits.
-
-    Returns:
-        A router.
     """
     router = APIRouter(prefix="/v2", tags=["DeepL"])
 

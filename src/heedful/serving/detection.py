@@ -29,11 +29,7 @@ class Detector:
     """Detector of the source language of a text."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Take the tokenizers of the models.
-
-        Args:
-            catalog: the loaded models.
-        """
+        """Take the tokenizers of the models."""
         self._translators: Final[dict[str, Translator]] = {}
         for (source, _), translator in catalog.models.items():
             self._translators.setdefault(source, translator)

@@ -47,10 +47,6 @@ class Downloads:
     def add(self, name: str, content: bytes) -> str:
         """Store a file.
 
-        Args:
-            name: file name for the client.
-            content: the file.
-
         Returns:
             A token that cannot be guessed.
         """
@@ -88,9 +84,6 @@ def make_router(service: Service) -> APIRouter:
 
     Args:
         service: the server's models and limits.
-
-    Returns:
-        A router.
     """
     router = APIRouter(tags=["files"])
     downloads = Downloads()

@@ -51,9 +51,6 @@ class Hosts:
         Args:
             host: value of the header, with or without port.
 
-        Returns:
-            Whether it does.
-
         Example:
             >>> hosts = Hosts("127.0.0.1")
             >>> hosts.allows("localhost:5000"), hosts.allows("evil.example")
@@ -74,9 +71,7 @@ class Guard:
         """Wrap an application.
 
         Args:
-            app: the routes.
             service: limits, budget and figures.
-            hosts: names of the server.
             origins: origins of other sites that may use the server, such as https://example.org; ``*`` = all.
         """
         self._app: Final = app

@@ -16,11 +16,7 @@ class Keys:
     """Keys that a server accepts; without any, every request is allowed."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
-        """Store hashes of the keys.
-
-        Args:
-            keys: the keys.
-        """
+        """Store hashes of the keys."""
         self._hashes: Final = tuple(_hash(key) for key in keys if key)
 
     @property
@@ -31,10 +27,6 @@ class Keys:
     def check(self, request: Request, fields: Mapping[str, object]) -> None:
         """Check the key of a request: a field ``api_key`` or ``apiKey``, or a header.
 
-        Args:
-            request: the request, for its headers Authorization and X-API-Key.
-            fields: fields of its body and query string.
-
         Raises:
             HTTPException: 403, no key is one of the server's.
         """
@@ -43,9 +35,6 @@ class Keys:
 
     def accepts(self, keys: Iterable[str]) -> bool:
         """Compare keys with those of the server, each with every one, in time that does not depend on the result.
-
-        Args:
-            keys: keys of a request.
 
         Returns:
             Whether one of them is the server's, or the server has none.

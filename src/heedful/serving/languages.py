@@ -51,9 +51,6 @@ def canonical(code: str) -> str:
 def candidates(code: str) -> tuple[str, ...]:
     """List the codes that a model may be filed under, best first.
 
-    Args:
-        code: code as a client spells it.
-
     Returns:
         The canonical code, then that of the language without script or region.
 
@@ -68,9 +65,6 @@ def candidates(code: str) -> tuple[str, ...]:
 
 def name_of(code: str) -> str:
     """Return the English name of a language.
-
-    Args:
-        code: a canonical code.
 
     Returns:
         The name; the code itself where no name is known.

@@ -28,9 +28,6 @@ def make_router(service: Service) -> APIRouter:
 
     Args:
         service: the server's models and limits.
-
-    Returns:
-        A router.
     """
     router = APIRouter(tags=["translation"])
 

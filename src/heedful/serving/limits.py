@@ -60,7 +60,6 @@ class Budget:
         """Take one request from the budget of a client.
 
         Args:
-            client: address.
             now: monotonic time in seconds; None = the clock's.
 
         Raises:

@@ -108,9 +108,6 @@ def make_router(service: Service) -> APIRouter:
 def named(translators: Sequence[Translator]) -> dict[str, Translator]:
     """Name models by their folders, with numbers where two folders have one name.
 
-    Args:
-        translators: loaded models.
-
     Returns:
         Models by name, in order.
     """

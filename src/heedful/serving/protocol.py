@@ -35,8 +35,6 @@ class GuardedProtocol(H11Protocol):
 
         Args:
             config: uvicorn's settings.
-            server_state: connections and tasks of the server.
-            app_state: state of the application.
             limits: bounds of time and of the number of connections.
         """
         super().__init__(config, server_state, app_state, _loop)
@@ -45,11 +43,7 @@ class GuardedProtocol(H11Protocol):
         self._is_receiving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time for the first request, or refuse one connection too many.
-
-        Args:
-            transport: the connection.
-        """
+        """Start the time for the first request, or refuse one connection too many."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             self._refuse(503, "Service Unavailable", "Slowdown: too many connections")
@@ -66,11 +60,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived.
-
-        Args:
-            data: any part of a request.
-        """
+        """Parse what arrived."""
         if self.transport.is_closing():
             return
         super().data_received(data)

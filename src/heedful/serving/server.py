@@ -28,9 +28,6 @@ def listen(host: str, port: int) -> socket.socket:
         host: address or name.
         port: port number; 0 = any free one.
 
-    Returns:
-        The socket.
-
     Raises:
         UsageError: the address cannot be bound.
     """
@@ -76,7 +73,6 @@ def make_server(app: ASGIApp, limits: Limits) -> Server:
     """Make the server of an application.
 
     Args:
-        app: the application with its guard.
         limits: deadlines and number of connections.
 
     Returns:

@@ -106,7 +106,6 @@ class Service:
         """Start the batching thread.
 
         Args:
-            catalog: loaded models.
             limits: upper bounds; None = the defaults.
             keys: API keys; None = none needed.
             suggestions: file of suggested translations; None = suggestions are refused.
@@ -128,7 +127,6 @@ class Service:
         """Translate the texts of a request.
 
         Args:
-            order: the request.
             most_characters: bound in place of the usual one, for files.
 
         Returns:
@@ -162,7 +160,6 @@ class Service:
         """Translate the passages of a document.
 
         Args:
-            passages: texts with inline tags.
             source: language code as the client spells it, or "auto".
             target: language code as the client spells it.
 
@@ -186,8 +183,6 @@ class Service:
         """Correct the translation of a sentence, from the next request on.
 
         Args:
-            text: the sentence.
-            correction: its translation.
             source: code of a language of this server, or "auto".
             target: code of a language of this server.
 
@@ -210,9 +205,6 @@ class Service:
 
     def guess(self, text: str) -> Guess:
         """Detect the language of a text.
-
-        Args:
-            text: any text.
 
         Returns:
             The most probable source language.
@@ -240,7 +232,6 @@ class Service:
         """Refuse a request that is too large, before any work is done for it.
 
         Args:
-            order: the request.
             most_characters: bound in place of the usual one, for files.
 
         Raises:

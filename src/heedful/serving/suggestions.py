@@ -134,12 +134,6 @@ class Suggestions:
     def add(self, text: str, suggestion: str, source: str, target: str) -> bool:
         """Append a suggestion.
 
-        Args:
-            text: source text.
-            suggestion: better translation.
-            source: code of the source language.
-            target: code of the target language.
-
         Returns:
             Whether it was stored; False where the file is full.
 

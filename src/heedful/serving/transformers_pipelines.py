@@ -56,7 +56,6 @@ class Pipeline:
 
         Args:
             task: key of `KEYS`.
-            translator: the model.
             settings: arguments of `__call__`.
         """
         self.task: Final = task
@@ -118,9 +117,6 @@ def pipeline(
         engine: torch, the name of an exported engine, or "auto".
         settings: arguments for every call.
 
-    Returns:
-        A function of texts.
-
     Raises:
         UsageError: there is no such task.
 
@@ -144,11 +140,7 @@ def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> Searc
     """Translate Transformers' generation arguments to search settings.
 
     Args:
-        default: settings of the model.
         settings: generation arguments; None = the default.
-
-    Returns:
-        The search settings.
 
     Raises:
         UsageError: an argument is unknown, or the values do not fit together.

@@ -55,7 +55,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             preset: name of a preset for classification; empty = `classifier`.
             minutes: longest time of training; 0 = as many epochs as suit the texts.
             settings: values by dotted key, such as ``{"model.dropout": 0.5}``.
-            random_state: seed.
             device: PyTorch's device.
         """
         self.preset = preset
@@ -68,11 +67,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """Train a model; a tenth of the texts validates it, where there are 100 or more.
 
         Args:
-            X: texts.
             y: label of each.
-
-        Returns:
-            The estimator.
 
         Raises:
             ValueError: X or y is not of this form, or there are too few texts or labels.
@@ -121,9 +116,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the probabilities of labels.
 
-        Args:
-            X: texts.
-
         Returns:
             [text, label] probabilities in the order of `classes_`, which sum to 1.
 
@@ -140,9 +132,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
-
-        Args:
-            X: texts.
 
         Returns:
             [text] the most probable label of each.

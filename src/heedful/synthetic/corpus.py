@@ -113,7 +113,6 @@ def render(template: Template, source: random.Random, split: Split = "train") ->
     Args:
         template: one of `templates`.
         source: random number generator.
-        split: split of the value.
 
     Returns:
         The text, of at most `MAX_SOURCE_LENGTH` characters, and the canonical form of its value.

@@ -153,7 +153,6 @@ def draw_date(template: str, domain: str, split: Split, source: random.Random) -
     Args:
         template: a text with slots of `SLOTS`.
         domain: a name in `DOMAINS`.
-        split: split of the date.
         source: random number generator; three numbers are drawn.
 
     Returns:

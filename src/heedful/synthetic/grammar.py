@@ -141,9 +141,6 @@ def pick(source: random.Random, items: Sequence[Item]) -> Item:
     Args:
         source: random number generator; one number is drawn.
         items: the items, at least one.
-
-    Returns:
-        One of the items.
     """
     return items[int(source.random() * len(items))]
 
@@ -156,9 +153,6 @@ def split_of(target: str) -> Split:
 
     Args:
         target: the canonical form, such as "2021-03-05" or "-3.5".
-
-    Returns:
-        The split.
 
     Example:
         >>> split_of("2021-03-05"), split_of("312")

@@ -64,9 +64,6 @@ def english_ordinal(number: int, *, joiner: str = " and ") -> str:
         number: 0 to 99,999.
         joiner: as in `english_cardinal`.
 
-    Returns:
-        Lower-case words.
-
     Raises:
         UsageError: the number is out of range.
 
@@ -87,9 +84,6 @@ def ordinal_suffix(number: int) -> str:
 
     Args:
         number: 0 or more.
-
-    Returns:
-        Two letters.
 
     Example:
         >>> [f"{n}{ordinal_suffix(n)}" for n in (1, 2, 3, 4, 11, 112, 22)]

@@ -61,7 +61,6 @@ def generate_scenes(number: int, seed: int, most_objects: int = 3, split: str = 
 
     Args:
         number: number of scenes.
-        seed: seed of all random choices.
         most_objects: largest number of objects in a scene, from 1 to 9.
         split: name of the split; other splits have other scenes.
 
@@ -82,9 +81,6 @@ def draw_scene(generator: np.random.Generator, most_objects: int = 3) -> Scene:
     Args:
         generator: random numbers.
         most_objects: largest number of objects, from 1 to 9.
-
-    Returns:
-        The scene.
     """
     paper = generator.uniform(*_PAPER, size=3)
     pixels = np.broadcast_to(paper, (SIDE, SIDE, 3)).copy()

@@ -44,7 +44,6 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float) -> Mapping[
 
     Args:
         units: units of the target's tokens.
-        kind: kind of model.
         num_pairs: number of training pairs.
         minutes: limit of time; 0 = none.
 
@@ -76,9 +75,6 @@ def expectation(units: Units, num_pairs: int) -> str:
     Args:
         units: units of the target's tokens.
         num_pairs: number of training pairs.
-
-    Returns:
-        One line.
     """
     if num_pairs < FEW_PAIRS:
         return (
@@ -119,7 +115,6 @@ def named_sections(settings: Tree, preset: str) -> set[str]:
     """List the sections whose choice is the user's own.
 
     Args:
-        settings: settings that the user gave.
         preset: preset that the user named; may be empty.
 
     Returns:
@@ -135,7 +130,6 @@ def label_verdict(accuracy: float, majority: float, ngrams: float, num_texts: in
     """Judge a classifier by two simple ones.
 
     Args:
-        accuracy: of the classifier on validation, in percent.
         majority: of the most frequent label alone.
         ngrams: of a linear model of n-grams alone.
         num_texts: number of training texts.

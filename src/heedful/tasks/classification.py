@@ -170,9 +170,6 @@ class Classification(LabelTask[PairFile]):
 def has_ngrams(experiment: Experiment) -> bool:
     """Tell whether a linear model of n-grams is mixed with a classifier.
 
-    Args:
-        experiment: configuration of the classifier.
-
     Returns:
         Whether it is so; custom models have none.
     """

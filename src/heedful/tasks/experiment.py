@@ -139,18 +139,12 @@ def upgraded(tree: Tree) -> Tree:
 
     Args:
         tree: a configuration, or a part of one, as nested dictionaries.
-
-    Returns:
-        The configuration with current keys.
     """
     return {**tree, "model": upgrade_attention(tree["model"])} if "model" in tree else tree
 
 
 def has_attention(experiment: Experiment) -> bool:
     """Tell whether the model attends to its source.
-
-    Args:
-        experiment: configuration of the model.
 
     Returns:
         Whether outputs can be aligned with their sources.
@@ -162,11 +156,7 @@ def build_model(experiment: Experiment, sizes: Sequence[Any]) -> nn.Module:
     """Build the model with freshly initialised parameters, determined by the seed.
 
     Args:
-        experiment: configuration of the model.
         sizes: sizes that depend on the data: the arguments of the model configuration's `build`.
-
-    Returns:
-        The model.
     """
     torch.manual_seed(experiment.training.seed)
     return experiment.model.build(*sizes)

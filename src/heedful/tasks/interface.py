@@ -100,9 +100,6 @@ class Task(ABC, Generic[FileT, DataT]):
     def find(self, paths: DataPaths) -> dict[str, FileT]:
         """Find the data files and their formats.
 
-        Args:
-            paths: paths of the files.
-
         Returns:
             Parts by name: "train", and "dev" and "test" where there are any.
 
@@ -114,7 +111,6 @@ class Task(ABC, Generic[FileT, DataT]):
         """Check the data files for what would harm the model; by default, for nothing.
 
         Args:
-            paths: paths of the files.
             experiment: configuration, of which the text settings matter.
 
         Returns:
@@ -143,9 +139,6 @@ class Task(ABC, Generic[FileT, DataT]):
             experiment: configuration, of which the text settings matter.
             folder: the model's folder; examples are stored in its `run/data`.
             paths: paths of the files, and of the model to go on from.
-
-        Returns:
-            The data.
 
         Raises:
             DataError: the data are unusable.
@@ -197,7 +190,6 @@ class Task(ABC, Generic[FileT, DataT]):
 
         Args:
             data: from `prepare`.
-            experiment: configuration, fully resolved.
             folder: the model's folder.
 
         Returns:
@@ -236,9 +228,6 @@ class Task(ABC, Generic[FileT, DataT]):
             experiment: configuration, fully resolved.
             sizes: `Prepared.sizes` of the data.
 
-        Returns:
-            The model.
-
         Raises:
             ConfigError: the configured class builds models of another task.
         """
@@ -254,9 +243,6 @@ class Task(ABC, Generic[FileT, DataT]):
     @abstractmethod
     def trial_sizes(self, experiment: Experiment) -> tuple[Any, ...]:
         """Return small sizes like those that data give the model, to try settings before any data are read.
-
-        Args:
-            experiment: configuration.
 
         Returns:
             Sizes, as in `Prepared.sizes`.
@@ -290,9 +276,6 @@ class Task(ABC, Generic[FileT, DataT]):
         Args:
             experiment: configuration, fully resolved.
             model: the model, on its device.
-
-        Returns:
-            The training step.
         """
 
     @abstractmethod
@@ -362,9 +345,6 @@ class Task(ABC, Generic[FileT, DataT]):
             folder: the model's folder.
             device: PyTorch device.
             engine: torch, "auto" or the name of an exported engine.
-
-        Returns:
-            The predictor of the task.
         """
         return load(folder, device, engine)
 

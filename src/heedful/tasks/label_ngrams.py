@@ -94,14 +94,7 @@ def fit_label_ngrams(
 
 
 def choose_sizes(texts: Sequence[str]) -> NgramSizes:
-    """Choose the n-grams that suit texts: those of characters unless these are long texts of words with spaces.
-
-    Args:
-        texts: training texts.
-
-    Returns:
-        The sizes.
-    """
+    """Choose the n-grams that suit texts: those of characters unless these are long texts of words with spaces."""
     sample = texts[:: max(1, len(texts) // 1000)]
     mean = sum(map(len, sample)) / len(sample)
     if mean <= MOST_CHARACTERS or is_unspaced("".join(text[:200] for text in sample)):
@@ -158,10 +151,6 @@ def usual_share(num_texts: int, num_labels: int) -> float:
 def linear_log_probs(model: NgramModel, texts: Sequence[str]) -> Floats:
     """Compute the log probabilities of a linear model.
 
-    Args:
-        model: the model.
-        texts: any texts.
-
     Returns:
         [text, label] in nats.
     """
@@ -172,7 +161,6 @@ def store_share(folder: ModelFolder, share: float) -> None:
     """Store the share of a classifier in its mixture with the linear model of its folder.
 
     Args:
-        folder: a verified model folder.
         share: the share.
 
     Raises:

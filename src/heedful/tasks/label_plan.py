@@ -34,7 +34,6 @@ class LabelPlan:
         """List the settings.
 
         Args:
-            learning_rate: peak.
             is_limited: whether the user has set a limit, at which the rate reaches zero; else it is the epochs.
 
         Returns:
@@ -70,9 +69,6 @@ def plan_labels(num_texts: int, num_tokens: int, num_labels: int, has_minutes: b
         num_labels: number of labels.
         has_minutes: whether there is a limit of time, which is used.
         max_steps: last step, if the user has set it; 0 = no limit.
-
-    Returns:
-        The plan.
     """
     least, most = TEXTS_PER_UPDATE
     texts_per_update = max(least, min(most, num_texts // BATCHES_PER_EPOCH))

@@ -135,9 +135,6 @@ class LabelTask(Task[FileT, LabelData]):
         Args:
             stored: as passed to `store_items`.
 
-        Returns:
-            The items.
-
         Raises:
             FileRefused: the values are damaged.
         """
@@ -147,8 +144,6 @@ class LabelTask(Task[FileT, LabelData]):
         """Encode items.
 
         Args:
-            items: evaluation items.
-            tokenizer: the tokenizer.
             experiment: configuration, of which the text settings and the kind of the model matter.
 
         Returns:
@@ -158,11 +153,6 @@ class LabelTask(Task[FileT, LabelData]):
     def targets(self, items: Any, data: LabelData, experiment: Experiment) -> list[list[int]]:
         """Encode the right labels or answers of items.
 
-        Args:
-            items: evaluation items.
-            data: prepared data.
-            experiment: configuration.
-
         Returns:
             Target ids of each item; none for a label that the training data do not have.
         """
@@ -171,11 +161,6 @@ class LabelTask(Task[FileT, LabelData]):
 
     def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
         """Return the function that chooses the labels or answers of items.
-
-        Args:
-            items: evaluation items.
-            data: prepared data.
-            experiment: configuration.
 
         Returns:
             The function; by default it chooses the most probable label.
@@ -187,8 +172,6 @@ class LabelTask(Task[FileT, LabelData]):
 
         Args:
             said: prediction for each item.
-            gold: the right ones.
-            experiment: configuration.
 
         Returns:
             Scores of `higher_is_better`, in percent.

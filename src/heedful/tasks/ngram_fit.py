@@ -30,12 +30,7 @@ def build_table(texts: Sequence[str], num_labels: int, sizes: NgramSizes) -> tup
     """Choose the n-grams of a model: those of words, and those of characters that occur in two texts.
 
     Args:
-        texts: training texts.
         num_labels: number of labels.
-        sizes: sizes of the n-grams.
-
-    Returns:
-        The table, and the rows of the texts.
 
     Cost: two sorts of all n-grams.
     """
@@ -121,16 +116,12 @@ def fit_ngrams(
     """Minimise the cross-entropy, summed over texts, plus half the squared norm of the weights times `penalty`.
 
     Args:
-        table: the n-grams.
         rows: n-grams of the training texts.
         labels: [row] label of each.
         num_labels: number of labels.
         penalty: above 0.
         has_ratios: whether weights are scaled by log-count ratios.
         most_steps: largest number of steps.
-
-    Returns:
-        The model.
 
     Cost: two sparse products a step, each of as many multiply-adds as there are n-grams in the texts, times labels.
     """

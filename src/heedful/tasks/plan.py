@@ -114,14 +114,10 @@ def plan_training(
     """Plan a training.
 
     Args:
-        size: size of the corpus.
         is_sized: whether the size of a Transformer is chosen too.
         pace: limit of time, and speeds of the training that was planned without one; None = no limit.
         batch_tokens: largest number of positions of a batch; 0 = chosen.
         optimizer: optimizer whose learning rate is chosen; empty = Adam's, without a limit of time.
-
-    Returns:
-        The plan.
     """
     usual_tokens = max(512, min(4096, size.num_target_tokens // 220 // 64 * 64))
     steps_per_epoch = max(1, size.num_target_tokens // usual_tokens)
@@ -154,7 +150,6 @@ def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
     """Larger of the two models that suit a corpus if it learns from enough tokens in the time, else the smaller one.
 
     Args:
-        size: size of the corpus.
         num_tokens: number of tokens that the larger model can be trained on in the time.
 
     Returns:
@@ -170,13 +165,8 @@ def replan(size: CorpusSize, experiment: Experiment, pace: Pace, is_named: bool 
     """Plan a training again, now for a limit of time; what the user chose stays as it is.
 
     Args:
-        size: size of the corpus.
         experiment: configuration with the settings of the plan without a limit, except those that the user chose.
-        pace: limit of time, and speeds of that configuration.
         is_named: whether the user named the preset, so that the model keeps its size.
-
-    Returns:
-        The plan.
     """
     training, optimizer, usual = experiment.training, experiment.training.optimizer, plan_training(size)
     is_sized = not is_named and _has_size(experiment, size.sizes[0])
@@ -193,9 +183,6 @@ def replan(size: CorpusSize, experiment: Experiment, pace: Pace, is_named: bool 
 
 def landing_optimizer(experiment: Experiment) -> Landing | Literal[""]:
     """Return the optimizer whose learning rate a plan chooses.
-
-    Args:
-        experiment: configuration.
 
     Returns:
         "adam" or "muon"; empty without a limit of time, or with an optimizer that has a rate and schedule of its own.
@@ -243,7 +230,6 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is
     """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
 
     Args:
-        size: size of the corpus.
         experiment: configuration before these settings; with a pace, the one that the pace was measured with.
         pace: limit of time and speeds; None = no limit of time.
         is_named: whether the user named the preset, so that the model keeps its size.

@@ -24,9 +24,6 @@ def find_task(name: str) -> Task[Any, Any]:
     Args:
         name: key of `TASKS`.
 
-    Returns:
-        The task.
-
     Raises:
         UsageError: there is no such task.
     """

@@ -282,9 +282,6 @@ class Validator:
     def __call__(self, model: nn.Module) -> Validation:
         """Validate by loss and by greedy decoding.
 
-        Args:
-            model: the model, in evaluation mode.
-
         Returns:
             Scores: "loss", the metrics that suit the target's tokens, and the selecting one; and samples.
 

@@ -27,8 +27,6 @@ def attention_links(
     little.
 
     Args:
-        source: the text that was translated.
-        target: its translation.
         source_tokens: tokens of the source as the model read them; those that stand in no text, such as EOS, are left
             out.
         target_tokens: tokens of the translation.

@@ -6,7 +6,6 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
     Args:
         count: 0 or more.
-        noun: a noun.
         plural: its plural; empty = noun and s.
 
     Returns:

@@ -20,10 +20,6 @@ _WIDE: Final = "\u2e80"
 def fault_of(source: str, output: str) -> Fault:
     """Find the fault of an output.
 
-    Args:
-        source: source text.
-        output: its translation.
-
     Returns:
         The fault; "" = none. What comes again in the source too is no fault.
 

@@ -42,9 +42,6 @@ class Dictionary:
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         """Create a dictionary.
 
-        Args:
-            entries: entries by source word.
-
         Raises:
             DataError: a word is empty or has a tab or another character that a table cannot represent, or a number is
                 out of range.
@@ -69,9 +66,6 @@ class Dictionary:
     def translate(self, word: str) -> str:
         """Translate a word.
 
-        Args:
-            word: source word.
-
         Returns:
             The translation; the word itself if it has no entry, which is right for names and numbers.
         """
@@ -84,9 +78,6 @@ class Dictionary:
 
         Args:
             path: the file, gzip or not.
-
-        Returns:
-            The dictionary.
 
         Raises:
             DataError: the file cannot be read or is not a dictionary; the message names file:line.
@@ -131,7 +122,6 @@ def learn_dictionary(pairs: Iterable[Pair], alignments: Iterable[Links], min_cou
     Luong et al. 2015, arXiv:1508.04025, section 3.3, keep links seen 10 times or more in 4.5 million pairs.
 
     Args:
-        pairs: source words and target words.
         alignments: links (source, target) of each pair.
         min_count: minimum number of links of an entry, 1 or more.
 
@@ -182,11 +172,9 @@ def replace_unknown(
     section 3.3.
 
     Args:
-        output: output words, some of them unknown.
         weights: [target, source] attention; rows and columns beyond the two lengths, such as EOS, are ignored.
         source: source words of the text, not their vocabulary entries (which may be unknown).
         dictionary: translations of source words; an empty dictionary copies every word.
-        unknown: string that stands for an unknown word.
 
     Returns:
         The output words; an unknown word that attends to no source word stays unknown.

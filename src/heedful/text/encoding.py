@@ -9,8 +9,6 @@ def encode_text(tokenizer: Tokenizer, text: str, is_document: bool) -> list[int]
     """Encode a text.
 
     Args:
-        tokenizer: the tokenizer.
-        text: any text.
         is_document: whether every sentence but the last ends in EOS.
 
     Returns:

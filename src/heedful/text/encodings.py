@@ -83,9 +83,6 @@ def _usual_share(sample: bytes, codec: str, first: int, last: int, least_run: fl
 def is_mostly_utf8(sample: bytes) -> bool:
     """Tell UTF-8 with some damage from another encoding.
 
-    Args:
-        sample: part of a file.
-
     Returns:
         Whether valid non-ASCII characters outnumber damaged ones.
     """

@@ -21,12 +21,6 @@ character for a space."""
 def fold(text: str) -> str:
     """Fold a text: NFKC, no case, plain quotation marks and dashes, single spaces between words and none at the ends.
 
-    Args:
-        text: any text.
-
-    Returns:
-        The folded text, which is its own folding.
-
     Example:
         >>> fold("  It\u2019s  GREAT ")
         "it's great"
@@ -37,15 +31,7 @@ def fold(text: str) -> str:
 
 
 def normal_form(text: str, form: Normalization) -> str:
-    """Convert a text to a normal form.
-
-    Args:
-        text: any text.
-        form: the form.
-
-    Returns:
-        The text in this form.
-    """
+    """Convert a text to a normal form."""
     if form == "folded":
         return fold(text)
     return text if form == "none" else unicodedata.normalize(form, text)

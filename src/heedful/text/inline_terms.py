@@ -77,7 +77,6 @@ def source_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
     """Find the word of each token of a source with terms; a term belongs to the word before it.
 
     Args:
-        tokenizer: tokenizer of the source side.
         ids: source tokens without EOS.
 
     Returns:

@@ -57,7 +57,6 @@ def find_kept(
     """Find the spans of a text that stay as they are.
 
     Args:
-        text: any text.
         kinds: kinds of spans to look for; None = all of the table.
         own: finds the spans of the user's own pattern, which precede those of the table; None = no such pattern.
         knows: whether a model knows a script, so that words in other scripts are kept; None = all scripts.
@@ -92,9 +91,6 @@ def find_kept(
 
 def own_spans(patterns: Sequence[str]) -> Callable[[str], list[tuple[int, int]]]:
     """Compile patterns of users.
-
-    Args:
-        patterns: regular expressions.
 
     Returns:
         Function from a text to the spans that match; it raises UsageError where a pattern takes longer than
@@ -150,7 +146,6 @@ def has_words(text: str, fixed: Sequence[Kept]) -> bool:
     """Tell whether a text has letters outside its kept spans, so that there is something to translate.
 
     Args:
-        text: any text.
         fixed: its kept spans, in order.
 
     Returns:

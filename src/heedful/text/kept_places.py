@@ -28,7 +28,6 @@ def lift(text: str, fixed: Sequence[Kept]) -> Lifted:
     """Take the kept spans out of a text.
 
     Args:
-        text: a text.
         fixed: its kept spans, in order.
 
     Returns:
@@ -62,7 +61,6 @@ def put_back(lifted: Lifted, output: str, links: Sequence[tuple[int, int]]) -> t
 
     Args:
         lifted: result of `lift`.
-        output: translation of its text.
         links: links (source word, target word) between them; none = only first and last places are known.
 
     Returns:

@@ -168,7 +168,6 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
     Args:
         stream: bytes.
-        name: name of the stream in messages.
 
     Yields:
         Each line without its 0x0A, including a last line that does not end in 0x0A.
@@ -192,9 +191,6 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 def read_chunks(path: Path) -> Iterator[bytes]:
     """Read the decompressed content of a file in chunks.
-
-    Args:
-        path: the file.
 
     Yields:
         Chunks of at most 1 MiB.
@@ -222,7 +218,6 @@ class Lines(Iterator[str]):
 
         Args:
             source: a path, or a binary stream.
-            name: name of the source in messages.
             replaces: whether bytes that are not UTF-8 are replaced by U+FFFD instead of raising an error.
             refuses_nul: whether a NUL character raises an error.
         """

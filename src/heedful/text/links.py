@@ -211,7 +211,6 @@ def combine_links(
     section 4.3; the paper leaves the order open, here links are visited by target, then source.
 
     Args:
-        forward: links (source, target) of one direction.
         backward: links of the other direction, also as (source, target).
         method: "intersection" for few, precise links; "union" for many; "grow-diag" between the two.
 

@@ -49,11 +49,7 @@ class MarianTokenizer(Tokenizer):
         """Read a tokenizer file written by `save`.
 
         Args:
-            path: the file.
             normalization: Unicode normal form applied before the model's own normalization.
-
-        Returns:
-            The tokenizer.
 
         Raises:
             FileRefused: the file is missing or is not a Marian tokenizer.

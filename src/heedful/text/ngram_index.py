@@ -26,9 +26,6 @@ class NgramIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         """Index texts.
 
-        Args:
-            texts: any texts.
-
         Cost: time and memory in proportion to the characters.
         """
         rows: defaultdict[_Gram, array[int]] = defaultdict(lambda: array("i"))
@@ -45,7 +42,6 @@ class NgramIndex:
         """Find the most similar texts.
 
         Args:
-            text: any text.
             number: number of texts at most.
 
         Returns:
@@ -66,9 +62,6 @@ class NgramIndex:
 
 def ngrams(text: str) -> Iterator[_Gram]:
     """Split a text into its character n-grams.
-
-    Args:
-        text: any text.
 
     Yields:
         Each n-gram, with the number of times it occurred before.

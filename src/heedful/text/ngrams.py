@@ -55,15 +55,7 @@ class NgramSizes:
 
 
 def word_ngrams(folded: Sequence[str], sizes: NgramSizes) -> Ngrams:
-    """List the n-grams of words; the beginning and the end of a text count as words in n-grams of two and more.
-
-    Args:
-        folded: folded texts.
-        sizes: sizes of the n-grams.
-
-    Returns:
-        All occurrences.
-    """
+    """List the n-grams of words; the beginning and the end of a text count as words in n-grams of two and more."""
     known: dict[str, int] = {}
     lists = [[_START, *_WORD.findall(text), _END] for text in folded]
     for words in lists:
@@ -86,15 +78,7 @@ def word_ngrams(folded: Sequence[str], sizes: NgramSizes) -> Ngrams:
 
 
 def character_ngrams(folded: Sequence[str], sizes: NgramSizes) -> Ngrams:
-    """List the n-grams of characters of each word with the spaces around it.
-
-    Args:
-        folded: folded texts.
-        sizes: sizes of the n-grams.
-
-    Returns:
-        All occurrences.
-    """
+    """List the n-grams of characters of each word with the spaces around it."""
     joined = "\n".join(f" {text} " for text in folded)
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     is_break = codes == _BREAK
@@ -122,7 +106,6 @@ def text_ngrams(texts: Sequence[str], sizes: NgramSizes) -> tuple[Ngrams, Ngrams
 
     Args:
         texts: any texts, which are folded first.
-        sizes: sizes of the n-grams.
 
     Returns:
         The occurrences of both kinds.
@@ -135,9 +118,6 @@ def text_ngrams(texts: Sequence[str], sizes: NgramSizes) -> tuple[Ngrams, Ngrams
 
 def is_unspaced(text: str) -> bool:
     """Tell whether most letters of a text are of a script without spaces between words.
-
-    Args:
-        text: any text.
 
     Returns:
         Whether they are Chinese or Japanese.

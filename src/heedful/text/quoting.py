@@ -10,12 +10,6 @@ _SHOWN: Final = {code: repr(chr(code))[1:-1] for code in _STEERING} | {code: " "
 def harmless(text: str) -> str:
     r"""Replace characters that steer a terminal by their escapes; tabs and line breaks by spaces.
 
-    Args:
-        text: any text.
-
-    Returns:
-        One line.
-
     Example:
         >>> harmless("a\tb\x1b[2J")
         'a b\\x1b[2J'
@@ -27,7 +21,6 @@ def shortened(text: str, most: int = 40) -> str:
     """Quote a text in about as many characters at most.
 
     Args:
-        text: any text.
         most: largest number of its characters.
 
     Returns:

@@ -106,9 +106,6 @@ def script_of(character: str) -> str:
 def main_script(text: str) -> str:
     """Return the script of most letters of a text.
 
-    Args:
-        text: any text.
-
     Returns:
         The script; "Japanese" for kana, with or without Han characters; "" for a text without letters.
 

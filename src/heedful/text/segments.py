@@ -127,7 +127,6 @@ def split(
     lists are layout.
 
     Args:
-        text: any text.
         language: code of its language; empty = unknown.
         policy: what a segment is; under "line" a line stays as it is, however long.
         usual: number of sentences up to which "auto" leaves a line whole.

@@ -33,9 +33,6 @@ def split_sentences(text: str) -> list[str]:
     A period after an abbreviation, an initial or a number of one or two digits, or before a lower-case word, ends no
     sentence; a line break, also one of HTML, always does.
 
-    Args:
-        text: any text.
-
     Returns:
         The sentences without surrounding space, in order; none for blank text.
 
@@ -50,9 +47,6 @@ def split_sentences(text: str) -> list[str]:
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Find the sentences of a text by the rules of :func:`split_sentences`, except that HTML is not interpreted.
-
-    Args:
-        text: any text.
 
     Yields:
         Start and end of each sentence with the space before it and the line breaks after it; the spans cover the text.

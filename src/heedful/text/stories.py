@@ -67,7 +67,6 @@ def parse_story(line: str, name: str, number: int) -> Story:
 
     Args:
         line: a JSON object; or two or three cells separated by tabs: facts separated by " | ", question, answer.
-        name: the file, for messages.
         number: 1-based line number, for messages.
 
     Returns:

@@ -49,7 +49,6 @@ def words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Find the words of a part of a text: runs of letters and digits, other characters, and those of unspaced scripts.
 
     Args:
-        text: any text.
         start: index of the first character.
         end: index after the last one.
 
@@ -79,7 +78,6 @@ def place_tags(source: TaggedText, target: str, segments: Sequence[AlignedSegmen
     """Place the tags of a text in its translation.
 
     Args:
-        source: the text with its tags.
         target: translation of the text without tags.
         segments: parts that were translated by themselves, in order.
 

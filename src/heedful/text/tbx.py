@@ -25,9 +25,6 @@ _UNWANTED: Final = ("deprecatedTerm", "supersededTerm")
 def is_tbx(path: Path) -> bool:
     """Tell whether a file is a term base, by its name.
 
-    Args:
-        path: a file of terms.
-
     Returns:
         Whether its name ends in .tbx or .tbx.gz.
     """
@@ -40,7 +37,6 @@ def tbx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[int, str, 
     Args:
         path: the file; may be gzipped, and in any encoding that XML can declare.
         source: code of the source language; de stands for de-AT too, unless the concept has a de.
-        target: code of the target language.
 
     Yields:
         Number of the concept from 1, one of its source terms whatever its state, and its target term: the preferred

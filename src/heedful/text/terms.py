@@ -45,9 +45,6 @@ class Term:
     def used(self, output: str) -> Use:
         """Find the target form in an output.
 
-        Args:
-            output: a translation.
-
         Returns:
             "exact" where the form stands in it, "stem" where only other forms of its words do, else "".
         """
@@ -57,9 +54,6 @@ class Term:
 
     def form_in(self, output: str) -> str:
         """Find the words of an output that are the target form, or else another form of its words.
-
-        Args:
-            output: a translation.
 
         Returns:
             The words as the output has them; empty where there are none.
@@ -97,9 +91,6 @@ class Terms:
     def match(self, source: str) -> list[Term]:
         """Find the terms of a source.
 
-        Args:
-            source: a text.
-
         Returns:
             The terms in the order of their places. Of overlapping ones the longest counts; of equally long ones the one
             whose words are not inflected, then the first.
@@ -108,9 +99,6 @@ class Terms:
 
     def find(self, source: str) -> "list[TermPlace]":
         """Find the places of the terms of a source.
-
-        Args:
-            source: a text in NFC.
 
         Returns:
             The terms of `match`, with their characters.
@@ -162,8 +150,6 @@ class TermCounts:
         """Count the terms that outputs use.
 
         Args:
-            terms: the term list.
-            sources: source texts.
             outputs: the output of each.
 
         Returns:
@@ -188,9 +174,6 @@ class TermCounts:
 def split_units(text: str) -> list[str]:
     """Split a text into words, characters of scripts without spaces, and signs.
 
-    Args:
-        text: any text.
-
     Returns:
         The units.
 
@@ -203,9 +186,6 @@ def split_units(text: str) -> list[str]:
 
 def unit_ranges(text: str) -> list[tuple[int, int]]:
     """Locate the units of a text.
-
-    Args:
-        text: any text.
 
     Returns:
         Index of the first character of each unit of `split_units`, and the index after its last one.
@@ -251,9 +231,6 @@ def _units(marks: frozenset[str]) -> re.Pattern[str]:
 
 def folded_units(text: str) -> list[str]:
     """Split a text into units regardless of case.
-
-    Args:
-        text: any text.
 
     Returns:
         The units of `split_units` in NFC, case folded.
@@ -305,9 +282,6 @@ def _stem_and_endings(word: str, other: str) -> tuple[int, str, str]:
 
 def without_marks(word: str) -> str:
     """Remove the accents of a word, which inflection may change (Haus, Häuser).
-
-    Args:
-        word: any text.
 
     Returns:
         The text in NFC, without combining marks.

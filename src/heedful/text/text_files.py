@@ -58,9 +58,6 @@ _LANGUAGE_CODES: Final = frozenset(
 def check_file(path: Path) -> None:
     """Refuse a file that cannot be text.
 
-    Args:
-        path: path that the user gave.
-
     Raises:
         DataError: the path does not exist or is not a regular file, or the file is empty, binary or damaged gzip.
     """
@@ -134,9 +131,6 @@ def begin_fingerprints(paths: Iterable[Path]) -> None:
 def file_identity(path: Path) -> tuple[int, ...]:
     """Return numbers that change whenever the content of a file changes.
 
-    Args:
-        path: the file.
-
     Returns:
         Device, inode, size, and times of the last change of the content and of the file's own entry.
 
@@ -150,12 +144,8 @@ def file_identity(path: Path) -> tuple[int, ...]:
 def fingerprint_file(path: Path) -> Fingerprint:
     """Compute the fingerprint of a file, which changes with any byte of its content.
 
-    Args:
-        path: the file.
-
     Returns:
         "name" without the folder, "size" in bytes, "sha256" of the bytes on disk, and the number of "lines" after
-        decompression.
 
     Raises:
         DataError: the file cannot be read.
@@ -184,9 +174,6 @@ def _read_fingerprint(path: Path) -> Fingerprint:
 def count_lines(path: Path) -> int:
     """Count the lines of a file, gzip or not; a last line without a line end counts.
 
-    Args:
-        path: the file.
-
     Returns:
         The number of lines that `read_lines` yields.
 
@@ -205,7 +192,6 @@ def unequal(first: Path, second: Path) -> DataError:
     """Make the error for two aligned files with different numbers of lines.
 
     Args:
-        first: one file.
         second: the other file.
 
     Returns:
@@ -254,9 +240,6 @@ def drift_line(first: NDArray[np.int64], second: NDArray[np.int64]) -> int:
 def stem(path: Path) -> str:
     """Return a file's name without its suffix, for naming a model after it.
 
-    Args:
-        path: a data file.
-
     Returns:
         The name up to its last suffix, after ``.gz`` is removed.
 
@@ -275,7 +258,6 @@ def language_names(paths: Sequence[Path], columns: Sequence[int | str] = (1, 2))
     """Guess the languages of two aligned files from their names.
 
     Args:
-        paths: the data files.
         columns: (2, 1) if the second file has the sources.
 
     Returns:

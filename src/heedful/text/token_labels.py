@@ -44,7 +44,6 @@ def shorten(label: str, most: int, sign: str = "…") -> str:
     """Cut a label to a width in columns.
 
     Args:
-        label: a label.
         most: largest width in terminal columns, at least 1.
         sign: text of one column that marks where the label was cut.
 
@@ -68,7 +67,6 @@ def pad(label: str, width: int) -> str:
 
     Args:
         label: a label of at most that width.
-        width: width in terminal columns.
 
     Returns:
         The label with spaces after it.

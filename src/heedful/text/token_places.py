@@ -8,7 +8,6 @@ def byte_ranges(text: str, sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Find the characters of tokens that follow each other in a text.
 
     Args:
-        text: any text.
         sizes: number of UTF-8 bytes of each token; together those of the text and of a space before it.
 
     Returns:
@@ -32,7 +31,6 @@ def count_words(pieces: Sequence[str], space: str) -> list[int]:
     A new word starts at the first space after a word.
 
     Args:
-        pieces: consecutive pieces of a text.
         space: character that stands for a space in the pieces.
 
     Returns:

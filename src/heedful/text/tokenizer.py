@@ -75,22 +75,12 @@ class Tokenizer(ABC):
     normalization: Normalization
 
     def normalize(self, text: str) -> str:
-        """Convert text to the Unicode normal form that the model was trained on.
-
-        Args:
-            text: any text.
-
-        Returns:
-            The normalized text.
-        """
+        """Convert text to the Unicode normal form that the model was trained on."""
         return normal_form(text, self.normalization)
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
         """Convert text to token ids, without BOS and EOS.
-
-        Args:
-            text: one line.
 
         Returns:
             Ids, each below `len(self)`; none is pad, bos or eos.
@@ -110,9 +100,6 @@ class Tokenizer(ABC):
 
         Args:
             ids: token ids; pad, bos and eos are left out.
-
-        Returns:
-            The text.
         """
 
     @abstractmethod
@@ -140,9 +127,6 @@ class Tokenizer(ABC):
     def ranges(self, text: str) -> list[tuple[int, int]]:
         """Locate the tokens of a text.
 
-        Args:
-            text: normalized text.
-
         Returns:
             For each id of `encode(text)`, the start and the end of its characters. Of tokens that are bytes of one
             character, only the last has a range that is not empty.
@@ -157,7 +141,6 @@ class Tokenizer(ABC):
         """Write the tokenizer into a folder.
 
         Args:
-            folder: an existing folder.
             name: file name without suffix.
 
         Returns:
@@ -219,12 +202,8 @@ class PieceTokenizer(Tokenizer):
         """Learn pieces from text.
 
         Args:
-            lines: normalized text.
             size: number of pieces; a small text may yield fewer.
             normalization: Unicode normal form that `encode` applies; `lines` are already in it.
-
-        Returns:
-            The tokenizer.
 
         Raises:
             DataError: the text is too small to learn pieces from.
@@ -308,7 +287,6 @@ class UnitTokenizer(Tokenizer):
         """Split text into characters or words.
 
         Args:
-            text: normalized text.
             units: "characters" or "words".
 
         Returns:
@@ -384,9 +362,6 @@ def train_tokenizer(lines: Sequence[str], units: Units, size: int, config: TextC
         units: kind of token.
         size: maximum number of tokens; for characters and words, 0 = no maximum.
         config: normal form and minimum count.
-
-    Returns:
-        The tokenizer.
 
     Raises:
         DataError: the text is too small to learn pieces from.

@@ -14,12 +14,8 @@ def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> To
     """Read a tokenizer file written by `Tokenizer.save`.
 
     Args:
-        path: the file.
         units: kind of token.
         normalization: Unicode normal form applied before tokenization.
-
-    Returns:
-        The tokenizer.
 
     Raises:
         FileRefused: the file is missing or is not a tokenizer of this kind, for example it has words with spaces.

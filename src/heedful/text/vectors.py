@@ -89,7 +89,6 @@ def read_vectors(
 
     Args:
         path: word2vec text or binary, GloVe text or fastText's .vec, gzip or not.
-        wanted: the words to read.
         ignore_case: whether a wanted word that is missing from the file gets the vector of the file's first word that
             is equal in lower case.
         repeated: for a wanted word that occurs twice, "first" takes its first vector and "refuse" raises an error.
@@ -316,10 +315,6 @@ def measure_coverage(counts: Mapping[str, int], vectors: WordVectors) -> Coverag
 
     Args:
         counts: number of occurrences of each word.
-        vectors: vectors of any words.
-
-    Returns:
-        The counts.
 
     Example:
         >>> vectors = WordVectors(("a", "B"), np.ones((2, 3), dtype=np.float32), folded=frozenset("B"))
@@ -349,7 +344,6 @@ def embedding_rows(words: Sequence[str], vectors: WordVectors, seed: int) -> NDA
 
     Args:
         words: words of a vocabulary, in the order of their ids.
-        vectors: vectors of any words.
         seed: seed of the random vectors; the draws of a word depend only on the seed and on the word's index.
 
     Returns:

@@ -69,12 +69,6 @@ class Vocabulary:
     def load(cls, path: Path) -> "Vocabulary":
         """Read a vocabulary file written by `save`.
 
-        Args:
-            path: the JSON file.
-
-        Returns:
-            The vocabulary.
-
         Raises:
             FileRefused: the file does not contain a list of distinct strings that begins with the special tokens.
             NewerFormat: a newer heedful wrote it.
@@ -93,11 +87,7 @@ class Vocabulary:
             raise FileRefused(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
-        """Write the tokens as JSON.
-
-        Args:
-            path: the file to write.
-        """
+        """Write the tokens as JSON."""
         facts = VOCABULARY_FORMAT.stamp({"tokens": self.tokens})
         path.write_text(json.dumps(facts, ensure_ascii=False, indent=0), encoding="utf-8", newline="\n")
 

@@ -73,10 +73,6 @@ class WordLines:
 def train_vectors(sentences: WordLines, config: Word2VecConfig) -> WordVectors:
     """Train word vectors on a text; the result depends only on text, settings and seed.
 
-    Args:
-        sentences: the text.
-        config: settings.
-
     Returns:
         A vector for each word with at least `min_count` occurrences, the most frequent word first.
 

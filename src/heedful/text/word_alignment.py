@@ -45,11 +45,9 @@ def align_pairs(
     proportion to exp(-`TENSION` |i/m - j/n|). Its t has a sparse Dirichlet prior, learned by variational Bayes.
 
     Args:
-        pairs: source words and target words.
         method: "forward" links each target word to one source word, "backward" each source word to one target word;
             the others combine both directions, see `combine_links`. Fewer links make a cleaner dictionary.
         num_iterations: iterations of expectation maximisation, 1 or more.
-        model: the alignment model.
 
     Returns:
         The links (source, target) of each pair; none for a pair larger than `LARGEST_PAIR`.

@@ -22,8 +22,6 @@ class CaptionStep(TrainingStep):
         """Combine model and loss.
 
         Args:
-            model: a sequence-to-sequence model.
-            kind: kind of images that it reads.
             label_smoothing: as for `heedful.training.sequence_loss.sequence_loss`.
             guidance: guided alignment of words and regions; none by default.
         """
@@ -39,9 +37,6 @@ class CaptionStep(TrainingStep):
         Args:
             tensors: [batch, target] BOS and gold tokens; [batch, target] gold tokens and EOS, padded with 0; the
                 fields of the images; and optionally [link, 3] row, target position and region of linked tokens.
-
-        Returns:
-            Sums over the batch.
 
         Raises:
             TypeError: the model belongs to another task.

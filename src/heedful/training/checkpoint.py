@@ -66,9 +66,6 @@ class CheckpointFolder:
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, then delete the oldest, and those of later steps, which were skipped as damaged.
 
-        Args:
-            checkpoint: checkpoint to write.
-
         Raises:
             ResourceError: writing failed, for example because the disk is full; earlier checkpoints are untouched.
             NewerFormat: a newer heedful saved the same step; nothing is changed.

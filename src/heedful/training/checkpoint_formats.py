@@ -47,9 +47,6 @@ def manifest_bytes(hashes: Mapping[str, str]) -> bytes:
 def read_manifest(folder: Path) -> tuple[int, Mapping[str, str]]:
     """Read the manifest of a checkpoint.
 
-    Args:
-        folder: the checkpoint.
-
     Returns:
         Its format, and sha256 by file name.
 
@@ -76,10 +73,7 @@ def upgrade(version: int, tensors: Tensors, parameter_order: Sequence[str], fold
     """Bring the tensors of a checkpoint to the newest format.
 
     Args:
-        version: their format.
-        tensors: tensors as read.
         parameter_order: names of the optimizer's parameters in its own order.
-        folder: the checkpoint, for messages.
 
     Returns:
         The same tensors, named as in the newest format.
@@ -97,11 +91,6 @@ def read_state(kind: type[State], facts: Mapping[str, Any], folder: Path) -> Sta
 
     Args:
         kind: a data class whose fields have defaults.
-        facts: values by field name.
-        folder: the checkpoint, for messages.
-
-    Returns:
-        The state.
 
     Raises:
         FileRefused: a value does not have the type of its field.

@@ -32,7 +32,6 @@ def copy_cross_entropy(
 
     Returns:
         Loss and log probabilities; accumulated in float32 at least. Tokens count as correct if they are the most
-        probable ones of the vocabulary layer.
 
     Cost: one product token * size * vocabulary more than `linear_cross_entropy`.
     """

@@ -72,9 +72,6 @@ class Ranks(ABC):
 
         Args:
             batch: batch, the same on all processes.
-
-        Returns:
-            The slice of this process.
         """
         rank, size = self.place.rank, self.place.size
         if size == 1:
@@ -146,9 +143,6 @@ class Ranks(ABC):
         Args:
             body: function that only the first process calls.
 
-        Returns:
-            Its result, on all processes.
-
         Raises:
             LostProcess: the first process ended, or does not respond.
             EndedElsewhere: the function raised an error; raised on the other processes.
@@ -180,7 +174,6 @@ class Together(Ranks):
         """Connect to the store.
 
         Args:
-            rank_info: rank of this process.
             store: store that all processes can reach.
         """
         self.place = rank_info

@@ -12,7 +12,6 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> None:
     """Freeze all parameters but those whose name matches a pattern.
 
     Args:
-        model: the model.
         patterns: shell patterns of parameter names, such as "decoder*"; none = nothing is frozen.
 
     Raises:

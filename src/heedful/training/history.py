@@ -55,13 +55,7 @@ class History:
         return report
 
     def end(self, ending: Ending, step: int, reason: str) -> None:
-        """Record the end of training.
-
-        Args:
-            ending: how.
-            step: step of the newest checkpoint.
-            reason: reason in words.
-        """
+        """Record the end of training."""
         if ending != "finished" or self._is_begun:
             self._begin()
             self._append({"event": ending, "step": step, "reason": reason})

@@ -19,7 +19,6 @@ class LabelStep(TrainingStep):
         """Join them.
 
         Args:
-            model: the classifier.
             label_smoothing: share of probability spread evenly over the labels, in [0, 1); 0 where these are positions,
                 some of which are padding.
             kind: record of the tensors that the model reads.
@@ -36,9 +35,6 @@ class LabelStep(TrainingStep):
         Args:
             tensors: those of the inputs, such as [batch, position] token ids and [batch] lengths; [batch] labels, or
                 [batch, end] positions.
-
-        Returns:
-            Sums over the batch.
         """
         *source, labels = tensors
         scores, encoded = self.model(self.kind(*source))

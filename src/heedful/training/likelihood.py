@@ -36,9 +36,6 @@ def log_likelihood(step: TrainingStep, batches: Iterable[Batch]) -> Likelihood:
     Args:
         step: model and loss, put into evaluation mode.
         batches: one or more, of the step's task.
-
-    Returns:
-        The sums.
     """
     step.eval()
     device = next(step.parameters()).device

@@ -91,7 +91,6 @@ class Trainer:
         Args:
             step: model and loss; the model is trained in place.
             config: settings, with `batch_tokens`, `validate_every` and `select_by` resolved.
-            sampler: sampler of batches for the step.
             folder: folder of checkpoints and metrics.jsonl.
             validate: function that validates a model in evaluation mode.
             higher_is_better: whether a higher score `select_by` is better.
@@ -100,7 +99,6 @@ class Trainer:
             warn: callback for warnings.
             ranks: processes that share each batch; None = this one alone. With several, only the first validates,
                 writes and calls callbacks.
-            times: timer of the phases of a step.
             seconds_after: function that estimates the time needed after training, such as for the test, from the time
                 of one validation; both in seconds. `max_minutes` covers this time too.
         """
@@ -126,9 +124,6 @@ class Trainer:
 
     def run(self) -> Outcome:
         """Train until a limit or until validation stops improving.
-
-        Returns:
-            How it ended.
 
         Raises:
             Stopped: SIGINT or SIGTERM; everything is saved.

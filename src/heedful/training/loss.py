@@ -30,7 +30,4 @@ class TrainingStep(nn.Module, ABC):
 
         Args:
             tensors: the arrays of `heedful.data.batch.Batch.arrays`, on the model's device.
-
-        Returns:
-            Sums over the batch.
         """

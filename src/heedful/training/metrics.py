@@ -18,11 +18,7 @@ class MetricsLog:
     """Log that contains each line exactly once, even after kills, full disks and resumes."""
 
     def __init__(self, path: Path) -> None:
-        """Open a log, or start one.
-
-        Args:
-            path: path of the file.
-        """
+        """Open a log, or start one."""
         self.path: Final = path
         self._lines: list[str] = []
         self._size = path.stat().st_size if path.is_file() else 0
@@ -56,9 +52,6 @@ class MetricsLog:
 
     def cut(self, step: int) -> None:
         """Remove the lines after a checkpoint, and partial lines: those steps will be logged again.
-
-        Args:
-            step: step of the checkpoint.
 
         Raises:
             DamagedFile: the log is not a regular file.

@@ -73,7 +73,6 @@ class Muon(torch.optim.Optimizer):
         Args:
             groups: groups of parameters with "is_matrix", whether they are matrices to orthogonalise, and
                 "weight_decay".
-            learning_rate: learning rate of both parts.
             momentum: share of the momentum that a step keeps.
             betas: Adam's.
             epsilon: Adam's.

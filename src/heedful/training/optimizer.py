@@ -87,8 +87,6 @@ def make_optimizer(
     """Make the optimizer of a model's parameters.
 
     Args:
-        model: model whose parameters are optimized.
-        config: which optimizer.
         dtype: dtype of Muon's products of matrices.
 
     Returns:
@@ -135,7 +133,6 @@ def store_optimizer(optimizer: torch.optim.Optimizer, parameter_order: Sequence[
     """Flatten an optimizer's state for saving.
 
     Args:
-        optimizer: optimizer to store.
         parameter_order: names of its parameters, in its own order.
 
     Returns:

@@ -19,7 +19,6 @@ class PairStep(TrainingStep):
         """Combine model and loss.
 
         Args:
-            model: a sequence-to-sequence model.
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
             guidance: guided alignment; none by default.
@@ -36,9 +35,6 @@ class PairStep(TrainingStep):
             tensors: [batch, source] source ids; [batch] source lengths; [batch, target] BOS and gold tokens; [batch,
                 target] gold tokens and EOS, padded with 0; and optionally [link, 3] row, target position and source
                 position of linked tokens.
-
-        Returns:
-            Sums over the batch.
 
         Raises:
             TypeError: the model belongs to another task.

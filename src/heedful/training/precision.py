@@ -16,9 +16,7 @@ def resolve_precision(precision: Precision, device: torch.device, num_parameters
     """Resolve the precision "auto" for a model on a device.
 
     Args:
-        precision: as configured.
         device: where the model is.
-        num_parameters: of the model.
 
     Returns:
         bfloat16 if the device multiplies it faster, else float32.
@@ -38,7 +36,6 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
     """Return the context of a forward pass.
 
     Args:
-        precision: resolved precision.
         device: where the model is.
 
     Returns:
@@ -49,9 +46,6 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
 
 def product_dtype(precision: Precision) -> torch.dtype:
     """Return the dtype of matrix products.
-
-    Args:
-        precision: resolved precision.
 
     Returns:
         The dtype.

@@ -39,7 +39,6 @@ def rate_factor(
     """Return the learning rate at a step as a share of its peak.
 
     Args:
-        config: the schedule.
         step: from 1.
         max_steps: last step, for schedules that fall to zero there; 0 = no limit of steps.
         epoch: number of epochs before this step, with fractions; required by schedules in epochs.

@@ -25,17 +25,12 @@ def sequence_loss(
     """Compute the summed loss of a batch: the smoothed likelihood of real tokens, and the model's extra losses.
 
     Args:
-        model: a sequence-to-sequence model.
-        inputs: the sources.
         target_in: [batch, target] BOS and gold tokens.
         target_out: [batch, target] gold tokens and EOS, padded with 0.
         label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1); Szegedy et al. 2016:
             (1 - e) on the gold token, e / V on each.
         taught: [link, 3] row, target position and source position of aligned tokens; None = attention is not taught.
         alignment_weight: weight of the guided alignment loss; see `alignment_loss`.
-
-    Returns:
-        Sums over the batch.
     """
     decoded = model(inputs, target_in, need=() if taught is None else ("weights",))
     real = target_out != PAD

@@ -40,9 +40,6 @@ def shard(module: nn.Module, size: int) -> None:
 def whole(tensor: Tensor) -> Tensor:
     """Gather a tensor; all processes call this for the same one.
 
-    Args:
-        tensor: tensor, possibly sharded.
-
     Returns:
         [*] the whole tensor, on every process, without gradient.
     """

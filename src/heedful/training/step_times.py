@@ -60,11 +60,7 @@ class StepTimes:
             self._marked = self._now()
 
     def mark(self, phase: Phase) -> None:
-        """Assign the time since the last mark to a phase.
-
-        Args:
-            phase: phase that just ended.
-        """
+        """Assign the time since the last mark to a phase."""
         if not self._say:
             return
         # A step begins with its data.
@@ -113,11 +109,7 @@ class StepTimes:
                 self._say(line)
 
     def table(self) -> list[str]:
-        """Return the table of phases.
-
-        Returns:
-            Lines.
-        """
+        """Return the table of phases."""
         num_steps = max(1, self._num_counted)
         total = sum(self._seconds.values())
         lines = [f"where a step's time goes ({num_steps} steps of {self._num_tokens / num_steps:,.0f} target tokens)"]
@@ -178,7 +170,6 @@ def seconds_alone(product: Product, device: torch.device) -> float:
     """Time a product by itself.
 
     Args:
-        product: shapes of the product.
         device: device to compute on.
 
     Returns:

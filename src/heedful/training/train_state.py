@@ -31,7 +31,6 @@ class TrainState:
 
         Args:
             step: model and loss, on their device; the model is trained in place.
-            config: resolved settings.
             ranks: processes that train together; all make the same calls.
             times: timer of forward and backward.
 
@@ -107,7 +106,6 @@ class TrainState:
 
         Args:
             step: from 1.
-            rate: learning rate.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -125,14 +123,7 @@ class TrainState:
                 buffer.fill_(sum(numbers) / len(numbers))
 
     def tensors_of(self, batch: Batch) -> list[Tensor]:
-        """Move a batch to the device.
-
-        Args:
-            batch: of the task.
-
-        Returns:
-            Tensors for the training step.
-        """
+        """Move a batch to the device."""
         return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in batch.arrays()]
 
     def averaged(self) -> dict[str, Tensor]:

@@ -21,9 +21,7 @@ def supports_device(mode: Mode, device: str, dtype: torch.dtype) -> str | None:
     """Tell whether Triton kernels can run on a device.
 
     Args:
-        mode: of the request.
         device: where the tensors are, "cpu" or "cuda".
-        dtype: of the values.
 
     Returns:
         None if supported, else the reason.
@@ -56,19 +54,11 @@ def interpreter_note(device: str) -> str | None:
 
 
 def is_interpreting() -> bool:
-    """Tell whether Triton interprets its kernels: TRITON_INTERPRET=1 in the environment.
-
-    Returns:
-        Whether it does.
-    """
+    """Tell whether Triton interprets its kernels: TRITON_INTERPRET=1 in the environment."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @cache
 def has_triton() -> bool:
-    """Tell whether Triton is installed, without importing it.
-
-    Returns:
-        Whether it is installed.
-    """
+    """Tell whether Triton is installed, without importing it."""
     return importlib.util.find_spec("triton") is not None

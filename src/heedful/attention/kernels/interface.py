@@ -94,9 +94,6 @@ class Kernel(ABC):
     def has_second_derivatives(self, request: Request) -> bool:
         """Tell whether gradients of a call can be differentiated again; where not, those of the plain kernel are.
 
-        Args:
-            request: facts about the call.
-
         Returns:
             False by default.
         """
@@ -104,9 +101,6 @@ class Kernel(ABC):
 
     def memory_of(self, request: Request) -> str:
         """Return the memory class of one call.
-
-        Args:
-            request: facts about the call.
 
         Returns:
             `memory` by default; kernels override this for calls that need more.
@@ -120,7 +114,6 @@ class Kernel(ABC):
         """Compute attention.
 
         Args:
-            pairs: lowered score.
             value: [*batch, key, value_depth].
             rows: who may attend whom; None = all.
             normalizer: scores to weights, with its noise fixed.
@@ -169,15 +162,11 @@ class ScoreKernel(ABC):
 
         Returns:
             [*batch, query, key] finite scores, and [*batch, query, key] bool, True where a score exists; None =
-            everywhere.
         """
 
     @abstractmethod
     def numbers_per_score(self, pairs: LoweredScore) -> int:
         """Return how many numbers the computation holds in memory per score.
-
-        Args:
-            pairs: lowered score of the call.
 
         Returns:
             At least 1.

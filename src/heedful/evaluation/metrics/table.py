@@ -50,9 +50,6 @@ def default_metrics(target_units: Units) -> tuple[str, ...]:
 
     Args:
         target_units: units of the target's tokens.
-
-    Returns:
-        Keys of the table of metrics.
     """
     return _SUITED[target_units]
 
@@ -62,9 +59,6 @@ def quick_metrics(target_units: Units) -> tuple[str, ...]:
 
     Args:
         target_units: units of the target's tokens.
-
-    Returns:
-        Keys of the table of metrics.
     """
     return tuple(key for key in _SUITED[target_units] if key != "ter")
 
@@ -74,9 +68,6 @@ def score_name(key: str) -> str:
 
     Args:
         key: a key of `METRICS`, or another score of a validation, such as "loss" or "macro_f1".
-
-    Returns:
-        The name.
 
     Example:
         >>> score_name("exact_match"), score_name("bleu"), score_name("macro_f1")
@@ -90,7 +81,6 @@ def score_text(key: str, score: float) -> str:
 
     Args:
         key: as in `score_name`.
-        score: its value.
 
     Returns:
         Such as "exact match 51.05 %".
@@ -119,9 +109,6 @@ def build_metric(key: str, setting: Setting) -> Metric:
     Args:
         key: a key of `METRICS`.
         setting: tokenizer and treatment of case.
-
-    Returns:
-        The metric.
 
     Raises:
         UsageError: there is no such metric.

@@ -33,9 +33,6 @@ def attention_shares(sublayer: AttentionSublayer) -> tuple[Tensor, Tensor]:
 
     Abnar and Zuidema 2020, arXiv:2005.00928, section 3.
 
-    Args:
-        sublayer: attention of one layer.
-
     Returns:
         [query, key] and [query] shares.
     """
@@ -49,9 +46,6 @@ def contribution_shares(sublayer: AttentionSublayer) -> tuple[Tensor, Tensor]:
     c_ij is max(0, |y_i|_1 - |y_i - T_i(x_j)|_1) over the sum of all, where the residual connection is part of T_i(x_i)
     in self-attention, and a contribution of its own beside the source. Ferrando et al. 2022, arXiv:2203.04212, eq. 11
     to 12; for decoders Ferrando et al. 2022, arXiv:2205.11631, section 3.
-
-    Args:
-        sublayer: attention of one layer.
 
     Returns:
         [query, key] and [query] shares; zero residual share in self-attention, whose diagonal has it.
@@ -82,7 +76,6 @@ def mixed(sublayers: Sequence[AttentionSublayer], shares_of: Shares) -> list[Mix
 
     Args:
         sublayers: from `attention_sublayers`, in their order.
-        shares_of: shares of one sub-layer.
 
     Returns:
         The shares after each sub-layer.

@@ -68,13 +68,10 @@ def attention_sublayers(model: Transformer, source: InputArrays, output: list[in
     """Run a Transformer over one source and a given output, and record its attention sub-layers.
 
     Args:
-        model: in evaluation mode.
-        source: one source.
         output: token ids of the output, with EOS if the model ended it; query i of the decoder predicts token i.
 
     Returns:
         The sub-layers in the order in which they run: those of the encoder, then for each layer of the decoder its
-        self-attention and its attention over the source.
     """
     device = next(model.parameters()).device
     target_in = torch.tensor([[BOS, *output[:-1]]], device=device)

@@ -72,10 +72,6 @@ MEASURES: Final[dict[str, Measure]] = {
 def why_not(model: Seq2Seq, name: str) -> str:
     """Say why a measure is not defined for a model.
 
-    Args:
-        model: any sequence-to-sequence model.
-        name: name of a measure.
-
     Returns:
         The reason; empty where the measure is defined.
 
@@ -95,10 +91,7 @@ def measured_layers(model: Seq2Seq, source: InputArrays, output: Sequence[int], 
     """Compute a measure for every layer and head.
 
     Args:
-        model: in evaluation mode.
-        source: one source.
         output: token ids of the output, with EOS if the model ended it.
-        name: name of a measure.
 
     Returns:
         Shares, by role and layer; those of rollout, ALTI and gradients have one head, and gradients one layer.
@@ -116,10 +109,7 @@ def source_shares(model: Seq2Seq, source: InputArrays, output: Sequence[int], na
     """Compute the shares of the source tokens in each output token, all layers and heads taken together.
 
     Args:
-        model: in evaluation mode.
-        source: one source.
         output: token ids of the output, with EOS if the model ended it.
-        name: name of a measure.
 
     Returns:
         [output, source] shares.
@@ -141,7 +131,6 @@ def joined_layers(layers: Sequence[NDArray[np.float32]], name: str) -> NDArray[n
 
     Args:
         layers: [head, output, source] shares by a measure, the lowest layer first; at least one.
-        name: name of the measure.
 
     Returns:
         [output, source] mean over the heads.

@@ -12,9 +12,6 @@ from heedful.inspection.measures.sublayers import AttentionSublayer
 def value_norms(sublayer: AttentionSublayer) -> Tensor:
     """Compute |weights[h, i, j] f_h(x_j)| of each head, eq. 4, as shares of each query's sum.
 
-    Args:
-        sublayer: attention of one layer.
-
     Returns:
         [head, query, key] shares, which sum to 1 over the keys; zeros where all norms are zero.
 
@@ -26,9 +23,6 @@ def value_norms(sublayer: AttentionSublayer) -> Tensor:
 
 def summed_value_norms(sublayer: AttentionSublayer) -> Tensor:
     """Compute |sum_h weights[h, i, j] f_h(x_j)| of all heads together, section 2.2, as shares of each query's sum.
-
-    Args:
-        sublayer: attention of one layer.
 
     Returns:
         [query, key] shares, which sum to 1 over the keys; zeros where all norms are zero.

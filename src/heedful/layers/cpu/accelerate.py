@@ -57,7 +57,6 @@ def residual(module: Residual, vectors: Tensor, sublayer: Callable[[Tensor], Ten
     """Fast form of `Residual`: the normalisation in one pass; the sum, dropout and the sub-layer's bias in another.
 
     Args:
-        module: the residual connection.
         vectors: [*batch, position, size].
         sublayer: function with input and output of one shape, possibly without its last bias.
 
@@ -81,7 +80,6 @@ def feedforward(module: FeedForward, vectors: Tensor) -> Tensor | DeferredBias:
     """Fast form of `FeedForward`: bias and rectifier in one pass, and the last bias left to a residual connection.
 
     Args:
-        module: the network.
         vectors: [*batch, position, size].
 
     Returns:

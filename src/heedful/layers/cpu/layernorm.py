@@ -27,9 +27,6 @@ _ONCE: Final = differentiable_once("layers fused in mixed precision", "leave out
 def is_fused(vectors: Tensor) -> bool:
     """Tell whether the numba kernels can run on these vectors.
 
-    Args:
-        vectors: on the residual path.
-
     Returns:
         Whether they are float32 on a CPU, autocast is bfloat16, gradients are enabled and no graph is recorded.
     """
@@ -94,9 +91,6 @@ class DeferredBias(NamedTuple):
 def is_plain(layer: nn.Module) -> bool:
     """Tell whether a layer is a plain linear map, without hooks or parametrizations.
 
-    Args:
-        layer: of a model.
-
     Returns:
         Whether it is a linear map with a bias, no hooks and no parametrization.
     """
@@ -112,7 +106,6 @@ def linear_deferred(vectors: Tensor, layer: nn.Module) -> DeferredBias:
 
     Args:
         vectors: [*, input].
-        layer: the map.
 
     Returns:
         [*, output], and the bias.

@@ -43,7 +43,6 @@ def normalize(
         vectors: [row, feature].
         weight: [feature].
         bias: [feature].
-        epsilon: added to the variance.
         out: [row, feature] out, narrow.
         facts: [row, 2] out: mean, and one over the standard deviation.
     """
@@ -177,9 +176,6 @@ def drop(
     Args:
         gradient: [row, feature] float32.
         start: as for `add_dropped`, like the next three.
-        seed: seed.
-        threshold: threshold.
-        scale: scale.
         out: [row, feature] narrow, out.
         sums: [feature] gradient of the bias, added to, or [0] for none.
     """

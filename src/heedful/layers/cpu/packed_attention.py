@@ -47,7 +47,6 @@ def attend_multihead(
         layer: layer with scaled dot scores and softmax.
         source: [key row, embed_dim] inputs of keys and values; None = those of the queries.
         queries: packing of `inputs`.
-        keys: packing of the keys.
         inputs: [query row, embed_dim].
         is_causal: whether a query may attend no key behind its own position.
 

@@ -145,9 +145,7 @@ def put(
     Args:
         heads: [sequence, head, position, depth].
         starts: as for `take`, like the next three.
-        lengths: lengths.
         first: first.
-        column: column.
         rows: [row, feature] out; only these sequences and columns are written.
         sums: [head * depth] float32 sums of the rows, added to, or [0] for none.
     """
@@ -203,7 +201,6 @@ def weigh(
         key_lengths: [sequence] lengths of all sequences.
         first: index of the first sequence in `scores`.
         is_causal: whether a query may attend only keys up to its own position.
-        scale: of the scores.
     """
     row = np.empty(scores.shape[3], np.float32)
     factor = np.float32(scale * _LOG2_E)
@@ -228,7 +225,6 @@ def differentiate(weights: np.ndarray, gradients: np.ndarray, scale: float) -> N
     Args:
         weights: [row, key] of `weigh`.
         gradients: [row, key] of the weights.
-        scale: of the scores.
     """
     factor = np.float32(scale)
     for i in range(weights.shape[0]):

@@ -100,7 +100,6 @@ def prepare_exp_key(key: Tensor) -> ExpKey:
 
     Returns:
         Exponentials to pass to `additive_scores` beside the key. They carry no gradient: the gradient of the scores
-        flows to the key itself.
 
     Raises:
         KernelUnsupported: the dtype or device is unsupported, or Numba is not installed.

@@ -117,7 +117,6 @@ def scores(
         exp_rounding: as `exp_key`, int16.
         order: [slot].
         weights: [3 * slot / 2] of `limit_queries`.
-        scale: divisor of the weights.
         start: first tile.
         stop: index after the last tile.
         score: [batch, row, key] out.

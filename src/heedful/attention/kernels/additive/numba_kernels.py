@@ -57,9 +57,6 @@ def compiled(dtype: np.dtype) -> Loops:
     Args:
         dtype: float32 or float64.
 
-    Returns:
-        The compiled kernels.
-
     Cost: 5 s the first time on a machine, 0.3 s in each process after it.
     """
     number = types.float64 if dtype == np.float64 else types.float32

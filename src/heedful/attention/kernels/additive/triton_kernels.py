@@ -75,15 +75,9 @@ def operand_tile(
         rows: [batch, row, size] by its strides.
         move: [size] float64, added before.
         operands: [3, batch, row, width], or [3, batch, width, row] where IS_TRANSPOSED, out: zeros beyond size.
-        num_rows: of an element.
-        size: of rows.
         width: a multiple of `BLOCK`.
-        batch_stride: of rows.
-        row_stride: of rows.
-        feature_stride: of rows.
         plane: batch * row * width.
         IS_TRANSPOSED: whether features stand above rows.
-        ROWS: of a tile, a power of two.
     """
     num_blocks, num_tiles = width // BLOCK, tl.cdiv(num_rows, ROWS)
     element = (tl.program_id(0) // (num_blocks * num_tiles)).to(tl.int64)
@@ -121,19 +115,13 @@ def score_tile(
         start: [rows batch, total_queries] int64 first keys, beginning at the first of these queries; with HAS_ROWS.
         stop: the same, one past the last key.
         scores: [batch, query, key], out, by its strides; tiles without any allowed pair are not written.
-        batch: elements.
         query_plane: query batch * hidden * query.
         key_plane: key batch * hidden * key.
-        num_queries: of an element.
-        num_keys: of an element.
         hidden: a multiple of `BLOCK`.
         score_plane: of scores from element to element.
         score_stride: of scores from query to query.
         first_key: number of the first key here among all that the intervals are of.
-        total_queries: that the intervals are of.
         HAS_ROWS: whether there are intervals.
-        ROWS: queries of a tile, a power of two.
-        COLUMNS: keys of a tile, a power of two.
     """
     num_column_tiles = tl.cdiv(num_keys, COLUMNS)
     tiles = tl.cdiv(num_queries, ROWS) * num_column_tiles
@@ -212,20 +200,11 @@ def gradient_tile(
         stop: the same, one past the last.
         own_grad: [batch, own_total, hidden], out: added to, without the factor of the vector.
         vector_grad: [batch, tile, hidden], out where HAS_VECTOR: the tile's share of the vector's gradient.
-        batch: elements.
         own_plane: own batch * row * hidden.
         other_plane: other batch * other * hidden.
-        num_rows: of an element.
-        num_others: of an element.
         hidden: a multiple of `BLOCK`.
-        grad_plane: of grad from element to element.
-        row_stride: of grad.
-        other_stride: of grad.
-        own_total: rows of own_grad.
         first_own: number of the first row among those.
         first_other: number of the first of the other side among all that there are; 0 for queries.
-        total_queries: that the intervals are of.
-        ROWS: of a tile, a power of two.
         HAS_VECTOR: whether to compute vector_grad.
         HAS_ROWS: whether there are intervals.
         IS_QUERY: whether own are the queries.

@@ -151,11 +151,7 @@ class Gradients:
             query: [*, query, hidden].
             key: [*, key, hidden].
             vector: [hidden].
-            num_elements: of the batch.
             wanted: whether the gradients of query, key and vector are needed; the vector's come with the queries'.
-
-        Returns:
-            The sums.
         """
         size = -(-len(vector) // _programs().BLOCK.value) * _programs().BLOCK.value
         has_query, has_key, has_vector = wanted[:3]
@@ -208,7 +204,6 @@ def fill_scores(
         key: [key batch, key, hidden].
         vector: [hidden] float32 or float64, as the scores.
         index: [2 or 6, batch] int64 from `places`.
-        sight: intervals of all queries.
         first_query: number of the strip's first query among all.
     """
     num_elements, num_queries = scores.shape[:2]
@@ -240,13 +235,11 @@ def add_gradients(
     """Add the gradients of a strip of queries.
 
     Args:
-        sums: added to.
         grad: [batch, query, key] of the strip's scores; with `sight`, read where tiles of queries see keys.
         query: [query batch, query, hidden], the strip.
         key: [key batch, key, hidden].
         vector: [hidden].
         index: [2 or 6, batch] int64 from `places`.
-        sight: intervals of all queries.
         first_query: number of the strip's first query among all.
     """
     num_elements, num_queries = grad.shape[:2]
@@ -298,7 +291,6 @@ def batch_indices(batch: tuple[int, ...], device: torch.device, *leading: tuple[
     """Return the index into its own leading axes of each element of a batch.
 
     Args:
-        batch: leading axes.
         device: device on which the indices are created; a copy from the host could not be part of a recorded graph.
         leading: of each part, broadcastable to them.
 

@@ -51,7 +51,6 @@ def supports(dtype: torch.dtype, device: torch.device | str, profile: str) -> st
     Args:
         dtype: of queries, keys and values.
         device: where they are.
-        profile: name of the kernel.
 
     Returns:
         None if it can, else the reason why not.
@@ -93,7 +92,6 @@ def distance_attention(
         key: [*batch, key, size].
         value: [*batch, key, value_size].
         bandwidth: h, [] above 0; a tensor receives gradient.
-        profile: name of K.
         inverse_temperature: [] above 0; a tensor receives gradient.
         start: [#*batch, 1 or query] int64 first key each query may attend; None = 0.
         stop: [#*batch, 1 or query] int64 one past the last key; None = the number of keys.

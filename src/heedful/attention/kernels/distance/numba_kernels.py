@@ -272,7 +272,6 @@ def forward(
         rate: factor of the costs; None for profiles from `BOXCAR` on.
         row: first query, counted across the batch.
         end: one past the last query.
-        result: filled for these queries.
         buffer: [key] work array, as long as a tile.
         sums: [ROWS, value_size] float64 work array.
     """
@@ -543,9 +542,6 @@ def backward(
         row: as in `forward`.
         end: as in `forward`.
         result: result of `forward`.
-        grads: gradients of it.
-        room: work arrays.
-        sums: gradients, added to.
     """
     while row < end:
         b, first, last, here, found_here = _block(points, result, row, end)

@@ -33,13 +33,10 @@ def squared_distances(query, key, rows, columns, has_row, has_column, depth, sca
     """Sum squares of differences, in bandwidths.
 
     Args:
-        query: of the element.
-        key: of the element.
         rows: [row].
         columns: [key].
         has_row: [row].
         has_column: [key].
-        depth: of points.
         scalars: [6].
 
     Returns:
@@ -123,22 +120,12 @@ def distance_gradient(
         scalars: [6].
         own_grad: [batch, own, depth], out: added to.
         sums: [2, batch, query], out where IS_QUERY: gradients of bandwidth and inverse temperature.
-        batch: elements.
-        num_owns: of an element.
-        num_others: of an element.
-        depth: of points.
-        own_stride: of slopes.
-        other_stride: of slopes.
         slope_plane: of slopes from element to element.
-        num_queries: of an element.
-        first_row: of the strip of queries.
         own_index_row: row of index for own.
         other_index_row: row of index for other.
         mask_index_row: row of index for rows.
-        PROFILE: of distances.
         IS_QUERY: whether own points are the queries of the strip; else they are all keys.
         HAS_ROWS: whether there are intervals.
-        ROWS: own points of a tile, a power of two.
         COLUMNS: other points of a tile, a power of two.
     """
     real = scalars.dtype.element_ty

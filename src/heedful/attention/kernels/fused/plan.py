@@ -77,14 +77,9 @@ class Plan:
         """Plan a call.
 
         Args:
-            pairs: lowered score.
             value: [*batch, key, value_size].
             rows: who may attend whom; None = all.
             choice: map from scores to weights.
-            request: the facts.
-
-        Returns:
-            The plan.
         """
         leading = tuple(pairs.leading)
         batch = tuple(broadcast(pairs.leading, value.shape[:-2]))

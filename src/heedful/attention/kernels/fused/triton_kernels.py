@@ -74,7 +74,6 @@ def gumbel(bits, real: tl.constexpr):
 
     Args:
         bits: [row, key] int64, 53 of them.
-        real: type.
 
     Returns:
         [row, key].
@@ -94,19 +93,12 @@ def scores_of(
     """Load or compute the scores of a tile.
 
     Args:
-        query: of the element.
-        key: of the element.
-        scores: of the element.
         scalars: [6].
         rows: [row].
         columns: [key].
         has_row: [row].
         has_column: [key].
-        num_keys: of an element.
-        depth: of queries and keys.
         KIND: where scores come from.
-        PROFILE: of distances.
-        PRECISION: of products of matrices.
 
     Returns:
         [row, key] scores, and whether there is one.
@@ -140,7 +132,6 @@ def allowed_of(
     Args:
         start: [row] first key.
         stop: [row] one past the last.
-        dense: of the element.
         rows: [row].
         columns: [key].
         exists: [row, key].
@@ -185,17 +176,9 @@ def attend_rows(
         summaries: [3, rows batch, query], out: log normalizer, entropy, log probability of the key that was drawn.
         best: [rows batch, query] int64, out: key of the largest weight.
         weights: [rows batch, query, key], out where HAS_WEIGHTS, zeros before.
-        batch: elements.
         rows_plane: rows batch * query.
-        num_queries: of an element.
-        num_keys: of an element.
-        depth: of queries and keys.
-        value_size: of values.
-        first_row: of the strip.
-        num_rows: of the strip.
         dense_stride: of rows of the table, 0 where all have one.
         KIND: where scores come from.
-        PROFILE: of distances.
         HAS_ROWS: whether there are intervals.
         HAS_DENSE: whether there is a table.
         HAS_GAUSSIAN: whether weights are multiplied by one.
@@ -205,9 +188,7 @@ def attend_rows(
         HAS_DROPOUT: whether weights are left out.
         HAS_WEIGHTS: whether weights are written.
         PRECISION: of products of matrices: "ieee", or "tf32", which holds 16-bit inputs and weights as exact as those.
-        ROWS: of a tile, a power of two.
         COLUMNS: keys of a tile, a power of two.
-        WIDTH: features of a block of values, a power of two.
     """
     real = scalars.dtype.element_ty
     num_blocks, num_tiles = tl.cdiv(value_size, WIDTH), tl.cdiv(num_rows, ROWS)
@@ -344,14 +325,8 @@ def slope_rows(
 
     Args:
         query: as for `attend_rows`, as are all that are not named here.
-        key: keys.
-        value: values.
         scores: [batch, num_rows, key] of STRIP; may be the same as `slopes`.
         index: [6, batch].
-        start: starts.
-        stop: stops.
-        dense: table.
-        centre: centres.
         scalars: [6].
         seeds: [3].
         context: [batch, query, value_size] from forward.
@@ -362,17 +337,8 @@ def slope_rows(
         slopes: [batch, num_rows, key], out, where a row of its tile may attend a key of that tile.
         weights: [batch, num_rows, key], out, as `slopes`: weights of the values, after dropout.
         sums: [3, batch, query], out: gradients of centre, sigma and scale of the noise.
-        batch: elements.
         rows_plane: rows batch * query.
-        num_queries: of an element.
-        num_keys: of an element.
-        depth: of queries and keys.
-        value_size: of values.
-        first_row: of the strip.
-        num_rows: of the strip.
-        dense_stride: of the table.
         KIND: where scores come from.
-        PROFILE: of distances.
         HAS_ROWS: whether there are intervals.
         HAS_DENSE: whether there is a table.
         HAS_GAUSSIAN: whether weights are multiplied by one.
@@ -381,9 +347,6 @@ def slope_rows(
         IS_ONE_HOT: whether the best key got all weight.
         HAS_DROPOUT: whether weights are left out.
         IS_SOFT_BACKWARD: whether gradient of the contexts reaches the scores.
-        PRECISION: of products of matrices.
-        ROWS: of a tile.
-        COLUMNS: keys of a tile.
         WIDTH: features read at a time.
     """
     real = scalars.dtype.element_ty
@@ -502,20 +465,8 @@ def add_products(
         start: [rows batch, query].
         stop: [rows batch, query].
         out: [batch, own, size], added to.
-        batch: elements.
-        num_owns: of an element, in the strip.
-        num_others: of an element, in the strip.
-        size: of rows.
-        own_stride: of table.
-        other_stride: of table.
-        table_plane: of table from element to element.
-        num_queries: of an element.
-        first_row: of the strip of queries.
         index_row: row of index for `rows_of`; -1 for the element itself.
         IS_QUERY: whether own are the queries of the strip; else they are all keys.
-        ROWS: of a tile.
-        COLUMNS: others at a time.
-        WIDTH: features of a block.
     """
     real = out.dtype.element_ty
     num_tiles, num_blocks = tl.cdiv(num_owns, ROWS), tl.cdiv(size, WIDTH)

@@ -46,7 +46,6 @@ def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tenso
 
     Args:
         operands: tensors that may receive gradient; leading axes broadcast.
-        plan: plan of the call.
 
     Returns:
         Contexts [batch, query, value_size]; log normalizer, entropy and log probability of the best key, each
