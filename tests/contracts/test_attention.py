@@ -15,7 +15,6 @@ from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from tests.attention.cases import MASKS
 from tests.attention.kernels.interpreter import quiet
-from tests.contracts.attention import second_derivatives_are_right
 from tests.contracts.table import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, covering, supported, ways
 from tests.thorough import thorough
@@ -45,9 +44,9 @@ KEPT = [(contract, way, each) for contract in CONTRACTS for way in ways() for ea
 
 def case(contract: Contract, way: Way, combination: Combination) -> ParameterSet:
     marks = [quiet] if "triton" in way.kernel else []
-    # Of every score with every normalizer, second derivatives take a minute.
-    is_slow = contract.check is second_derivatives_are_right and combination not in few(contract, way)
-    return pytest.param(contract, way, combination, marks=[*marks, thorough] if is_slow else marks)
+    # Every score with every normalizer takes minutes; the gate has those in which everything occurs once.
+    is_further = contract.is_crossed and combination not in few(contract, way)
+    return pytest.param(contract, way, combination, marks=[*marks, thorough] if is_further else marks)
 
 
 @pytest.mark.parametrize(("contract", "way", "combination"), [case(*each) for each in KEPT], ids=str)

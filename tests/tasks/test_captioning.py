@@ -121,7 +121,7 @@ def test_an_engine_gives_the_captions_and_attention_of_pytorch(
         np.testing.assert_allclose(one.attention.sum(axis=1), 1.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("preset", ["show_attend_tell", "show_attend_tell-hard", "image_transformer"])
+@pytest.mark.parametrize("preset", thinned(["show_attend_tell", "show_attend_tell-hard", "image_transformer"], 3))
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(preset: str, tmp_path: Path):
     data = write_scenes(tmp_path / "scenes.tsv", 60)
     whole = Run(data, tmp_path / "whole", "training.max_steps=40", preset=preset)
@@ -171,7 +171,7 @@ def test_two_processes_train_the_model_of_one(tmp_path: Path):
     assert_two_processes_agree("captioning", write_scenes(tmp_path / "scenes.tsv", 60), tmp_path, settings)
 
 
-@pytest.mark.parametrize("preset", ["show_attend_tell", "image_transformer", "show_attend_tell-hard"])
+@pytest.mark.parametrize("preset", thinned(["show_attend_tell", "image_transformer", "show_attend_tell-hard"], 3))
 def test_boxes_teach_attention_the_places_of_words(preset: str, tmp_path: Path):
     data = write_scenes(tmp_path / "scenes.tsv", 60)
     boxes = write_boxes(data, tmp_path / "boxes.tsv")
@@ -198,6 +198,7 @@ def share_of_places(model: Path, data: Path) -> float:
     return sum(one == other for one, other in zip(places, wanted, strict=True)) / len(scenes)
 
 
+@thorough
 def test_boxes_resume_and_two_processes_share_them(tmp_path: Path):
     data = write_scenes(tmp_path / "scenes.tsv", 60)
     links = f"training.links={write_boxes(data, tmp_path / 'boxes.tsv')}"
