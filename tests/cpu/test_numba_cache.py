@@ -122,7 +122,8 @@ def test_a_damaged_file_is_compiled_again(folder: Path):
 def test_a_setting_of_numba_has_kernels_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch, setting: str):
     calls()
     with monkeypatch.context() as patch:
-        patch.setattr(numba.core.config, setting, 1 if setting == "BOUNDSCHECK" else "2")
+        other = "2" if setting != "BOUNDSCHECK" else 0 if numba.core.config.BOUNDSCHECK else 1
+        patch.setattr(numba.core.config, setting, other)
         kernel = cached_njit()(doubled)
         assert kernel._cache.find((numba.float64,)) is None
     assert calls() == 1
