@@ -77,7 +77,7 @@ def test_write_linked_dates(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["text.source_units=words", "text.target_units=words", "training.alignment_weight=3"]
     quick = ["training.optimizer.learning_rate=0.02", "training.optimizer.schedule.warmup_steps=20", "model.dropout=0"]
     sizes = [f"model.{size}=24" for size in SIZES]
-    settings = [*words, *quick, *sizes, "training.export=false", "training.max_steps=70", "training.batch_tokens=512"]
+    settings = [*words, *quick, *sizes, "training.export=false", "training.max_steps=90", "training.batch_tokens=512"]
     folder = str(tmp_path / "dates.model")
     set_all = [part for setting in settings for part in ("--set", setting)]
     assert (

@@ -61,6 +61,7 @@ class Trained:
 
     def __init__(self, folder: Path) -> None:
         self.data = write_pairs(folder / "words.tsv", 150)
+        self.data.write_bytes(b"".join(dict.fromkeys(self.data.read_bytes().splitlines(keepends=True))))
         self.config = folder / "tiny.toml"
         self.config.write_bytes(SETTINGS.encode())
         self.model = folder / "words.model"

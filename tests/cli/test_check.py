@@ -24,11 +24,12 @@ def test_sound_data_are_exit_0(tmp_path: Path):
 
 def test_warnings_fail_only_when_strict(tmp_path: Path):
     data = tmp_path / "a.tsv"
-    data.write_bytes((GOOD + GOOD[:3000]).encode())
+    data.write_bytes((GOOD + "a bell \x07\tA BELL\n" + GOOD[:3000]).encode())
     done = heedful("check", data)
     assert done.code == 0
     assert "warning: " in done.out
-    assert "repeat an earlier row" in done.out
+    assert "contain control characters" in done.out
+    assert "repeat an earlier row" in done.out  # a note, for words
     assert heedful("check", data, "--strict") == (2, done.out, "")
 
 

@@ -26,7 +26,7 @@ def test_each_pair_has_a_line_and_all_of_them_a_perplexity(trained: Trained):
     text = heedful("score", trained.model, trained.data, "--total").out
     assert text == done.err.split("\n", 1)[1]
     assert f"perplexity {total['perplexity']:.3f}" in text
-    assert text.startswith("150 pairs, ")
+    assert text.startswith("140 pairs, ")
 
 
 def test_the_perplexity_is_that_of_evaluate(trained: Trained, tmp_path: Path):
