@@ -151,11 +151,12 @@ def score(options: argparse.Namespace) -> None:
     # The method that says what is missing, as if nothing were.
     cut_short = {"offered": "_lacking", "then hidden": "_required"}
     rows: dict[str, Row] = {}
-    for name, wording in ways.items():
+    for name, constraints in ways.items():
         method = cut_short.get(name)
         with mock.patch.object(TermSearch, method, return_value=[]) if method else nullcontext():
             outputs = [
-                one.text for one in translator.translate(sources, beam=options.beam, wording=wording, corrected=False)
+                one.text
+                for one in translator.translate(sources, beam=options.beam, constraints=constraints, corrected=False)
             ]
         row = rows[name] = Row.of(places, outputs)
         report = evaluate(outputs, [[one] for one in references], sources, ("bleu",), translator.target_language)

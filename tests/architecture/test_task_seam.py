@@ -127,7 +127,7 @@ class ToyTask(Task):
         np.savez(folder / "run" / "toy.npz", features=np.stack([*map(features, texts)]), labels=labels)
         return Prepared((3,), {}, (f"{len(texts)} texts",), len(texts), "3 letters", ())
 
-    def adapted(self, data, experiment):
+    def data_defaults(self, data, experiment):
         return {"training": {"batch_tokens": 64, "validate_every": 1, "select_by": "loss"}}
 
     def trial_sizes(self, experiment):

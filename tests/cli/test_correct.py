@@ -118,7 +118,7 @@ def test_exact_outputs_of_similar_sources_have_the_same_bits_in_any_company(mode
 @pytest.mark.parametrize(
     "settings",
     [
-        {"wording": TextConstraints(prefix="A")},
+        {"constraints": TextConstraints(prefix="A")},
         {"search": SearchConfig(method="sampling", beam=1)},
     ],
     ids=["constraints", "sampling"],
@@ -134,7 +134,7 @@ def test_a_near_match_is_only_named_where_outputs_are_constrained_or_drawn(model
 
 def test_constraints_come_before_corrections(model: Path):
     heedful("correct", model, "fed", "x")
-    (row,) = load(model, kind=Translator).translate(["fed"], wording=TextConstraints(prefix="A"))
+    (row,) = load(model, kind=Translator).translate(["fed"], constraints=TextConstraints(prefix="A"))
     assert row.text.startswith("A")
     assert row.memory is not None
 

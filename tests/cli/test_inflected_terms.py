@@ -97,14 +97,16 @@ def test_the_model_reads_the_terms_that_are_offered(inflecting: Inflecting, monk
     translator = load(inflecting.model, kind=Translator)
     terms = Terms((Term("aba", "FFF"),))
     assert translator.inflects_terms
-    offered = translator.translate(["aba cdc"], attention=True, wording=TextConstraints(terms=terms))[0]
-    bound = translator.translate(["aba cdc"], attention=True, wording=TextConstraints(terms=terms, bind_terms=True))[0]
+    offered = translator.translate(["aba cdc"], attention=True, constraints=TextConstraints(terms=terms))[0]
+    bound = translator.translate(
+        ["aba cdc"], attention=True, constraints=TextConstraints(terms=terms, bind_terms=True)
+    )[0]
     mark = translator.source_tokenizer.pieces([MARK])[0]
     assert "".join(offered.source_pieces[:9]) == f"aba{mark}FFF{mark} "
     assert mark not in bound.source_pieces
     assert all(source in (0, 1) for source, _ in offered.alignment or ())
     monkeypatch.setattr(translator, "inflects_terms", False)
-    again = translator.translate(["aba cdc"], attention=True, wording=TextConstraints(terms=terms))[0]
+    again = translator.translate(["aba cdc"], attention=True, constraints=TextConstraints(terms=terms))[0]
     assert (again.text, again.source_pieces) == (bound.text, bound.source_pieces)
 
 

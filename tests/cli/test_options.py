@@ -8,7 +8,7 @@ import typer
 
 from heedful.cli.main import COMMANDS, _app
 from heedful.cli.options import choose_device, parse_columns, use_threads
-from heedful.cpu.contention import stop_following
+from heedful.cpu.contention import stop_watching
 from heedful.errors import UsageError
 from tests.cli.command import heedful
 
@@ -16,7 +16,7 @@ from tests.cli.command import heedful
 @pytest.fixture(autouse=True)
 def no_watch() -> Generator[None]:
     yield
-    stop_following()
+    stop_watching()
 
 
 @pytest.mark.parametrize("text", ["", "1", "1,", "1;2", ",2", "1,2,3", "1," + "9" * 5000, "9999999999,1"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.messages import Messages
-from heedful.cli.scoring import tell_engine
+from heedful.cli.scoring import announce_engine
 from heedful.engines.text_constraints import TextConstraints
 from heedful.errors import UsageError
 from heedful.predictors.table import load
@@ -71,9 +71,9 @@ def test_evaluate_counts_the_terms_that_are_used(trained: Trained, terms: Path, 
 
 def test_terms_are_constraints_of_their_sources_alone(trained: Trained, terms: Path):
     translator = load(trained.model, kind=Translator)
-    wording = TextConstraints(terms=read_terms(terms))
-    assert "CAB" in translator.translate(["fed"], wording=wording)[0].text
-    constraints = wording.of_sources(translator.target_tokenizer)
+    constraints = TextConstraints(terms=read_terms(terms))
+    assert "CAB" in translator.translate(["fed"], constraints=constraints)[0].text
+    constraints = constraints.of_sources(translator.target_tokenizer)
     assert constraints.general.is_free
     assert len(constraints.strictest.required) == 2
     assert [len(constraints.of(text, 0).required) for text in ("abc fed", "abc", "bad")] == [2, 1, 0]
@@ -116,6 +116,6 @@ def test_terms_that_a_search_cannot_bind_are_refused_before_the_first_line(train
 def test_terms_that_an_engine_cannot_bind_are_refused_before_the_first_line(trained: Trained, tmp_path: Path):
     translator = load(trained.model, kind=Translator)
     vars(translator.backends)["searching"] = lambda *_: Spy()
-    wording = TextConstraints(terms=Terms((Term("abc", "FFF"),))).of_sources(translator.target_tokenizer)
+    constraints = TextConstraints(terms=Terms((Term("abc", "FFF"),))).of_sources(translator.target_tokenizer)
     with pytest.raises(UsageError, match=r"--terms, .*: prefixes and phrases are not supported here, by spy"):
-        tell_engine(translator, translator.search, False, Messages(True), wording.strictest)
+        announce_engine(translator, translator.search, False, Messages(True), constraints.strictest)

@@ -187,7 +187,7 @@ def test_ctrl_c_after_training_says_that_the_model_is_complete(
     model = tmp_path / "m"
     command = ("train", trained.data, "--out", model, "--config", trained.config)
     with monkeypatch.context() as patch:
-        patch.setattr("heedful.runs.finish.kept_scores", interrupt)
+        patch.setattr("heedful.runs.finish.cached_test_scores", interrupt)
         done = heedful(*command)
     assert done.code == 130
     said = f"heedful: stopped after training: the model in {model} is complete; run the same command for the rest"

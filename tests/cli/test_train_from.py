@@ -16,7 +16,7 @@ from heedful.engines.folder import commit, open_folder
 from heedful.files.formats import KEY
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.tasks.translation import Translation
+from heedful.tasks.translation import TranslationTask
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.export.marian_folder import write_folder
@@ -190,7 +190,7 @@ def test_learned_corrections_survive_damage_of_the_data_and_are_missed(pairs: Pa
 
 
 def test_corrected_sources_do_not_tell_what_was_forgotten(origin: Path):
-    task = Translation()
+    task = TranslationTask()
     items = task.own_validation(origin)
     assert heedful("correct", origin, items.sources[1], "x").code == 0
     assert task.own_validation(origin).sources == [items.sources[0], *items.sources[2:]]

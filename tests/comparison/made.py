@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from heedful.comparison.run_result import Items, RunResult
+from heedful.comparison.run_result import ComparedItems, RunResult
 
 SOURCES = tuple(" ".join(["wort"] * (1 + place % 12)) for place in range(60))
 REFERENCES = tuple((" ".join(f"word{(place + step) % 7}" for step in range(4 + place % 5)),) for place in range(60))
-ITEMS = Items(
+ITEMS = ComparedItems(
     sources=SOURCES,
     references=REFERENCES,
     target_language="en",

@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from heedful.comparison.evaluation import MEASURES, attention_entropy, bleu_before_unknown
 from heedful.comparison.grid import Grid, Row
-from heedful.comparison.plan import Plan, shell_command
+from heedful.comparison.plan import ComparisonPlan, shell_command
 from heedful.comparison.summary import COLUMNS
 from heedful.data.prepare import EvaluationSet
 from heedful.predictors.translation import Translation
@@ -32,14 +32,14 @@ ROW = Row("a/b c", "luong", ('model.score="dot"', "training.max_minutes=9", "tra
 
 
 def test_the_budget_and_the_seed_beat_the_row():
-    recipe = Plan(Grid(), (ROW,), RECIPE, "", ("training.max_minutes=2.5",)).run(ROW, 7)
+    recipe = ComparisonPlan(Grid(), (ROW,), RECIPE, "", ("training.max_minutes=2.5",)).run(ROW, 7)
     assert recipe.out == Path("out/runs/a-b-c-7")
     assert (recipe.preset, recipe.data, recipe.dev, recipe.columns) == ("luong", RECIPE.data, RECIPE.dev, (2, 1))
     assert recipe.settings == {"model": {"attention": {"score": "dot"}}, "training": {"max_minutes": 2.5, "seed": 7}}
 
 
 def test_a_command_says_all_that_the_recipe_does():
-    plan = Plan(Grid(), (ROW,), RECIPE, "")
+    plan = ComparisonPlan(Grid(), (ROW,), RECIPE, "")
     recipe = plan.run(ROW, 1)
     words = shlex.split(shell_command(("train",), recipe, ("--out", "x")))
     assert words[:8] == ["heedful", "train", "a b.de", "a.en", "--dev", "v.de", "--dev", "v.en"]
@@ -95,7 +95,7 @@ def test_a_run_is_another_one_where_a_file_of_its_settings_has_changed(tmp_path:
     (tmp_path / "links.tsv").write_text("a\tb\t0-0\n", encoding="utf-8")
     setting = f"training.links={json.dumps(str(tmp_path / 'links.tsv'))}"
     row = replace(ROW, settings=(*ROW.settings, "training.alignment_weight=1", setting))
-    plan = Plan(Grid(), (ROW, row), RECIPE, "")
+    plan = ComparisonPlan(Grid(), (ROW, row), RECIPE, "")
     first, other = plan.key(row, 1, {}), plan.key(ROW, 1, {})
     assert plan.key(row, 1, {}) == first
     (tmp_path / "links.tsv").write_text("a\tb\t\n", encoding="utf-8")

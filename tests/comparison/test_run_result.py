@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from heedful.comparison.run_result import (
-    Items,
+    ComparedItems,
     RunResult,
     differing_tokenizers,
     find_run_result,
@@ -23,7 +23,7 @@ def test_what_is_written_is_read(tmp_path: Path):
     write_record(tmp_path / "new" / "a.json", result)
     assert read_record(tmp_path / "new" / "a.json", RunResult) == result
     write_record(tmp_path / "items.json", ITEMS)
-    assert read_record(tmp_path / "items.json", Items) == ITEMS
+    assert read_record(tmp_path / "items.json", ComparedItems) == ITEMS
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.json"]
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from heedful.comparison.run_result import Items
+from heedful.comparison.run_result import ComparedItems
 from heedful.comparison.summary import Spread, summarise
 from heedful.comparison.tables import score_rows
 from heedful.evaluation.evaluate import compare, evaluate
@@ -112,7 +112,7 @@ def test_what_makes_rows_hard_to_compare_is_said(changes: dict[str, object], sai
 
 
 def test_scores_on_the_validation_set_are_said():
-    items = Items.model_validate({**dict(ITEMS), "is_validation": True})
+    items = ComparedItems.model_validate({**dict(ITEMS), "is_validation": True})
     notes = summarise("", items, ("bleu",), by_row([make_finding("a", 3)]), "a", {}).notes
     assert any("validation set" in note for note in notes)
 

@@ -32,8 +32,8 @@ import torch
 from heedful.config.base import validate
 from heedful.models.inputs import FeatureInputs
 from heedful.models.table import MODELS
-from heedful.tasks.answering import Answering
-from heedful.tasks.captioning import Captioning
+from heedful.tasks.answering import AnsweringTask
+from heedful.tasks.captioning import CaptioningTask
 from heedful.training.caption_step import CaptionStep
 from heedful.training.pair_step import PairStep
 
@@ -47,12 +47,12 @@ KEYS = {"transformer": ("attention", "encoder_attention", "decoder_attention")}
 torch.manual_seed(2)
 trained = 0
 for kind, config in MODELS.items():
-    if "attention" not in config.model_fields or kind in Answering.kinds:
+    if "attention" not in config.model_fields or kind in AnsweringTask.kinds:
         continue
     for key in KEYS.get(kind, ("attention",)):
         attention = {"score": "diagonal", "normalizer": "squared", "projection_size": 8}
         settings = validate(config, {**SIZES[kind], key: attention})
-        reads_images = kind in Captioning.kinds
+        reads_images = kind in CaptioningTask.kinds
         model = settings.build(5, 0, 0, 9) if reads_images else settings.build(9, 9, False)
         step = (CaptionStep(model, FeatureInputs, 0.0) if reads_images else PairStep(model, 0.0)).train()
         scores = [(name, part) for name, part in model.named_parameters() if name.endswith("inner.weight")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cpu import contention as module
-from heedful.cpu.contention import Company, company, follow, stop_following
+from heedful.cpu.contention import CpuContention, contention_watch, stop_watching, watch_contention
 
 
 class _Reading:
@@ -38,7 +38,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[bool, i
     ) -> list[tuple[bool, int]]:
         states: list[tuple[bool, int]] = []
         asleep: list[bool] = []
-        watcher = Company(threads, may_use_fewer)
+        watcher = CpuContention(threads, may_use_fewer)
         script = iter([(0.0, 0.0), *looks])
         monkeypatch.setattr(module, "_Reading", lambda: _Reading(script))
         monkeypatch.setattr(module, "allowed_processors", lambda: set(range(processors)))
@@ -152,24 +152,24 @@ def test_an_unknown_delay_counts_as_one(content: str | None, monkeypatch: pytest
 def test_without_figures_of_the_system_there_is_no_watch(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_busy_seconds", lambda: None)
     before = threading.active_count()
-    Company(2, may_use_fewer=True).start()
+    CpuContention(2, may_use_fewer=True).start()
     assert threading.active_count() == before
 
 
 def test_one_watch_at_a_time():
-    stop_following()
-    assert company() is None
-    follow(2, may_use_fewer=True)
-    first = company()
-    follow(3, may_use_fewer=False)
-    second = company()
+    stop_watching()
+    assert contention_watch() is None
+    watch_contention(2, may_use_fewer=True)
+    first = contention_watch()
+    watch_contention(3, may_use_fewer=False)
+    second = contention_watch()
     assert first is not None
     assert second is not None
     assert first._is_over.is_set()
     assert not second._is_over.is_set()
-    stop_following()
+    stop_watching()
     assert second._is_over.is_set()
-    assert company() is None
+    assert contention_watch() is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted by files of Linux")
@@ -200,17 +200,17 @@ def test_a_library_without_openmp_is_left_alone():
 
 
 def test_a_watch_of_its_own_only_where_there_is_none():
-    stop_following()
-    with module.following(2):
-        inner = company()
+    stop_watching()
+    with module.watching_contention(2):
+        inner = contention_watch()
         assert inner is not None
-    assert company() is None
-    follow(3, may_use_fewer=True)
-    outer = company()
-    with module.following(2):
-        assert company() is outer
-    assert company() is outer
-    stop_following()
+    assert contention_watch() is None
+    watch_contention(3, may_use_fewer=True)
+    outer = contention_watch()
+    with module.watching_contention(2):
+        assert contention_watch() is outer
+    assert contention_watch() is outer
+    stop_watching()
 
 
 def test_others_are_measured(monkeypatch: pytest.MonkeyPatch):

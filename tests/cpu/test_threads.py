@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heedful.cpu import threads as module
-from heedful.cpu.contention import Company
+from heedful.cpu.contention import CpuContention
 from heedful.cpu.threads import num_threads, run_parts
 
 
@@ -198,36 +198,36 @@ def test_the_child_of_a_fork_has_threads_of_its_own():
 
 class TestCompany:
     @pytest.fixture
-    def watch(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Company]:
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[CpuContention]:
         before = torch.get_num_threads()
         torch.set_num_threads(3)
-        watch = Company(3, may_use_fewer=True)
-        monkeypatch.setattr(module, "company", lambda: watch)
+        watch = CpuContention(3, may_use_fewer=True)
+        monkeypatch.setattr(module, "contention_watch", lambda: watch)
         yield watch
         torch.set_num_threads(before)
 
-    def test_threads_fall_and_rise(self, watch: Company):
-        assert module.follow_company() == ""
+    def test_threads_fall_and_rise(self, watch: CpuContention):
+        assert module.adapt_threads() == ""
         watch.num_threads, watch.others = 1, 1.26
-        assert module.follow_company() == (
+        assert module.adapt_threads() == (
             "other programs use 1.3 processors: 1 thread instead of 3 until they end; --threads sets a fixed number"
         )
         assert torch.get_num_threads() == 1
-        assert module.follow_company() == ""
+        assert module.adapt_threads() == ""
         watch.num_threads = 3
-        assert module.follow_company() == ""
+        assert module.adapt_threads() == ""
         assert torch.get_num_threads() == 3
 
-    def test_one_thread_for_exact_results_stays_one(self, watch: Company):
+    def test_one_thread_for_exact_results_stays_one(self, watch: CpuContention):
         with module.single_threaded():
-            module.follow_company()
+            module.adapt_threads()
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 3
 
     def test_without_a_watch_nothing_changes(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(module, "company", lambda: None)
+        monkeypatch.setattr(module, "contention_watch", lambda: None)
         before = torch.get_num_threads()
         torch.set_num_threads(before + 1)
-        assert module.follow_company() == ""
+        assert module.adapt_threads() == ""
         assert torch.get_num_threads() == before + 1
         torch.set_num_threads(before)

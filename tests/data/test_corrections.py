@@ -72,7 +72,7 @@ def test_an_entry_that_occurs_twice_is_withdrawn_once(journal: CorrectionJournal
 
 
 @pytest.mark.parametrize(
-    ("pair", "complaint"),
+    ("pair", "error"),
     [
         (("", "x"), "source is blank"),
         ((" \t", "x"), "source is blank"),
@@ -83,9 +83,9 @@ def test_an_entry_that_occurs_twice_is_withdrawn_once(journal: CorrectionJournal
     ],
 )
 def test_what_is_no_correction_is_refused_with_all_beside_it(
-    journal: CorrectionJournal, pair: tuple[str, str], complaint: str
+    journal: CorrectionJournal, pair: tuple[str, str], error: str
 ):
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=error):
         journal.add([("good", "better"), pair])
     assert not journal.path.exists()
 
@@ -176,8 +176,8 @@ def test_a_journal_cut_in_the_middle_keeps_its_whole_lines(journal: CorrectionJo
     start = len(lines[0]) + 1 + 10
     journal.path.write_bytes(content[:start] + content[start + len(lines[1]) :])  # parts of lines 2 and 3 are one line
     assert in_force(journal) == [PAIRS[0], PAIRS[3]]
-    complaint = journal.read().complaint(journal.path)
-    assert complaint == f"{journal.path}:2: damaged; left out, the other corrections stay in force"
+    error = journal.read().error(journal.path)
+    assert error == f"{journal.path}:2: damaged; left out, the other corrections stay in force"
 
 
 @pytest.mark.parametrize("line", [b"\xff\xfe", b"[]", b"{}", b'"x"', b"{" * 5000, b'{"format": true}', b"\0" * 100])
@@ -186,7 +186,7 @@ def test_lines_of_anything_else_are_left_out(journal: CorrectionJournal, line: b
     journal.path.write_bytes(line + b"\n" + journal.path.read_bytes() + line + b"\n")
     assert in_force(journal) == PAIRS
     assert journal.read().damaged == (1, 6)
-    assert "1: damaged, and 1 more line; left out" in journal.read().complaint(journal.path)
+    assert "1: damaged, and 1 more line; left out" in journal.read().error(journal.path)
 
 
 def test_a_sound_line_without_its_values_is_left_out(journal: CorrectionJournal):

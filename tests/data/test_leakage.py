@@ -1,7 +1,7 @@
 """Planted leaks are all found, and nothing else."""
 
 from heedful.data.corpus import Pair
-from heedful.data.leakage import Leakage, SeenPairs, leakage
+from heedful.data.leakage import Leakage, TrainingIndex, leakage
 
 
 def pairs(rows: list[tuple[str, str]]) -> list[Pair]:
@@ -9,7 +9,7 @@ def pairs(rows: list[tuple[str, str]]) -> list[Pair]:
 
 
 def test_leaks_are_counted_in_four_senses():
-    seen = SeenPairs()
+    seen = TrainingIndex()
     training = pairs([("Guten Tag", "hello"), ("ja", "yes"), ("Haus", "house")])
     assert list(seen.watch(training)) == training
     evaluation = pairs(
@@ -33,14 +33,14 @@ def test_leaks_are_counted_in_four_senses():
 def test_planted_leaks_are_all_found_over_many_blocks():
     training = pairs([(f"source {n}", f"target {n}") for n in range(20_000)])
     evaluation = pairs([(f"source {n}", f"target {n}") for n in range(0, 40_000, 2)])
-    seen = SeenPairs()
+    seen = TrainingIndex()
     for _ in seen.watch(training):
         pass
     assert leakage(seen, evaluation) == Leakage(20_000, 10_000, 10_000, 10_000, 10_000)
 
 
 def test_adding_tells_what_was_met_before():
-    seen = SeenPairs()
+    seen = TrainingIndex()
     met = seen.add(pairs([("a", "x"), ("a", "y"), ("A", "X"), ("a", "x")]))
     assert met.pair.tolist() == [False, False, False, True]
     assert met.source.tolist() == [False, True, False, True]

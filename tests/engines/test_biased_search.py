@@ -6,7 +6,7 @@ import pytest
 
 from heedful.config.base import validate
 from heedful.engines import biased_search
-from heedful.engines.biased_search import BiasedSearch
+from heedful.engines.biased_search import KnnSearch
 from heedful.engines.engine import Stepwise
 from heedful.engines.scored_pairs import encode_source
 from heedful.engines.translation_memory import MemoryMatch
@@ -34,7 +34,7 @@ def toy() -> Toy:
 def searched(toy: Toy) -> tuple[list[list[str]], list[Hypothesis]]:
     """Sources of each batch, and the best hypothesis of each source."""
     backend = Stepwise("toy", lambda _: toy, TEXT.max_tokens)
-    biased = BiasedSearch(backend, (TOKENIZER, TOKENIZER), TEXT)
+    biased = KnnSearch(backend, (TOKENIZER, TOKENIZER), TEXT)
     batches: list[list[str]] = []
     found: list[Hypothesis] = []
     for texts, each in biased.batches(TEXTS, MATCHES):
@@ -80,5 +80,5 @@ def test_corrections_of_several_sentences_have_one_end(toy: Toy, monkeypatch: py
     backend = Stepwise("toy", lambda _: toy, TEXT.max_tokens)
     text = validate(TextConfig, TEXT.model_dump() | {"split_sentences": True})
     matches = [[MemoryMatch("a b", "a! B", 0.8, is_exact=False)]]
-    list(BiasedSearch(backend, (TOKENIZER, TOKENIZER), text).batches(["a b c"], matches))
+    list(KnnSearch(backend, (TOKENIZER, TOKENIZER), text).batches(["a b c"], matches))
     assert stored == [[*TOKENIZER.encode("a! B"), EOS]]

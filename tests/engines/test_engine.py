@@ -136,7 +136,7 @@ def test_batches_count_the_hypotheses_carried():
     spy = Spy()
     decode_sorted(spy, SOURCES, SAMPLING, batch_tokens=36)
     assert spy.batches == [[6, 5], [4, 3, 2], [2, 1]]
-    assert [demand.index for demand in spy.constraints] == [2, 5, 0, 6, 3, 4, 1]
+    assert [constraints.index for constraints in spy.constraints] == [2, 5, 0, 6, 3, 4, 1]
 
 
 def test_a_backend_is_not_bothered_with_demands_that_nobody_makes():

@@ -127,20 +127,20 @@ class Fake:
 
 def test_only_terms_that_are_missing_are_bound():
     texts = ["das Haus am Meer", "das Haus", "nichts", "Meer"]
-    demand = TextConstraints(required=["red"], terms=TERMS).of_sources(PIECES)
-    search, fake = TermSearch(demand, PIECES, PIECES, 100), Fake()
+    constraints = TextConstraints(required=["red"], terms=TERMS).of_sources(PIECES)
+    search, fake = TermSearch(constraints, PIECES, PIECES, 100), Fake()
     ids = [np.array([*PIECES.encode(text), EOS]) for text in texts]
-    general = [demand.general for _ in texts]
+    general = [constraints.general for _ in texts]
     offered, found = search(texts, ids, general, fake)
     outputs = [PIECES.decode(hypotheses[0].token_ids) for hypotheses in found]
     assert outputs == ["building red building by the sea", "building red", "red", "red"]
     (first, free), (hidden, still_free), (second, bound) = fake.calls
-    assert [one.required for one in free] == [demand.general.required] * 4
+    assert [one.required for one in free] == [constraints.general.required] * 4
     kept = [tuple(PIECES.encode(phrase)) for phrase in ("building", "by the sea")]  # what the output has already too
-    assert [one.required for one in bound] == [[*demand.general.required, *kept]]
+    assert [one.required for one in bound] == [[*constraints.general.required, *kept]]
     assert len(first) == 4
     (source,) = hidden
-    assert still_free == [demand.general]
+    assert still_free == [constraints.general]
     words = np.flatnonzero(source == UNK)
     assert PIECES.decode(offered[0][words].tolist()).split() == ["am", "Meer"]  # only what is missing
     np.testing.assert_array_equal(second[0], source)
@@ -167,16 +167,16 @@ class Inflector(Fake):
 def test_the_stem_is_bound_before_the_whole_form(ending: str, output: str, num_calls: int):
     stem = PIECES.decode(stem_tokens(PIECES, "building", PIECES.encode("building")))
     ending = "building"[len(stem) :] + "s" if ending == "dings" else ending
-    demand = TextConstraints(terms=Terms((Term("Haus", "building"),))).of_sources(PIECES)
+    constraints = TextConstraints(terms=Terms((Term("Haus", "building"),))).of_sources(PIECES)
     fake = Inflector(ending)
     ids = [np.array([*PIECES.encode("das Haus"), EOS])]
-    _, found = TermSearch(demand, PIECES, PIECES, 100)(["das Haus"], ids, [demand.general], fake)
+    _, found = TermSearch(constraints, PIECES, PIECES, 100)(["das Haus"], ids, [constraints.general], fake)
     assert PIECES.decode(found[0][0].token_ids) == (output or stem + ending)
     assert len(fake.calls) == num_calls
 
 
 def test_nothing_is_bound_where_the_term_is_read_in_place_of_its_word():
-    demand = TextConstraints(terms=Terms((Term("Haus", "building"),))).of_sources(PIECES)
+    constraints = TextConstraints(terms=Terms((Term("Haus", "building"),))).of_sources(PIECES)
     calls: list[Sequence[Constraints]] = []
 
     def reading(sources: Sequence[IntArray], /, *, constraints: Sequence[Constraints]) -> list[list[Hypothesis]]:
@@ -186,9 +186,9 @@ def test_nothing_is_bound_where_the_term_is_read_in_place_of_its_word():
 
     text = "das Haus"
     ids = [np.array([*PIECES.encode(text), EOS])]
-    offered, found = TermSearch(demand, PIECES, PIECES, 100)([text], ids, [demand.general], reading)
+    offered, found = TermSearch(constraints, PIECES, PIECES, 100)([text], ids, [constraints.general], reading)
     assert PIECES.decode(found[0][0].token_ids) == "buildings"
-    assert calls == [[demand.general]] * 2
+    assert calls == [[constraints.general]] * 2
     assert UNK not in offered[0]
 
 
@@ -206,8 +206,10 @@ def test_a_stem_has_half_of_the_letters_and_all_but_four():
 
 @pytest.mark.parametrize("special", SPECIAL_TOKENS)
 def test_no_source_is_searched_twice_where_nothing_is_missing(special: str):
-    demand = TextConstraints(terms=Terms((Term("Haus", special),))).of_sources(PIECES)
+    constraints = TextConstraints(terms=Terms((Term("Haus", special),))).of_sources(PIECES)
     fake = Fake()
     text = f"Haus {special}"
-    TermSearch(demand, PIECES, PIECES, 100)([text], [np.array([*PIECES.encode(text), EOS])], [demand.general], fake)
+    TermSearch(constraints, PIECES, PIECES, 100)(
+        [text], [np.array([*PIECES.encode(text), EOS])], [constraints.general], fake
+    )
     assert len(fake.calls) == 1

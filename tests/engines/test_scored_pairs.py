@@ -119,7 +119,7 @@ def test_words_and_tokens_are_linked_as_their_attention_says():
 
 def test_a_model_that_aligns_the_token_it_reads_is_asked_one_step_later():
     backend = Stepwise("toy", lambda with_weights: Toy(vocab_size=7, has_weights=with_weights), 30)
-    later = list(PairScorer(backend, CHARACTERS, WORDS, TEXT, steps_later=1).score(PAIRS, True, 99))
+    later = list(PairScorer(backend, CHARACTERS, WORDS, TEXT, alignment_shift=1).score(PAIRS, True, 99))
     at_once = list(reader().score(PAIRS, True, 99))
     for one, other in zip(later, at_once, strict=True):
         assert one.attention is not None

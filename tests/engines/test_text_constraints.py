@@ -23,11 +23,11 @@ def pieces() -> PieceTokenizer:
 
 
 def test_phrases_become_tokens():
-    demand = TextConstraints("the red", ["house", " red house "], ["the house"]).encode(WORDS)
+    constraints = TextConstraints("the red", ["house", " red house "], ["the house"]).encode(WORDS)
     the, red, house = (WORDS.encode(word)[0] for word in ("the", "red", "house"))
-    assert demand.prefix == (the, red)
-    assert demand.required == [(house,), (red, house)]
-    assert demand.banned == [(the, house)]
+    assert constraints.prefix == (the, red)
+    assert constraints.required == [(house,), (red, house)]
+    assert constraints.banned == [(the, house)]
     assert TextConstraints().encode(WORDS).is_free
     assert TextConstraints(prefix=" ").encode(WORDS).is_free
     # Text is normalized as the model's was.
@@ -35,27 +35,27 @@ def test_phrases_become_tokens():
 
 
 def test_pieces_of_spaced_scripts_begin_a_word(pieces: PieceTokenizer):
-    demand = TextConstraints("the", ["red"], ["house"]).encode(pieces)
-    assert demand.required == [tuple(pieces.encode("red"))]
-    assert demand.banned == [tuple(pieces.encode("house"))]
+    constraints = TextConstraints("the", ["red"], ["house"]).encode(pieces)
+    assert constraints.required == [tuple(pieces.encode("red"))]
+    assert constraints.banned == [tuple(pieces.encode("house"))]
     inside = pieces.encode("the red house")
     assert inside[-len(pieces.encode("house")) :] == pieces.encode("house")
 
 
 def test_pieces_of_scripts_without_spaces_stand_anywhere(pieces: PieceTokenizer):
-    demand = TextConstraints(required=["学校"], banned=["今天"]).encode(pieces)
-    (required,) = demand.required
+    constraints = TextConstraints(required=["学校"], banned=["今天"]).encode(pieces)
+    (required,) = constraints.required
     assert not pieces.pieces(required)[0].startswith("\u2581")
     assert pieces.decode(required) == "学校"
-    assert [pieces.decode(form) for form in demand.banned] == ["今天", "今天"]
-    assert [pieces.pieces(form)[0].startswith("\u2581") for form in demand.banned] == [False, True]
+    assert [pieces.decode(form) for form in constraints.banned] == ["今天", "今天"]
+    assert [pieces.pieces(form)[0].startswith("\u2581") for form in constraints.banned] == [False, True]
 
 
 def test_a_word_of_several_pieces_gets_no_ending(pieces: PieceTokenizer):
-    demand = TextConstraints(required=["red", "the hors", "学校", "red."]).encode(pieces)
+    constraints = TextConstraints(required=["red", "the hors", "学校", "red."]).encode(pieces)
     assert len(pieces.encode("red")) == 1
-    assert demand.whole == [tuple(pieces.encode("the hors"))]
-    continuing = pieces.pieces(demand.continuing)
+    assert constraints.whole == [tuple(pieces.encode("the hors"))]
+    continuing = pieces.pieces(constraints.continuing)
     assert {"s", "e"} < {*continuing}
     assert not [piece for piece in continuing if not piece[0].isalnum()]
     for tokenizer in (WORDS, LETTERS):  # their tokens are words, or letters that go on anywhere
@@ -65,18 +65,18 @@ def test_a_word_of_several_pieces_gets_no_ending(pieces: PieceTokenizer):
 
 def test_the_words_of_terms_end_in_their_sources_only(pieces: PieceTokenizer):
     terms = Terms((Term("Pferd", "hors"), Term("rot", "red")))
-    demand = TextConstraints(required=["stan"], terms=terms).of_sources(pieces)
+    constraints = TextConstraints(required=["stan"], terms=terms).of_sources(pieces)
     hors, stan = (tuple(pieces.encode(word)) for word in ("hors", "stan"))
-    assert demand.of("das Pferd ist rot", 0).whole == [stan, hors]
-    assert demand.of("nichts", 0).whole == [stan]
-    assert len(demand.of("nichts", 0).continuing) > 0
+    assert constraints.of("das Pferd ist rot", 0).whole == [stan, hors]
+    assert constraints.of("nichts", 0).whole == [stan]
+    assert len(constraints.of("nichts", 0).continuing) > 0
     free = TextConstraints(terms=terms).of_sources(pieces)
     assert free.of("das Pferd", 0).whole == [hors]
     assert (free.of("rot", 0).whole, free.of("rot", 0).continuing) == ([], ())
 
 
 @pytest.mark.parametrize(
-    ("wording", "message"),
+    ("constraints", "message"),
     [
         (TextConstraints(required=[" "]), "required phrase: blank"),
         (TextConstraints(banned=[""]), "banned phrase: blank"),
@@ -91,9 +91,9 @@ def test_the_words_of_terms_end_in_their_sources_only(pieces: PieceTokenizer):
         ),
     ],
 )
-def test_what_cannot_be_asked_is_told(wording: TextConstraints, message: str):
+def test_what_cannot_be_asked_is_told(constraints: TextConstraints, message: str):
     with pytest.raises(UsageError, match=message):
-        wording.encode(WORDS)
+        constraints.encode(WORDS)
 
 
 def test_letters_that_are_unknown_are_named():

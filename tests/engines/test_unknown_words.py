@@ -53,7 +53,7 @@ def test_attention_that_is_known_says_which_word():
 def test_the_step_that_reads_an_unknown_word_may_align_it():
     text, nowhere = "das Haus ist rot Schmidt", [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     schmidt, rot = [0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
-    reading = UnknownWords(DICTIONARY, backend(), SOURCE, TARGET, steps_later=1)
+    reading = UnknownWords(DICTIONARY, backend(), SOURCE, TARGET, alignment_shift=1)
     ended = output("Smith is green", [nowhere, schmidt, nowhere, rot])
     assert reading.replaced([text], [ids(text)], [[ended]]) == {(0, 0): "Schmidt is red"}
     cut = output("Smith is green", [nowhere, schmidt, rot])  # no step read the last word

@@ -13,10 +13,10 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.files import atomic_write as files
-from heedful.files.atomic_write import move_aside, remove_unfinished, unfinished, written_in_parts, written_whole
+from heedful.files.atomic_write import atomic_write, move_aside, remove_unfinished, temporary_path, written_in_parts
 
 Writer = Callable[[Path], AbstractContextManager[TextIO]]
-WRITERS = [written_whole, written_in_parts]
+WRITERS = [atomic_write, written_in_parts]
 
 posix = pytest.mark.skipif(os.name == "nt", reason="links, permissions and devices are those of POSIX")
 
@@ -168,8 +168,8 @@ def test_a_name_that_is_not_utf_8_can_be_written_down(writer: Writer, tmp_path: 
 KILLED = """
 import os, sys
 from pathlib import Path
-from heedful.files.atomic_write import unfinished
-with unfinished(Path(sys.argv[1]), is_folder=sys.argv[2] == "folder") as path:
+from heedful.files.atomic_write import temporary_path
+with temporary_path(Path(sys.argv[1]), is_folder=sys.argv[2] == "folder") as path:
     (path / "weights" if path.is_dir() else path).write_bytes(b"many")
     if sys.argv[3] == "waits":
         print("ready", flush=True)
@@ -186,7 +186,7 @@ def start(path: Path, kind: str, ending: str) -> "subprocess.Popen[str]":
 
 
 def finish_another(path: Path, kind: str) -> None:
-    with unfinished(path, is_folder=kind == "folder") as temporary:
+    with temporary_path(path, is_folder=kind == "folder") as temporary:
         if kind == "folder":
             (temporary / "weights").write_bytes(b"few")
         temporary.replace(path)
@@ -257,7 +257,7 @@ def test_an_unfinished_file_that_another_process_took_for_remains_gets_another_n
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_an_error_leaves_nothing_unfinished(kind: str, tmp_path: Path):
     def fail() -> None:
-        with unfinished(tmp_path / "onnx", is_folder=kind == "folder"):
+        with temporary_path(tmp_path / "onnx", is_folder=kind == "folder"):
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -276,5 +276,5 @@ def test_what_is_moved_aside_counts_as_unfinished(tmp_path: Path):
 
 def test_long_names_stay_short_enough(tmp_path: Path):
     for name in ("x" * 250, "二" * 83):
-        write(written_whole, tmp_path / name)
+        write(atomic_write, tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8") == "new\n"

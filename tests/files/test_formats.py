@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.comparison.run_result import Items, read_record, write_record
+from heedful.comparison.run_result import ComparedItems, read_record, write_record
 from heedful.engines.exported import find_exported
 from heedful.engines.folder import open_folder
 from heedful.engines.shards import plan_jobs
@@ -223,7 +223,7 @@ def _write_shards(folder: Path) -> Path:
     return folder / "shards.json"
 
 
-ITEMS = Items(
+ITEMS = ComparedItems(
     sources=("a",),
     references=(("b",),),
     target_language="",
@@ -252,7 +252,7 @@ def _write_vocabulary(folder: Path) -> Path:
 OTHERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
     "engine": (_write_engine, lambda folder: _engine(folder)),
     "shards": (_write_shards, lambda folder: _plan(folder)),
-    "comparison": (_write_items, lambda folder: read_record(folder / "items.json", Items)),
+    "comparison": (_write_items, lambda folder: read_record(folder / "items.json", ComparedItems)),
     "marian": (_write_marian, lambda folder: MarianTokenizer.load(folder / "source.marian", "none")),
     "vocabulary": (_write_vocabulary, lambda folder: Vocabulary.load(folder / "v.json")),
 }
@@ -288,7 +288,7 @@ def test_older_forms_are_read(tmp_path: Path):
     (tmp_path / "d.tsv").write_text("Haus\thouse\n", encoding="utf-8")
     assert len(Dictionary.load(tmp_path / "d.tsv")) == 1
     (tmp_path / "items.json").write_text(json.dumps(ITEMS.model_dump(mode="json")), encoding="utf-8")
-    assert read_record(tmp_path / "items.json", Items) == ITEMS
+    assert read_record(tmp_path / "items.json", ComparedItems) == ITEMS
 
 
 # ------------------------------------------------------------------------------------------------ the values

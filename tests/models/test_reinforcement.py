@@ -12,7 +12,7 @@ from heedful.layers.normalizing import set_soft
 from heedful.models.interface import Seq2Seq
 from heedful.models.reinforcement import Reinforcement
 from heedful.training.config import TrainingConfig
-from heedful.training.distributed import Alone
+from heedful.training.distributed import SingleProcess
 from heedful.training.pair_step import PairStep
 from heedful.training.train_state import TrainState
 from tests.models.tiny import CONFIGS, changed, make_model, make_sources, make_targets
@@ -128,7 +128,9 @@ def test_the_score_of_drawn_keys_has_a_gradient(kind: str):
 def test_a_training_goes_on_with_the_baseline_of_its_checkpoint():
     def fresh() -> TrainState:
         return TrainState(
-            PairStep(sampled_model(), 0.1), TrainingConfig(batch_tokens=64, validate_every=1, select_by="loss"), Alone()
+            PairStep(sampled_model(), 0.1),
+            TrainingConfig(batch_tokens=64, validate_every=1, select_by="loss"),
+            SingleProcess(),
         )
 
     first = fresh()

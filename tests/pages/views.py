@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.pages.sentence import Choice, Output, SentenceView, TracedSearch, WeightMap
+from heedful.pages.sentence import NextToken, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
@@ -23,7 +23,7 @@ def words_of(pieces: list[str]) -> tuple[tuple[int, ...], Words]:
 
 
 def output_of(
-    pieces: list[str], num_source: int, seed: int = 0, choices: tuple[tuple[Choice, ...], ...] = ()
+    pieces: list[str], num_source: int, seed: int = 0, choices: tuple[tuple[NextToken, ...], ...] = ()
 ) -> Output:
     ids, words = words_of(pieces)
     log_probs = tuple((-np.random.default_rng(seed).exponential(size=len(ids)) / 3).tolist())
@@ -41,7 +41,10 @@ def sentence_view(
     other = output_of(list(alternative), len(ids), seed=7)
     best = output_of(list(target), len(ids))
     steps = tuple(
-        (Choice(best.ids[step], target[step], best.token_log_probs[step]), Choice(99, alternative[0], -2.0, other))
+        (
+            NextToken(best.ids[step], target[step], best.token_log_probs[step]),
+            NextToken(99, alternative[0], -2.0, other),
+        )
         for step in range(len(best.ids))
     )
     best = output_of(list(target), len(ids), choices=steps)

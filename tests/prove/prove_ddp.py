@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
-from heedful.training.distributed import Alone, Ranks
+from heedful.training.distributed import Ranks, SingleProcess
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Trainer
 from heedful.training.progress import Validation
@@ -98,7 +98,7 @@ class Toy:
         is_doomed = doom is not None and doom.rank == ranks.place.rank
 
         def validate(model: nn.Module) -> Validation:
-            if doom is not None and is_doomed and doom.phase == "validation" and trainer._course.step == doom.step:
+            if doom is not None and is_doomed and doom.phase == "validation" and trainer._state.step == doom.step:
                 doom.strike()
             return Validation({"loss": log_likelihood(own.make_step(model), batches).loss}, ("a", "b", "c"))
 
@@ -139,14 +139,14 @@ class Toy:
 def noted_losses(trainer: Trainer) -> list[float]:
     """The loss of each step that is yet to come."""
     losses: list[float] = []
-    known = trainer._learner.differentiate
+    known = trainer._train_state.differentiate
 
     def noted(*given: object) -> tuple[float, float]:
         found = known(*given)  # type: ignore[arg-type]
         losses.append(found[0])
         return found
 
-    trainer._learner.differentiate = noted  # type: ignore[method-assign]
+    trainer._train_state.differentiate = noted  # type: ignore[method-assign]
     return losses
 
 
@@ -154,7 +154,7 @@ def _plan(trainer: Trainer, doom: Doom) -> None:
     """Have a process die in a phase of a step."""
 
     def is_due() -> bool:
-        return trainer._course.step == doom.step
+        return trainer._state.step == doom.step
 
     def before(target: object, name: str) -> None:
         known = getattr(target, name)
@@ -166,7 +166,7 @@ def _plan(trainer: Trainer, doom: Doom) -> None:
 
         setattr(target, name, doomed)
 
-    model = trainer._learner.model
+    model = trainer._train_state.model
     match doom.phase:
         case "forward":
             model.register_forward_pre_hook(lambda module, given: doom.strike() if is_due() else None)
@@ -180,7 +180,7 @@ def _plan(trainer: Trainer, doom: Doom) -> None:
         case "gather":
             before(trainer._ranks, "gather")
         case "step":
-            before(trainer._learner.optimizer, "step")
+            before(trainer._train_state.optimizer, "step")
         case "validation" if doom.rank:
             before(trainer, "_validate_now")  # while the first validates, it waits
         case "save" if doom.rank:
@@ -218,7 +218,7 @@ def difference(folder: Path, toy: Toy, size: int) -> float:
     alone, together = folder / "alone", folder / "together"
     for each in (alone, together):
         each.mkdir(parents=True)
-    trainer = toy.trainer(alone, Alone())
+    trainer = toy.trainer(alone, SingleProcess())
     wanted = noted_losses(trainer)
     trainer.run()
     ended = toy.train(together, size)

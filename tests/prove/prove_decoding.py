@@ -179,7 +179,7 @@ def prove_phrases(translator: Translator, lines: Texts, references: Texts, beam:
                 Constraints(required=[phrase_of(tokens, generator) for _ in range(generator.randint(1, 3))])
             )
     config = with_outputs(translator.search, beam)
-    backend = translator.backends.searching(config, demand=constraints[0])
+    backend = translator.backends.searching(config, constraints=constraints[0])
     for place, found in enumerate(decode_sorted(backend, sources, config, constraints=constraints)):
         record.num_compared += 1
         for phrase in constraints[place].required:

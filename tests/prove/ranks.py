@@ -28,7 +28,7 @@ from torch import distributed
 
 from heedful.errors import HeedfulError
 from heedful.training import distributed as training
-from heedful.training.distributed import Ranks, joined
+from heedful.training.distributed import Ranks, process_group
 
 REASON = "needs os.fork and torch.distributed with gloo"
 IS_POSSIBLE = hasattr(os, "fork") and distributed.is_available() and distributed.is_gloo_available()
@@ -178,7 +178,7 @@ def _run(body: Callable[[Ranks], object], said: str) -> None:
         for stream, path in ((0, os.devnull), (1, os.devnull), (2, said)):
             os.dup2(os.open(path, os.O_RDWR), stream)
         faulthandler.enable(2)  # an abort tells where it was
-        with joined("cpu") as ranks:
+        with process_group("cpu") as ranks:
             body(ranks)
         code = 0
     except HeedfulError as error:

@@ -11,7 +11,7 @@ from heedful.models.transformer import TransformerConfig
 from heedful.runs.settings import SettingsLayers
 from heedful.tasks.experiment import Experiment, build_model
 from heedful.tasks.plan import CorpusSize, adapt, adapt_units
-from heedful.tasks.translation import Translation
+from heedful.tasks.translation import TranslationTask
 from tests.requests import load_experiment, make_request
 
 TINY = {
@@ -221,7 +221,7 @@ def test_a_wrong_value_is_explained_in_plain_words(setting: str, message: str):
 
 
 def test_a_run_goes_on_with_another_rate_but_not_with_another_batch(tmp_path: Path):
-    layers = SettingsLayers(Translation(), make_request(()), earlier=load_experiment())
+    layers = SettingsLayers(TranslationTask(), make_request(()), earlier=load_experiment())
     linear = [
         "training.optimizer.schedule.kind=linear",
         "training.optimizer.learning_rate=0.002",

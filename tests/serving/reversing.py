@@ -37,7 +37,7 @@ class Reverser:
     name: str = "reverse"
     max_tokens: int = 64
     has_attention: bool = True
-    steps_later: int = 0
+    alignment_shift: int = 0
     poison: str = "\0"
     gate: threading.Event | None = None
     started: threading.Event = field(default_factory=threading.Event)

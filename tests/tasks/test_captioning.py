@@ -17,7 +17,7 @@ from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
 from heedful.runs.finish import export_engines, score_test
 from heedful.runs.train import RunInfo
-from heedful.tasks.captioning import Captioning, CaptioningData
+from heedful.tasks.captioning import CaptioningData, CaptioningTask
 from heedful.text.vocabulary import EOS
 from heedful.training.progress import Outcome, Progress
 from tests.requests import load_experiment, make_request, train
@@ -65,7 +65,7 @@ class Run:
 def test_captions_too_short_for_bleu_are_selected_by_errors(num_words: int, metric: str):
     sides = [EncodedSide.of([[0]] * 10), EncodedSide.of([[5] * num_words + [EOS]] * 10)]
     data = SimpleNamespace(train=EncodedCorpus(*sides))
-    settings = Captioning().adapted(cast("CaptioningData", data), load_experiment("show_attend_tell"))
+    settings = CaptioningTask().data_defaults(cast("CaptioningData", data), load_experiment("show_attend_tell"))
     assert settings["training"]["select_by"] == metric
 
 

@@ -5,7 +5,6 @@ import pytest
 from heedful.config.base import merge
 from heedful.models.table import PRESETS
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.pace import Pace
 from heedful.tasks.plan import (
     LEARNING_RATE,
     MOST_LEARNING_RATE,
@@ -15,12 +14,13 @@ from heedful.tasks.plan import (
     WIDE_RATE,
     CorpusSize,
     Landing,
-    Plan,
+    TrainingPlan,
     adapt,
     adapt_units,
     plan_training,
     replan,
 )
+from heedful.tasks.throughput import Throughput
 from tests.requests import load_experiment
 
 SIZES_OF_CORPORA = [(20, 12), (300, 15), (1_000, 15), (4_999, 15), (30_000, 14), (120_000, 11), (1_000_000, 25)]
@@ -32,11 +32,11 @@ def corpus(num_pairs: int, length: int = 15) -> CorpusSize:
     return CorpusSize(num_pairs, num_pairs * length, num_pairs * (length + 2))
 
 
-def pace(minutes: float, speed: float = 3_000.0) -> Pace:
-    return Pace(60.0 * minutes, speed, 30.0)
+def pace(minutes: float, speed: float = 3_000.0) -> Throughput:
+    return Throughput(60.0 * minutes, speed, 30.0)
 
 
-def num_steps(plan: Plan, size: CorpusSize, pace: Pace) -> float:
+def num_steps(plan: TrainingPlan, size: CorpusSize, pace: Throughput) -> float:
     """Updates that the planned model makes in the time."""
     costs = {name: cost for name, (_, cost) in SIZES.items()}
     num_tokens = pace.num_units * costs[size.sizes[0]] / costs[plan.preset] if plan.preset else pace.num_units
@@ -98,7 +98,7 @@ def test_a_longer_time_never_makes_less_of_a_model():
 
 def test_what_was_tried_by_hand_is_planned():
     """Chinese phrases to pinyin in three minutes: batches of 768, a rate of 0.006 and a warm-up of 100 learned."""
-    plan = plan_training(CorpusSize(119_526, 1_400_000, 1_400_000), False, Pace(180.0, 6_500.0, 100.0))
+    plan = plan_training(CorpusSize(119_526, 1_400_000, 1_400_000), False, Throughput(180.0, 6_500.0, 100.0))
     assert 500 <= plan.batch_tokens <= 1000
     assert 0.004 <= plan.learning_rate <= 0.006
     assert 80 <= plan.warmup_steps <= 150

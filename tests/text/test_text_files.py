@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import DataError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.text.lines import read_lines
 from heedful.text.text_files import (
     begin_fingerprints,
@@ -177,14 +177,14 @@ def test_stems(name: str, expected: str):
 def test_an_old_file_stays_whole_until_the_new_one_is(tmp_path: Path):
     path = tmp_path / "file"
     path.write_bytes(b"old\n")
-    with pytest.raises(ZeroDivisionError), written_whole(path) as stream:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), atomic_write(path) as stream:  # noqa: PT012
         stream.write("half")
         stream.flush()
         assert path.read_bytes() == b"old\n"
         raise ZeroDivisionError
     assert path.read_bytes() == b"old\n"
     assert [child.name for child in tmp_path.iterdir()] == ["file"]
-    with written_whole(path) as stream:
+    with atomic_write(path) as stream:
         stream.write("é\n")
         assert path.read_bytes() == b"old\n"
     assert path.read_bytes() == "é\n".encode()

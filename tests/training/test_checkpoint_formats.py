@@ -17,7 +17,7 @@ from heedful.tasks.table import TASKS
 from heedful.text.vocabulary import Vocabulary
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.checkpoint_formats import manifest_bytes, read_manifest, read_state, upgrade
-from heedful.training.distributed import Alone
+from heedful.training.distributed import SingleProcess
 from heedful.training.loop import TrainerState
 from heedful.training.train_state import TrainState
 from tests.files.test_formats import NEWEST, SAMPLES
@@ -28,7 +28,7 @@ def learner(version: str) -> TrainState:
     experiment = validate(Experiment, read_toml(SAMPLES / version / "run/experiment.toml"))
     size = len(Vocabulary.load(SAMPLES / version / "tokenizer.json"))
     model = build_model(experiment, (size, size, experiment.text.is_shared))
-    return TrainState(TASKS[experiment.task].step(experiment, model), experiment.training, Alone())
+    return TrainState(TASKS[experiment.task].step(experiment, model), experiment.training, SingleProcess())
 
 
 def test_an_older_sample_holds_the_bits_of_the_newest():

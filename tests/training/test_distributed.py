@@ -18,7 +18,7 @@ from heedful.data.batching import make_batch
 from heedful.errors import LostProcess, NonFiniteError, ResourceError, Stopped
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
-from heedful.training.distributed import Alone, Ranks, _buckets
+from heedful.training.distributed import Ranks, SingleProcess, _buckets
 from heedful.training.loop import Trainer
 from heedful.training.rank import RankInfo
 from tests.cli.conftest import SETTINGS, write_pairs
@@ -64,7 +64,7 @@ def told(folder: Path, size: int, body: Callable[[Ranks], object]) -> list[objec
 def ranks_of(size: int) -> list[Ranks]:
     found: list[Ranks] = []
     for rank in range(size):
-        ranks = Alone()
+        ranks = SingleProcess()
         ranks.place = RankInfo(rank, size, rank)  # type: ignore[misc]
         found.append(ranks)
     return found
@@ -106,7 +106,7 @@ def test_shares_are_all_of_a_batch_and_each_row_once(num_rows: int, size: int):
 def test_seeds_of_dropout_differ_by_step_and_rank():
     seeds = {ranks.seed(seed, step) for ranks in ranks_of(8) for seed in (0, 1, 2**31 - 1) for step in (1, 2, 10**9)}
     assert len(seeds) == 8 * 3 * 3
-    assert Alone().seed(3, 5) == (3 << 32) + 5
+    assert SingleProcess().seed(3, 5) == (3 << 32) + 5
     for seed in seeds:
         torch.manual_seed(seed)
 
@@ -115,7 +115,7 @@ def test_each_process_of_a_machine_has_its_own_gpu():
     assert [ranks.device("cuda") for ranks in ranks_of(2)] == ["cuda:0", "cuda:1"]
     assert [ranks.device("cuda:3") for ranks in ranks_of(2)] == ["cuda:3", "cuda:3"]
     assert [ranks.device("cpu") for ranks in ranks_of(2)] == ["cpu", "cpu"]
-    assert Alone().device("cuda") == "cuda"
+    assert SingleProcess().device("cuda") == "cuda"
 
 
 def test_buckets_hold_every_parameter_in_order_and_one_type_each(monkeypatch: pytest.MonkeyPatch):
@@ -228,8 +228,8 @@ def test_who_is_lost_is_told_by_the_first_alone(tmp_path: Path):
 )
 def test_two_processes_compute_what_one_does(kind: str, settings: dict[str, object], tmp_path: Path):
     toy = Toy(kind, has_chance=False, num_steps=6, settings=settings)
-    assert any(len(rows) % 2 for rows in toy.trainer(tmp_path, Alone())._sampler.plan(0))  # shares are uneven
-    assert any(len(rows) == 1 for rows in toy.trainer(tmp_path, Alone())._sampler.plan(0))  # and one is empty
+    assert any(len(rows) % 2 for rows in toy.trainer(tmp_path, SingleProcess())._sampler.plan(0))  # shares are uneven
+    assert any(len(rows) == 1 for rows in toy.trainer(tmp_path, SingleProcess())._sampler.plan(0))  # and one is empty
     assert prove_ddp.difference(tmp_path, toy, 2) <= 1e-12
 
 
@@ -328,9 +328,9 @@ def test_checkpoints_are_whole_however_many_wrote_them(tmp_path: Path):
     changes: dict[str, object] = {"parallel": "sharded", "optimizer": {"learning_rate": 0.01}}
     for folder in (alone, parts):
         folder.mkdir()
-    Toy(has_chance=False, settings=changes).trainer(alone, Alone()).run()
+    Toy(has_chance=False, settings=changes).trainer(alone, SingleProcess()).run()
     assert Toy(has_chance=False, num_steps=5, settings=changes).train(parts, 2).codes == [0, 0]
-    trainer = Toy(has_chance=False, settings=changes).trainer(parts, Alone())
+    trainer = Toy(has_chance=False, settings=changes).trainer(parts, SingleProcess())
     assert trainer.resume() == 5
     trainer.run()
     ends = [CheckpointFolder(folder / "checkpoints").load_newest() for folder in (alone, parts)]
@@ -366,10 +366,10 @@ def test_a_signal_to_one_stops_all_after_the_same_step_and_all_goes_on(tmp_path:
 
     def plan(ranks: Ranks, trainer: object) -> None:
         def send(module: torch.nn.Module, given: object) -> None:
-            if trainer._course.step == 3 and ranks.place.rank == 1:  # type: ignore[attr-defined]
+            if trainer._state.step == 3 and ranks.place.rank == 1:  # type: ignore[attr-defined]
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        trainer._learner.model.register_forward_pre_hook(send)  # type: ignore[attr-defined]
+        trainer._train_state.model.register_forward_pre_hook(send)  # type: ignore[attr-defined]
 
     assert _end(toy, tmp_path / "parts", plan).codes == [143, 143]
     for rank in range(2):
@@ -383,10 +383,10 @@ def test_a_signal_to_one_stops_all_after_the_same_step_and_all_goes_on(tmp_path:
 def test_a_loss_that_is_not_finite_in_one_stops_all_before_the_update(tmp_path: Path):
     def plan(ranks: Ranks, trainer: object) -> None:
         def poison(gradient: torch.Tensor) -> torch.Tensor:
-            is_due = trainer._course.step == 6 and ranks.place.rank == 1  # type: ignore[attr-defined]
+            is_due = trainer._state.step == 6 and ranks.place.rank == 1  # type: ignore[attr-defined]
             return gradient * math.nan if is_due else gradient
 
-        next(trainer._learner.model.parameters()).register_hook(poison)  # type: ignore[attr-defined]
+        next(trainer._train_state.model.parameters()).register_hook(poison)  # type: ignore[attr-defined]
 
     assert _end(Toy(), tmp_path, plan).codes == [NonFiniteError.exit_code] * 2
     checkpoint = CheckpointFolder(tmp_path / "checkpoints").load_newest()
@@ -411,7 +411,7 @@ def test_a_last_save_that_fails_ends_all(tmp_path: Path):
 def test_processes_that_see_different_folders_are_refused(tmp_path: Path):
     for name in ("0", "1"):
         (tmp_path / name).mkdir()
-    Toy(num_steps=3).trainer(tmp_path / "0", Alone()).run()
+    Toy(num_steps=3).trainer(tmp_path / "0", SingleProcess()).run()
 
     def body(ranks: Ranks) -> object:
         return Toy(num_steps=5).trainer(tmp_path / str(ranks.place.rank), ranks).resume()
@@ -423,8 +423,8 @@ def test_processes_that_see_different_folders_are_refused(tmp_path: Path):
 
 
 def test_one_process_raises_what_it_always_did(tmp_path: Path):
-    trainer = Toy(num_steps=3).trainer(tmp_path, Alone())
-    trainer._learner.model.register_forward_pre_hook(lambda module, given: signal.raise_signal(signal.SIGINT))
+    trainer = Toy(num_steps=3).trainer(tmp_path, SingleProcess())
+    trainer._train_state.model.register_forward_pre_hook(lambda module, given: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Stopped, match="stopped at step 1"):
         trainer.run()
 

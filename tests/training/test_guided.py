@@ -128,7 +128,7 @@ def test_links_are_taught_to_the_step_that_reads_the_token():
     model(TokenInputs(tensors[0], tensors[1]), tensors[2], need=("weights",))
     early = LINKS[LINKS[:, 1] < tensors[2].shape[1] - 1]
     shifted = early + torch.tensor([0, 1, 0])
-    later = PairStep(model, 0.1, Guidance(0.7, steps_later=1))(*tensors, early)
+    later = PairStep(model, 0.1, Guidance(0.7, alignment_shift=1))(*tensors, early)
     assert torch.equal(later.total, PairStep(model, 0.1, Guidance(0.7))(*tensors, shifted).total)
     assert not torch.equal(later.total, PairStep(model, 0.1, Guidance(0.7))(*tensors, early).total)
 

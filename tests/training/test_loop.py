@@ -78,7 +78,7 @@ class Run:
     kept: list[dict[str, Tensor]] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     validate: Callable[[Seq2Seq], Validation] | None = None
-    seconds_after: Callable[[float], float] = lambda seconds: 0.0
+    test_seconds: Callable[[float], float] = lambda seconds: 0.0
     steps: list[int] = field(default_factory=lambda: [0])
 
     def trainer(self) -> Trainer:
@@ -103,7 +103,7 @@ class Run:
             keep,
             self.watched.append,
             self.warned.append,
-            seconds_after=self.seconds_after,
+            test_seconds=self.test_seconds,
         )
 
     @property
@@ -510,7 +510,7 @@ def test_minutes_cover_the_last_validation_and_the_work_after_training(
     validation: float, after: float, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run = make_run(tmp_path, max_minutes=5, validate_every=every, patience=10_000)
-    run.seconds_after = lambda seconds: after * seconds
+    run.test_seconds = lambda seconds: after * seconds
     clock = Clock(run, 1.0, validation)
     monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: clock.now)
     outcome = run.trainer().run()
@@ -531,7 +531,7 @@ def test_the_rate_lands_at_zero_before_the_work_after_training(tmp_path: Path, m
 
     def trained(minutes: float) -> list[float]:
         run = make_run(tmp_path, max_minutes=minutes, validate_every=10, patience=10_000, optimizer=optimizer)
-        run.seconds_after = lambda seconds: 2.0 * seconds
+        run.test_seconds = lambda seconds: 2.0 * seconds
         clock = Clock(run, 1.0, 20.0)
         monkeypatch.setattr("heedful.training.loop.time.monotonic", lambda: clock.now)
         run.trainer().run()
@@ -796,7 +796,7 @@ def test_the_reported_loss_is_the_mean_over_tokens_since_the_last_report(tmp_pat
             losses.append((float(output.total.detach()), int(output.num_units)))  # type: ignore[attr-defined]
 
     trainer = run.trainer()
-    trainer._learner.module.register_forward_hook(note)
+    trainer._train_state.module.register_forward_hook(note)
     trainer.run()
     wanted = sum(total for total, _ in losses) / sum(num for _, num in losses)
     assert run.watched[-1].loss == pytest.approx(wanted, rel=1e-6)
@@ -832,7 +832,7 @@ def test_seeds_have_room_for_the_step():
 
 def test_batches_reach_the_model_as_they_are(tmp_path: Path):
     batch: PairBatch = make_batch(CORPUS, np.arange(3))
-    tensors = make_run(tmp_path).trainer()._learner.tensors_of(batch)
+    tensors = make_run(tmp_path).trainer()._train_state.tensors_of(batch)
     assert [tensor.numpy().tolist() for tensor in tensors] == [
         part.tolist() for part in (batch.source, batch.source_lengths, batch.target_in, batch.target_out)
     ]

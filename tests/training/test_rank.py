@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.errors import UsageError
-from heedful.training.rank import RankInfo, place
+from heedful.training.rank import RankInfo, rank_info
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from heedful.training.rank import RankInfo, place
     ],
 )
 def test_it_is_what_the_launcher_says(environment: dict[str, str], found: RankInfo):
-    assert place(environment) == found
+    assert rank_info(environment) == found
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_it_is_what_the_launcher_says(environment: dict[str, str], found: RankIn
 )
 def test_nonsense_is_refused(environment: dict[str, str]):
     with pytest.raises(UsageError, match=r"not a rank among several processes; start them with torchrun"):
-        place(environment)
+        rank_info(environment)

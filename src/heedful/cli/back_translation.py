@@ -9,7 +9,7 @@ from heedful.cli.folder_names import beside
 from heedful.cli.lines import text_lines
 from heedful.cli.messages import Messages
 from heedful.errors import UsageError
-from heedful.training.rank import place
+from heedful.training.rank import rank_info
 
 if TYPE_CHECKING:
     from heedful.config.base import Tree
@@ -102,7 +102,7 @@ def _check(request: "TrainRequest") -> None:
         raise UsageError("--monolingual: trains from fresh weights; leave out --from")
     if request.settings.get("training", {}).get("mix"):
         raise UsageError("--monolingual: takes no older pairs by --mix; put them into the data, or go on with --from")
-    if place().size > 1:
+    if rank_info().size > 1:
         raise UsageError("--monolingual: needs a single process; start it without torchrun")
 
 

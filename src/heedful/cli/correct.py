@@ -112,8 +112,8 @@ def run(
     elif words:
         translator.correct(words[0], words[1])
     content = journal.read()
-    if complaint := content.complaint(journal.path):
-        messages.warn(complaint)
+    if error := content.error(journal.path):
+        messages.warn(error)
     if is_listing:
         for one in content.corrections:
             print(one.time, harmless(one.source), harmless(one.correction), sep="\t")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from heedful.errors import UsageError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 
 
 def write_examples(out: Path, texts: Mapping[str, str], noun: str) -> list[Path]:
@@ -33,6 +33,6 @@ def write_examples(out: Path, texts: Mapping[str, str], noun: str) -> list[Path]
                 continue
             if has_begun(out):
                 raise UsageError(f"{out}: holds a training on other {noun}; choose another --out")
-            with written_whole(path) as stream:
+            with atomic_write(path) as stream:
                 stream.write(text)
     return [folder / name for name in texts]

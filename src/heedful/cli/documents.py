@@ -8,7 +8,7 @@ from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.documents.table import FORMATS, format_of
 from heedful.errors import DataError, UsageError
-from heedful.files.atomic_write import sync, unfinished
+from heedful.files.atomic_write import sync, temporary_path
 from heedful.files.bounded_read import read_bytes
 from heedful.text.counts import counted
 
@@ -93,7 +93,7 @@ def translate_document(
             num_cut += plain.was_cut
         if start + _WINDOW < len(passages):
             messages.say(f"{start + _WINDOW:,} of {counted(len(passages), 'passage')}")
-    with unfinished(target) as temporary:
+    with temporary_path(target) as temporary:
         temporary.write_bytes(document.write(outputs))
         sync(temporary)
         temporary.replace(target)

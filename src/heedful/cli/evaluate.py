@@ -159,22 +159,22 @@ def run(
 
     messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
-    demands = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
+    constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
-        from heedful.cli.scoring import changed_search, load_to_run, tell_engine
+        from heedful.cli.scoring import announce_engine, changed_search, load_to_run
         from heedful.predictors.calibration import measure_confidence
         from heedful.predictors.confidence import ROLE, read_confidence
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
         changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        demand = demands.of_sources(translator.target_tokenizer)
+        bound = constraints.of_sources(translator.target_tokenizer)
         chosen = changed_search(translator, beam, changes=changes)
-        search = tell_engine(translator, chosen, False, messages, demand.strictest)
+        search = announce_engine(translator, chosen, False, messages, bound.strictest)
         if png and path == model:
             read_confidence(translator.folder)  # refuses a model without one before it translates
-        evaluated = translator.measure(items, search, keys, batch_tokens, demands, lowercase=lowercase, seed=seed)
+        evaluated = translator.measure(items, search, keys, batch_tokens, constraints, lowercase=lowercase, seed=seed)
         speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
         messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
         calibration = None
@@ -223,7 +223,7 @@ def _refuse_options(options: dict[str, Any], predictor: "Predictor", beam: int |
 
 def _keep(model: Path, evaluated: "MeasuredTranslations", messages: Messages) -> None:
     from heedful.engines.folder import open_folder
-    from heedful.predictors.kept_scores import keep_evaluation
+    from heedful.predictors.cached_test_scores import keep_evaluation
 
     keep_evaluation(open_folder(model), evaluated)
     messages.say(f"{model}: scores stored; heedful serve {model} shows them")

@@ -79,7 +79,7 @@ def run(
     for path in (html, png):
         if path is not None:
             refuse_overwriting(path, ())
-    from heedful.cli.scoring import load_to_run, tell_engine
+    from heedful.cli.scoring import announce_engine, load_to_run
     from heedful.pages.evaluation import evaluation
     from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
     from heedful.predictors.translator import Translator
@@ -91,7 +91,7 @@ def run(
         text, beam=beam or 0, is_offline=bool(html), traced_beams=beams, reference=reference, measure=measure
     )
     viewer = SentenceViewer(translator)
-    tell_engine(translator, viewer.search_config(request), False, messages)
+    announce_engine(translator, viewer.search_config(request), False, messages)
     view = viewer.view(request)
     if view.was_cut:
         messages.warn(f"TEXT is longer than {translator.text.max_tokens - 1} tokens and was truncated")
@@ -135,10 +135,10 @@ def _write(path: Path, page: str) -> None:
     Raises:
         ResourceError: the file cannot be written.
     """
-    from heedful.files.atomic_write import written_whole
+    from heedful.files.atomic_write import atomic_write
 
     try:
-        with written_whole(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(page)
     except OSError as error:
         raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another --html") from None

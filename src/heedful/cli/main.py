@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
     finally:
         # Commands that compute have begun to watch for other programs; the rest have not imported the module.
-        if company := sys.modules.get("heedful.cpu.contention"):
-            company.stop_following()
+        if contention := sys.modules.get("heedful.cpu.contention"):
+            contention.stop_watching()
 
 
 def _main(arguments: list[str]) -> int:

@@ -50,5 +50,5 @@ def warn_of_damage(translator: "Translator", messages: Messages) -> None:
         messages: where to warn.
     """
     memory = translator.memory
-    if complaint := memory.state().content.complaint(memory.journal.path):
-        messages.warn(complaint)
+    if error := memory.state().content.error(memory.journal.path):
+        messages.warn(error)

@@ -15,7 +15,7 @@ import typer
 from heedful.cli.completion import DEVICES, completed, engines
 from heedful.cli.help import COMMON
 from heedful.cli.messages import Messages
-from heedful.cpu.contention import follow
+from heedful.cpu.contention import watch_contention
 from heedful.cpu.cores import physical_cores, processors
 from heedful.errors import UsageError
 from heedful.training.memory_settings import use_large_pages
@@ -267,11 +267,11 @@ def use_threads(threads: int) -> None:
             raise UsageError(f"OMP_NUM_THREADS={chosen}: expected a number from 1 to 9999; set it to that, or unset it")
         number = int(chosen.split(",")[0])
         _warn_of_too_many(f"OMP_NUM_THREADS={chosen}", number)
-        follow(number, may_use_fewer=False)
+        watch_contention(number, may_use_fewer=False)
         return
     number = threads or physical_cores()
     _warn_of_too_many(f"--threads {number}", number)
-    follow(number, may_use_fewer=not threads)
+    watch_contention(number, may_use_fewer=not threads)
     os.environ["OMP_NUM_THREADS"] = str(number)
     if "torch" in sys.modules:
         import torch

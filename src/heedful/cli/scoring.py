@@ -37,7 +37,7 @@ def load_to_run(
     return load(path, device, engine, ensemble, kind=kind)
 
 
-def tell_engine(
+def announce_engine(
     translator: "Translator",
     search: "SearchConfig",
     attention: bool,

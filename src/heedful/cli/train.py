@@ -45,7 +45,7 @@ from heedful.cli.options import (
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
-from heedful.training.rank import place
+from heedful.training.rank import rank_info
 
 if TYPE_CHECKING:
     from heedful.runs.request import TrainRequest
@@ -180,7 +180,7 @@ def run(
 ) -> None:
     """Train a model."""
     prepare_training(threads)
-    is_first = place().rank == 0
+    is_first = rank_info().rank == 0
     messages = Messages(quiet or not is_first)
     _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
     from heedful.runs.request import TrainRequest, merged_settings

@@ -231,12 +231,12 @@ class _Written:
         messages: Messages,
     ) -> None:
         from heedful.cli.memory_notes import MatchNotes, warn_of_damage
-        from heedful.cli.scoring import tell_engine
+        from heedful.cli.scoring import announce_engine
         from heedful.cli.segment_notes import SegmentNotes
         from heedful.predictors.translator import WINDOW_LINES
 
         constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
-        search = tell_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
+        search = announce_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
         window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
         warn_of_damage(translator, messages)
         matches, parts = MatchNotes(messages), SegmentNotes(messages)
@@ -276,7 +276,7 @@ class _Written:
         settings = {
             "search": options.search(translator),
             "batch_tokens": self.batch_tokens,
-            "wording": self.constraints,
+            "constraints": self.constraints,
             "exact": self.exact,
             "segments": self.segments,
         }
@@ -296,7 +296,7 @@ class _Written:
             self.align,
             self.batch_tokens,
             first_index=first_index,
-            wording=self.constraints,
+            constraints=self.constraints,
             exact=self.exact,
             corrected=True,
             confidence=self.min_confidence is not None,
@@ -351,7 +351,7 @@ class _Work:
         if not texts or folder is None:
             raise UsageError("translate: --ray takes files and a folder: translate MODEL --ray FILE... --output FOLDER")
         from heedful.cli.many_files import ManyFiles, translate_files
-        from heedful.cli.scoring import tell_engine
+        from heedful.cli.scoring import announce_engine
         from heedful.cpu.cores import physical_cores
         from heedful.files.records import checksum
         from heedful.predictors.confidence import ROLE
@@ -359,7 +359,7 @@ class _Work:
         translator = self.translator()
         constraints = self.written.constraints.of_sources(translator.target_tokenizer).strictest
         search, exact = self.options.search(translator), self.written.exact
-        tell_engine(translator, search, self.written.align, messages, constraints, exact)
+        announce_engine(translator, search, self.written.align, messages, constraints, exact)
         about = {
             "model": translator.folder.facts["files"][translator.folder.file("weights").name],
             "ensemble": [str(each) for each in self.ensemble],

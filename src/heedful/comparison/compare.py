@@ -8,7 +8,7 @@ from typing import Any, final
 
 from heedful.comparison.gold import read_gold_pairs
 from heedful.comparison.grid import GoldSettings, Grid, read_grid, rows_of
-from heedful.comparison.plan import Plan, shell_command
+from heedful.comparison.plan import ComparisonPlan, shell_command
 from heedful.comparison.run import Runner, run_grid
 from heedful.comparison.summary import Comparison, RowSummary
 from heedful.comparison.tables import length_rows, remarks, score_rows, to_markdown, to_text
@@ -152,7 +152,7 @@ def compare_grid(
     options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
     options += ["--seeds", ",".join(map(str, seeds))] if seeds else []
     options += ["--baseline", baseline] if baseline else []
-    plan = Plan(
+    plan = ComparisonPlan(
         grid=settings,
         rows=rows_of(settings, seeds),
         request=request,

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from heedful.comparison.run_result import Items, RunResult
+from heedful.comparison.run_result import ComparedItems, RunResult
 from heedful.config.base import validate
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.engine import DEFAULT_BATCH_TOKENS
@@ -86,7 +86,7 @@ MEASURES: Final[dict[str, Measure]] = {
 
 
 def evaluate_run(
-    folder: Path, items: Items, training: Mapping[str, object], ensemble: Sequence[Path] = ()
+    folder: Path, items: ComparedItems, training: Mapping[str, object], ensemble: Sequence[Path] = ()
 ) -> RunResult:
     """Evaluate the selected model of a run, or an ensemble: predict the items' outputs and score their references.
 
@@ -110,7 +110,7 @@ def evaluate_run(
     return validate(RunResult, fields)
 
 
-def _outputs(predictor: Predictor, items: Items) -> dict[str, object]:
+def _outputs(predictor: Predictor, items: ComparedItems) -> dict[str, object]:
     """Outputs and figures of any task."""
     if isinstance(predictor, Translator):
         return _translated(predictor, items)
@@ -128,7 +128,7 @@ def _drawn(predictor: Predictor, sources: Sequence[str]) -> list[dict[str, str]]
     ]
 
 
-def _translated(translator: Translator, items: Items) -> dict[str, object]:
+def _translated(translator: Translator, items: ComparedItems) -> dict[str, object]:
     """Outputs and figures of translations."""
     measured = EvaluationSet([*items.sources], [[*texts] for texts in items.references])
     outputs = list(translator.stream(items.sources, translator.search, batch_tokens=DEFAULT_BATCH_TOKENS))
@@ -145,7 +145,7 @@ def _translated(translator: Translator, items: Items) -> dict[str, object]:
     }
 
 
-def _answered(answerer: Answerer, items: Items) -> dict[str, object]:
+def _answered(answerer: Answerer, items: ComparedItems) -> dict[str, object]:
     """Answers, their macro-F1 where they are labels, and the share of the supporting facts attended."""
     answers = [*answerer.stream(map(story_of_line, items.sources))]
     outputs, gold = [answer.answer for answer in answers], [texts[0] for texts in items.references]
@@ -157,7 +157,7 @@ def _answered(answerer: Answerer, items: Items) -> dict[str, object]:
     return {"outputs": outputs, "measures": measures}
 
 
-def _predicted(predictor: Predictor, items: Items) -> dict[str, object]:
+def _predicted(predictor: Predictor, items: ComparedItems) -> dict[str, object]:
     """Outputs of any other task, and the macro-F1 of labels."""
     outputs = predictor.predict(items.sources)
     if not isinstance(predictor, LabelPredictor):

@@ -21,7 +21,7 @@ from heedful.tasks.table import find_task
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """Plan of all runs of a comparison."""
 
     grid: Grid

@@ -12,8 +12,8 @@ from heedful.comparison.budget import move_other_budget
 from heedful.comparison.evaluation import evaluate_run
 from heedful.comparison.gold import AER, alignment_error
 from heedful.comparison.grid import Row
-from heedful.comparison.plan import Plan, fingerprints, shell_command, task_of, watch_data
-from heedful.comparison.run_result import Items, RunResult, find_run_result, read_record, run_key, write_record
+from heedful.comparison.plan import ComparisonPlan, fingerprints, shell_command, task_of, watch_data
+from heedful.comparison.run_result import ComparedItems, RunResult, find_run_result, read_record, run_key, write_record
 from heedful.comparison.save_tables import write_tables
 from heedful.comparison.summary import Comparison
 from heedful.config.base import validate
@@ -51,7 +51,7 @@ class Runner:
     """Reports a message that must not be missed."""
 
 
-def run_grid(plan: Plan, runner: Runner) -> Comparison:
+def run_grid(plan: ComparisonPlan, runner: Runner) -> Comparison:
     """Run every run of a grid that has no result yet, and write the tables after each.
 
     Args:
@@ -77,7 +77,7 @@ def run_grid(plan: Plan, runner: Runner) -> Comparison:
         return _run_all(plan, runner, watch, missing)
 
 
-def _run_all(plan: Plan, runner: Runner, watch: DataWatch, missing: dict[str, str]) -> Comparison:
+def _run_all(plan: ComparisonPlan, runner: Runner, watch: DataWatch, missing: dict[str, str]) -> Comparison:
     """Run every possible run of a grid in a locked folder.
 
     Raises:
@@ -128,15 +128,15 @@ def _run_all(plan: Plan, runner: Runner, watch: DataWatch, missing: dict[str, st
 
 
 def _find(
-    plan: Plan,
+    plan: ComparisonPlan,
     row: Row,
     seed: int,
     key: str,
-    items: Items | None,
+    items: ComparedItems | None,
     data: Mapping[str, str],
     results: Mapping[str, Sequence[RunResult]],
     runner: Runner,
-) -> tuple[RunResult, Items]:
+) -> tuple[RunResult, ComparedItems]:
     """Train and evaluate one run, or evaluate an ensemble; the first run of the grid determines the items."""
     if items is not None and row.members:
         members = [next(result for result in results[name] if result.seed == seed) for name in row.members]
@@ -151,7 +151,7 @@ def _find(
     return evaluate_run(first, items, {**facts, "row": row.name, "seed": seed, "key": key}, others), items
 
 
-def _aligned(plan: Plan, row: Row, result: RunResult, path: Path, runner: Runner) -> RunResult:
+def _aligned(plan: ComparisonPlan, row: Row, result: RunResult, path: Path, runner: Runner) -> RunResult:
     """Update the alignment error rate of a result: computed where it is missing, removed where it is of other links."""
     wanted = plan.gold.key if plan.gold else ""
     if result.gold == wanted:
@@ -182,7 +182,7 @@ def _impossible(request: TrainRequest) -> str:
     return ""
 
 
-def _impossible_rows(plan: Plan) -> dict[str, str]:
+def _impossible_rows(plan: ComparisonPlan) -> dict[str, str]:
     missing: dict[str, str] = {}
     for row in plan.rows:
         if reason := _lacking(row, missing) or _impossible(plan.run(row, row.seeds[0])):
@@ -195,7 +195,7 @@ def _lacking(row: Row, missing: Mapping[str, str]) -> str:
     return next((f"needs {name}, which is not run" for name in row.members if name in missing), "")
 
 
-def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[RunInfo, dict[str, Any]]:
+def _train(plan: ComparisonPlan, row: Row, seed: int, runner: Runner) -> tuple[RunInfo, dict[str, Any]]:
     request = plan.run(row, seed)
     if moved := move_other_budget(request):
         runner.say(f"{request.out}: held a run with another budget, which is now {moved}")
@@ -214,7 +214,7 @@ def _train(plan: Plan, row: Row, seed: int, runner: Runner) -> tuple[RunInfo, di
     }
 
 
-def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunResult]) -> dict[str, Any]:
+def _facts_of_ensemble(plan: ComparisonPlan, row: Row, seed: int, members: Sequence[RunResult]) -> dict[str, Any]:
     """Training facts of an ensemble, from the results of its members."""
     first, *others = map(str, plan.folders(row, seed))
     options = [word for folder in others for word in ("--ensemble", folder)]
@@ -230,11 +230,11 @@ def _facts_of_ensemble(plan: Plan, row: Row, seed: int, members: Sequence[RunRes
     }
 
 
-def _known_items(plan: Plan, data: Mapping[str, str]) -> Items | None:
+def _known_items(plan: ComparisonPlan, data: Mapping[str, str]) -> ComparedItems | None:
     path = plan.out / ITEMS
     if not os.path.lexists(path):
         return None
-    items = read_record(path, Items)
+    items = read_record(path, ComparedItems)
     if items.data != run_key({"data": data, "columns": plan.request.columns}):
         raise UsageError(f"{plan.out}: holds a comparison on other data; choose another --out")
     return items
@@ -254,7 +254,7 @@ def _check_held_out(request: TrainRequest) -> None:
         raise DataError(f"{request.data[0]}: too few pairs to hold out a test set: give --test")
 
 
-def _choose_items(plan: Plan, info: RunInfo, data: Mapping[str, str]) -> Items:
+def _choose_items(plan: ComparisonPlan, info: RunInfo, data: Mapping[str, str]) -> ComparedItems:
     """Return the test set, or in its absence the validation set.
 
     Raises:
@@ -267,7 +267,7 @@ def _choose_items(plan: Plan, info: RunInfo, data: Mapping[str, str]) -> Items:
         chosen = predictor.read_items(request.dev, request.columns)
     if not len(chosen):
         raise DataError(f"{request.data[0]}: too few examples to hold out a test set: give --test")
-    return Items(
+    return ComparedItems(
         sources=tuple(chosen.sources),
         references=tuple(tuple(texts) for texts in chosen.references),
         supporting=tuple(story.supporting for story in chosen.stories) if isinstance(chosen, Stories) else (),

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from heedful.config.base import Config, ConfigType, validate
 from heedful.errors import ConfigError, DamagedFile, FileRefused, ResourceError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
 from heedful.files.formats import COMPARISON_FORMAT
 
@@ -69,7 +69,7 @@ class RunResult(Config):
     """Output for each source of the items."""
 
 
-class Items(Config):
+class ComparedItems(Config):
     """Sources and references that all rows are evaluated on; a label or an answer is a reference too."""
 
     sources: tuple[str, ...]
@@ -111,7 +111,7 @@ def write_record(path: Path, record: Config) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path, is_internal=True) as stream:
+        with atomic_write(path, is_internal=True) as stream:
             stream.write(
                 json.dumps(COMPARISON_FORMAT.stamp(record.model_dump(mode="json")), ensure_ascii=False, indent=1) + "\n"
             )

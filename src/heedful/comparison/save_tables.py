@@ -6,19 +6,19 @@ from pathlib import Path
 
 from heedful.comparison.grid import baseline_of
 from heedful.comparison.page import report_page
-from heedful.comparison.plan import Plan
-from heedful.comparison.run_result import Items, RunResult
+from heedful.comparison.plan import ComparisonPlan
+from heedful.comparison.run_result import ComparedItems, RunResult
 from heedful.comparison.summary import Comparison, summarise
 from heedful.comparison.tables import to_markdown
 from heedful.errors import MissingExtra, ResourceError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.files.formats import COMPARISON_FORMAT
 from heedful.inspection.length_plot import Curve, save_length_plot
 
 
 def write_tables(
-    plan: Plan,
-    items: Items,
+    plan: ComparisonPlan,
+    items: ComparedItems,
     results: Mapping[str, Sequence[RunResult]],
     missing: Mapping[str, str],
     warn: Callable[[str], None],
@@ -50,7 +50,7 @@ def write_tables(
     }
     try:
         for name, text in texts.items():
-            with written_whole(plan.out / name, is_internal=True) as stream:
+            with atomic_write(plan.out / name, is_internal=True) as stream:
                 stream.write(text)
     except OSError as error:
         raise ResourceError(f"{plan.out}: tables not written: {error.strerror or error}") from None

@@ -8,7 +8,7 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 
-from heedful.comparison.run_result import Items, RunResult, differing_tokenizers
+from heedful.comparison.run_result import ComparedItems, RunResult, differing_tokenizers
 from heedful.evaluation.bootstrap import Difference, Interval, paired_bootstrap, score_interval
 from heedful.evaluation.by_length import Bucket, by_length, even_edges
 from heedful.evaluation.interface import Matrix, Metric, Setting, corpus_score
@@ -193,7 +193,7 @@ def _row_dict(row: RowSummary) -> dict[str, Any]:
 
 def summarise(
     title: str,
-    items: Items,
+    items: ComparedItems,
     metric_keys: Sequence[str],
     results: Mapping[str, Sequence[RunResult]],
     baseline: str,
@@ -294,7 +294,7 @@ def _figures(runs: Sequence[RunResult]) -> dict[str, Spread]:
     return figures
 
 
-def _notes(items: Items, results: Sequence[RunResult], rows: Sequence[RowSummary], baseline: str) -> list[str]:
+def _notes(items: ComparedItems, results: Sequence[RunResult], rows: Sequence[RowSummary], baseline: str) -> list[str]:
     notes: list[str] = []
     if items.is_validation:
         notes.append("scores are on the validation set, on which models were chosen: give --test for a fair measure")

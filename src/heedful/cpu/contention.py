@@ -1,4 +1,4 @@
-"""Company: other programs that keep processors busy, and how the threads of this process wait and work beside them.
+"""CPU contention: other programs that keep processors busy, and how the threads of this process work beside them.
 
 After each operation, threads of GNU OpenMP spin for milliseconds and wait for the next one. Alone on a machine that is
 the fastest way to wait. Beside a busy program it is the slowest: a thread that spins holds the processor that another
@@ -41,7 +41,7 @@ _TASKS: Final = Path("/proc/self/task")
 
 
 @final
-class Company:
+class CpuContention:
     """Watch over the processors, in a thread of its own."""
 
     def __init__(self, num_threads: int, may_use_fewer: bool) -> None:
@@ -64,7 +64,7 @@ class Company:
     def start(self) -> None:
         """Watch until `stop`; does nothing where the system does not say how busy its processors are."""
         if _busy_seconds() is not None:
-            threading.Thread(target=self._watch, name="heedful-company", daemon=True).start()
+            threading.Thread(target=self._watch, name="heedful-contention", daemon=True).start()
 
     def stop(self) -> None:
         """End the watch; OpenMP spins again."""
@@ -100,24 +100,24 @@ class Company:
             self._openmp.clear()
 
 
-_current: Company | None = None
+_current: CpuContention | None = None
 
 
-def follow(num_threads: int, may_use_fewer: bool) -> None:
-    """Watch for company until `stop_following`, instead of any earlier watch.
+def watch_contention(num_threads: int, may_use_fewer: bool) -> None:
+    """Watch for company until `stop_watching`, instead of any earlier watch.
 
     Args:
-        num_threads: as for `Company`.
-        may_use_fewer: as for `Company`.
+        num_threads: as for `CpuContention`.
+        may_use_fewer: as for `CpuContention`.
     """
     global _current
-    stop_following()
-    _current = Company(num_threads, may_use_fewer)
+    stop_watching()
+    _current = CpuContention(num_threads, may_use_fewer)
     _current.start()
 
 
-def stop_following() -> None:
-    """End the watch that `follow` began, if any."""
+def stop_watching() -> None:
+    """End the watch that `watch_contention` began, if any."""
     global _current
     if _current is not None:
         _current.stop()
@@ -125,11 +125,11 @@ def stop_following() -> None:
 
 
 @contextmanager
-def following(num_threads: int) -> Generator[None]:
+def watching_contention(num_threads: int) -> Generator[None]:
     """Watch for company within a context, unless a watch has begun already; the number of threads stays.
 
     Args:
-        num_threads: as for `Company`.
+        num_threads: as for `CpuContention`.
 
     Yields:
         Nothing.
@@ -137,15 +137,15 @@ def following(num_threads: int) -> Generator[None]:
     if _current is not None:
         yield
         return
-    follow(num_threads, may_use_fewer=False)
+    watch_contention(num_threads, may_use_fewer=False)
     try:
         yield
     finally:
-        stop_following()
+        stop_watching()
 
 
-def company() -> Company | None:
-    """Return the watch that `follow` began.
+def contention_watch() -> CpuContention | None:
+    """Return the watch that `watch_contention` began.
 
     Returns:
         The watch; None if there is none.

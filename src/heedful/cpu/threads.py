@@ -22,7 +22,7 @@ from typing import Any, Final, final
 
 import torch
 
-from heedful.cpu.contention import company
+from heedful.cpu.contention import contention_watch
 
 
 def num_threads() -> int:
@@ -34,16 +34,16 @@ def num_threads() -> int:
     return torch.get_num_threads()
 
 
-def follow_company() -> str:
+def adapt_threads() -> str:
     """Use fewer PyTorch threads while other programs keep processors busy, and all of them afterwards.
 
     To be called between two batches by the thread that computes them, because the number belongs to a thread. It does
-    nothing unless `heedful.cpu.contention.follow` watches for company.
+    nothing unless `heedful.cpu.contention.watch_contention` watches for contention.
 
     Returns:
         A line for the user when the number falls; otherwise empty.
     """
-    watch = company()
+    watch = contention_watch()
     if watch is None or is_exact() or watch.num_threads == (before := torch.get_num_threads()):
         return ""
     number = watch.num_threads

@@ -15,7 +15,7 @@ import numpy as np
 from heedful.data.corpus import SHORT_ITEMS, Pair, check_columns, check_one_side, row_format
 from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, USUAL_OF_WORDS, CheckReport, FileFacts, Finding, Level, Role
-from heedful.data.leakage import SeenPairs
+from heedful.data.leakage import TrainingIndex
 from heedful.data.rows import Columns, RowFormat
 from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.data.tables import check_data_file, data_lines
@@ -91,7 +91,7 @@ class _Reading:
         self._has_test: Final = has_test
         self._spread: Final = SourceSpread()
         self.role: Final[Role] = role
-        self.seen: Final = SeenPairs()
+        self.seen: Final = TrainingIndex()
         self._paths: Final = tuple(paths)
         self._columns: Final = columns
         self._max_characters: Final = max_characters

@@ -52,7 +52,7 @@ class JournalContent:
     damaged: tuple[int, ...] = ()
     """Numbers of the lines that are damaged and were left out, from 1."""
 
-    def complaint(self, path: Path) -> str:
+    def error(self, path: Path) -> str:
         """Describe the damaged lines in one line.
 
         Returns:

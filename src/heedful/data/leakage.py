@@ -14,7 +14,7 @@ from heedful.data.digests import DigestSet, Flags, digest, digest_pair, fold
 _BLOCK_PAIRS: Final = 8192
 
 
-class Sighting(NamedTuple):
+class Overlap(NamedTuple):
     """Earlier occurrences of pairs, by four criteria."""
 
     pair: Flags
@@ -28,11 +28,11 @@ class Sighting(NamedTuple):
 
 
 @final
-class SeenPairs:
+class TrainingIndex:
     """Hashes of training pairs, 32 bytes each, to find rows of evaluation data among them."""
 
     def __init__(self) -> None:
-        self._sets: Final = tuple(DigestSet() for _ in Sighting._fields)
+        self._sets: Final = tuple(DigestSet() for _ in Overlap._fields)
 
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Add pairs while iterating over them, block by block.
@@ -45,28 +45,28 @@ class SeenPairs:
             self.add(block)
             yield from block
 
-    def add(self, pairs: Sequence[Pair]) -> Sighting:
+    def add(self, pairs: Sequence[Pair]) -> Overlap:
         """Add pairs.
 
         Returns:
             The criteria by which each pair occurred before: in an earlier block, or earlier in this one.
         """
         digests = _sighting_digests(pairs)
-        return Sighting(*(~seen.add(column) for seen, column in zip(self._sets, digests, strict=True)))
+        return Overlap(*(~seen.add(column) for seen, column in zip(self._sets, digests, strict=True)))
 
-    def find(self, pairs: Sequence[Pair]) -> Sighting:
+    def find(self, pairs: Sequence[Pair]) -> Overlap:
         """Look pairs up.
 
         Returns:
             The criteria by which each pair occurs in the training data.
         """
         digests = _sighting_digests(pairs)
-        return Sighting(*(seen.contains(column) for seen, column in zip(self._sets, digests, strict=True)))
+        return Overlap(*(seen.contains(column) for seen, column in zip(self._sets, digests, strict=True)))
 
 
 def _sighting_digests(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
-    """[4, pair] digests in the order of `Sighting`."""
-    columns = np.zeros((len(Sighting._fields), len(pairs)), dtype=np.uint64)
+    """[4, pair] digests in the order of `Overlap`."""
+    columns = np.zeros((len(Overlap._fields), len(pairs)), dtype=np.uint64)
     for row, pair in enumerate(pairs):
         source, target = fold(pair.source), fold(pair.target)
         columns[:, row] = (
@@ -99,10 +99,10 @@ class Leakage:
         return f"{exact} ({self.num_sources:,} by source alone); {folded}"
 
 
-def leakage(seen: SeenPairs, evaluation: Iterable[Pair]) -> Leakage:
+def leakage(seen: TrainingIndex, evaluation: Iterable[Pair]) -> Leakage:
     """Count the evaluation rows that occur in the training data."""
     num_rows = 0
-    counts = np.zeros(len(Sighting._fields), dtype=np.int64)
+    counts = np.zeros(len(Overlap._fields), dtype=np.int64)
     remaining = iter(evaluation)
     while block := list(islice(remaining, _BLOCK_PAIRS)):
         num_rows += len(block)
@@ -125,7 +125,7 @@ def describe_leaks(
     files = {name: pairs for name, pairs in evaluation.items() if pairs is not None}
     if not files:
         return
-    seen = SeenPairs()
+    seen = TrainingIndex()
     for _ in seen.watch(training()):
         pass
     for name, pairs in files.items():

@@ -92,7 +92,7 @@ class EvaluationSet:
 
 @final
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPairs:
     """Prepared training data."""
 
     source_tokenizer: Tokenizer
@@ -106,7 +106,7 @@ class Prepared:
     """Lines for a person: numbers of pairs kept, left out, held out, duplicated."""
 
 
-def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
+def prepare(files: Sources, config: TextConfig, folder: Path) -> PreparedPairs:
     """Split the data, learn tokenizers and encode; results of an earlier call are reused.
 
     Args:
@@ -118,7 +118,7 @@ def prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     """
     facts = _facts(files, config)
 
-    def read_or_make() -> Prepared:
+    def read_or_make() -> PreparedPairs:
         if (earlier := _recall(facts, config, folder)) is not None:
             return earlier
         prepared = _prepare(files, config, folder)
@@ -145,7 +145,7 @@ def _stamps(file: PairFile) -> list[Any]:
     return [list(file.columns), *([name, stat.st_size, stat.st_mtime_ns] for name, stat in stats)]
 
 
-def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared | None:
+def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> PreparedPairs | None:
     """Results of an earlier, completed call with the same files.
 
     Raises:
@@ -167,10 +167,10 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
     if "dictionary" in names:
         verify_dictionary(folder)
     train = EncodedCorpus.read(data, (len(source), len(target)))
-    return Prepared(source, target, names, train, dev, test, report)
+    return PreparedPairs(source, target, names, train, dev, test, report)
 
 
-def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
+def _prepare(files: Sources, config: TextConfig, folder: Path) -> PreparedPairs:
     corpus_filter = CorpusFilter(config.max_characters, keeps_repeats=True)
     spread = SourceSpread()
     for _ in spread.watch(corpus_filter.apply(files.train)):
@@ -195,10 +195,10 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     dev, test = _held_out(files, split, config)
     # Where nothing is held out, validation is on the training pairs.
     held_out = {*dev.sources, *test.sources} if files.dev or split.dev_share else {*test.sources}
-    corrections, complaint = _corrections(files, source_tokenizer, held_out)
+    corrections, error = _corrections(files, source_tokenizer, held_out)
     num_long = _encode(files, corrections, split, config, (source_tokenizer, target_tokenizer), data)
-    if complaint:
-        lines.append(complaint)
+    if error:
+        lines.append(error)
     if corrections:
         lines.append(f"{counted(len(corrections), 'correction')} added to the training pairs")
     if num_long:
@@ -210,12 +210,12 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> Prepared:
     lines += _describe(files, split, len(train), dev, test)
     evaluation = {"validation": files.dev, "test": files.test}
     lines += describe_leaks(rows, evaluation)
-    return Prepared(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
+    return PreparedPairs(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
 def link_words(
-    prepared: Prepared, folder: Path, model: AlignmentModel = "ibm1", corrections: CorrectedLinks | None = None
-) -> Prepared:
+    prepared: PreparedPairs, folder: Path, model: AlignmentModel = "ibm1", corrections: CorrectedLinks | None = None
+) -> PreparedPairs:
     """Align the words of the training pairs, or reuse the links of an earlier call.
 
     Args:
@@ -272,7 +272,7 @@ def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> tu
     held_out_keys = {*map(journal.key, held_out)}
     content = journal.read()
     learned = [one for one in content.corrections if journal.key(one.source) not in held_out_keys]
-    return learned, content.complaint(journal.path)
+    return learned, content.error(journal.path)
 
 
 def _encode(

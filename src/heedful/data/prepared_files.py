@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 from heedful.data.same_data import has_begun
 from heedful.errors import DamagedFile, FileRefused, NewerFormat
-from heedful.files.atomic_write import digest, unfinished
+from heedful.files.atomic_write import digest, temporary_path
 from heedful.files.bounded_read import read_bytes
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts, write_facts
@@ -75,7 +75,7 @@ def store_tokenizers(
         FileRefused: a training has begun with other tokenizers; nothing is changed.
     """
     known = _known_tokenizers(folder)
-    with unfinished(folder / "tokenizers", is_folder=True) as temporary:
+    with temporary_path(folder / "tokenizers", is_folder=True) as temporary:
         names = {role: tokenizer.save(temporary, stem) for role, (tokenizer, stem) in tokenizers.items()}
         checksums = {name: digest(temporary / name) for name in names.values()}
         for name in checksums if known is not None else ():

@@ -20,7 +20,7 @@ MOST_NUMBERS: Final = 1 << 25
 
 
 @final
-class BiasedSearch:
+class KnnSearch:
     """Backends for sources that have near matches in a translation memory."""
 
     def __init__(

@@ -20,7 +20,7 @@ from heedful.errors import DamagedFile, FileRefused, UsageError, did_you_mean
 from heedful.files.atomic_write import digest, move_aside, sync
 from heedful.files.bounded_read import read_json_object
 from heedful.files.formats import ENGINE_FORMAT
-from heedful.files.records import Kinds
+from heedful.files.records import RecordSchema
 from heedful.search.config import SearchConfig
 
 MANIFEST: Final = "engine.json"
@@ -32,8 +32,8 @@ MOST_DIFFERENCE: Final = 1e-3
 
 
 @final
-class _ParityKinds(Kinds):
-    """Kinds of the entries of `Parity`."""
+class _ParitySchema(RecordSchema):
+    """Schema of the entries of `Parity`."""
 
     max_difference: float
     num_compared: int
@@ -42,11 +42,11 @@ class _ParityKinds(Kinds):
 
 
 @final
-class _ManifestKinds(Kinds):
-    """Kinds of the entries of `engine.json`."""
+class _ManifestSchema(RecordSchema):
+    """Schema of the entries of `engine.json`."""
 
     files: dict[str, str]
-    parity: _ParityKinds
+    parity: _ParitySchema
     engine: str = ""
     weights: str = ""
     precision: str = ""
@@ -230,7 +230,7 @@ def _fault(name: str, facts: Mapping[str, Any] | None, folder: ModelFolder, max_
         ENGINE_FORMAT.check(folder.path / FOLDER / name / MANIFEST, facts)
     except FileRefused as error:
         return f"{error}; or {_again(name)}"
-    if reason := _ManifestKinds.complaint(facts):
+    if reason := _ManifestSchema.error(facts):
         return f"damaged: {MANIFEST}: {reason}; {_again(name)}"
     if facts.get("engine") != name:
         return f"of another kind than this heedful reads; {_again(name)}"

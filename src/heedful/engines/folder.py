@@ -14,18 +14,18 @@ from pydantic import Field
 
 from heedful.config.plugins import require_allowed
 from heedful.errors import DamagedFile, FileRefused, ResourceError, UsageError
-from heedful.files.atomic_write import digest, written_whole
+from heedful.files.atomic_write import atomic_write, digest
 from heedful.files.bounded_read import read_json_object
 from heedful.files.formats import KEY, MODEL_FORMAT
-from heedful.files.records import CHECKSUM, Kinds, checksum
+from heedful.files.records import CHECKSUM, RecordSchema, checksum
 
 MANIFEST: Final = "heedful.json"
 CONFIG: Final = "config.toml"
 
 
 @final
-class _ManifestKinds(Kinds):
-    """Kinds of the entries of `heedful.json`."""
+class _ManifestSchema(RecordSchema):
+    """Schema of the entries of `heedful.json`."""
 
     files: dict[str, str]
     heedful: str = ""
@@ -82,7 +82,7 @@ def commit(path: Path, facts: Mapping[str, Any], files: list[str]) -> None:
     entries = {key: value for key, value in facts.items() if key != CHECKSUM}
     stamped = MODEL_FORMAT.stamp({**entries, "files": hashes})
     manifest = json.loads(json.dumps(stamped, ensure_ascii=False).encode(errors="replace"))  # as it will be read
-    with written_whole(path / MANIFEST, is_internal=True) as file:
+    with atomic_write(path / MANIFEST, is_internal=True) as file:
         json.dump({**manifest, CHECKSUM: checksum(manifest)}, file, ensure_ascii=False, indent=1)
 
 
@@ -108,7 +108,7 @@ def read_manifest(path: Path) -> ModelFolder:
     stored = manifest.pop(CHECKSUM, None)
     if stored is not None and stored != checksum(manifest):
         raise FileRefused(f"{path / MANIFEST}: changed since it was written; copy the folder again or train anew")
-    if reason := _ManifestKinds.complaint(manifest):
+    if reason := _ManifestSchema.error(manifest):
         raise FileRefused(f"{path / MANIFEST}: not a manifest of a model: {reason}; copy the folder again")
     return ModelFolder(path, manifest)
 

@@ -71,17 +71,17 @@ def with_terms(
 class TermSearch:
     """Search with offered terms; where the best outputs lack them, with hidden source words, then with constraints."""
 
-    def __init__(self, demand: SourceConstraints, source: Tokenizer, target: Tokenizer, max_tokens: int) -> None:
+    def __init__(self, constraints: SourceConstraints, source: Tokenizer, target: Tokenizer, max_tokens: int) -> None:
         """Set the terms and the tokenizers.
 
         Args:
             max_tokens: largest number of tokens of a source.
         """
-        self._demand: Final = demand
+        self._demand: Final = constraints
         self._source: Final = source
         self._target: Final = target
         self._max_tokens: Final = max_tokens
-        self._stems: Final = {form: stem_tokens(target, form, ids) for form, ids in demand.phrases.items()}
+        self._stems: Final = {form: stem_tokens(target, form, ids) for form, ids in constraints.phrases.items()}
 
     def __call__(
         self, texts: Sequence[str], ids: Sequence[IntArray], constraints: Sequence[Constraints], search: Search
@@ -161,7 +161,7 @@ def tokens_of(tokenizer: Tokenizer, words: str, token_ids: Sequence[int]) -> tup
 
 
 def search_sources(
-    demand: SourceConstraints,
+    constraints: SourceConstraints,
     tokenizers: tuple[Tokenizer, Tokenizer],
     max_tokens: int,
     texts: Sequence[str],
@@ -179,12 +179,12 @@ def search_sources(
     Returns:
         Tokens of the sources, with the terms that were offered, and the hypotheses of each.
     """
-    if not demand.offers_terms:
-        bound = [demand.of(text, index) for text, index in zip(texts, indices, strict=True)]
+    if not constraints.offers_terms:
+        bound = [constraints.of(text, index) for text, index in zip(texts, indices, strict=True)]
         return [*ids], search(ids, constraints=bound)
-    general = replace(demand, terms=None)
+    general = replace(constraints, terms=None)
     free = [general.of(text, index) for text, index in zip(texts, indices, strict=True)]
-    return TermSearch(demand, *tokenizers, max_tokens)(texts, ids, free, search)
+    return TermSearch(constraints, *tokenizers, max_tokens)(texts, ids, free, search)
 
 
 def stem_tokens(tokenizer: Tokenizer, target: str, token_ids: Sequence[int]) -> tuple[int, ...]:

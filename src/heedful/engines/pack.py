@@ -19,7 +19,7 @@ from heedful.engines.exported import MANIFEST as ENGINE_MANIFEST
 from heedful.engines.exported import find_exported
 from heedful.engines.folder import CONFIG, MANIFEST, ModelFolder
 from heedful.errors import FileRefused, ResourceError, UsageError
-from heedful.files.atomic_write import sync, unfinished, write_through
+from heedful.files.atomic_write import sync, temporary_path, write_through
 from heedful.text.tokenizer import TextConfig
 
 ARCHIVES: Final = (".zip", ".tar")
@@ -71,7 +71,7 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
     hashes, engines, left_out = _files(folder)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(out, is_folder=out.suffix.lower() not in ARCHIVES) as temporary:
+        with temporary_path(out, is_folder=out.suffix.lower() not in ARCHIVES) as temporary:
             num_bytes = _write(folder.path, hashes, temporary, out)
             temporary.rename(out)
         sync(out.parent)

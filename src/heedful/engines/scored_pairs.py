@@ -38,7 +38,7 @@ class ScoredPair:
         attention: [target piece, source piece] weights; None unless requested.
         alignment: links (source word, target word), 0-based; None unless requested.
         was_cut: whether a side was longer than the model accepts and was truncated.
-        steps_later: number of steps between the one that predicts a token and the one whose attention aligns it.
+        alignment_shift: number of steps between the one that predicts a token and the one whose attention aligns it.
     """
 
     source: str
@@ -49,7 +49,7 @@ class ScoredPair:
     attention: NDArray[np.float32] | None = None
     alignment: tuple[tuple[int, int], ...] | None = None
     was_cut: bool = False
-    steps_later: int = 0
+    alignment_shift: int = 0
 
     def __repr__(self) -> str:
         has = ", with attention" if self.attention is not None else ""
@@ -88,7 +88,7 @@ class ScoredPair:
         if self.attention is None:
             return []
         return links_from_weights(
-            self.attention[self.steps_later :], len(self.source_pieces) - 1, len(self.target_pieces) - 1
+            self.attention[self.alignment_shift :], len(self.source_pieces) - 1, len(self.target_pieces) - 1
         )
 
 
@@ -180,7 +180,7 @@ class PairScorer:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     text: TextConfig
-    steps_later: int = 0
+    alignment_shift: int = 0
     """Number of steps between the one that predicts a token and the one whose attention aligns it: 1 where the model
     learned to align the token that it reads."""
 
@@ -221,7 +221,7 @@ class PairScorer:
         links: tuple[tuple[int, int], ...] | None = None
         if decoding.weights is not None:
             source_words = self.source_tokenizer.word_indices(source[:-1])
-            weights = decoding.weights[self.steps_later :]
+            weights = decoding.weights[self.alignment_shift :]
             links = tuple(word_links(weights, source_words, self.target_tokenizer.word_indices(target[:-1])))
         return ScoredPair(
             *pair,
@@ -231,5 +231,5 @@ class PairScorer:
             decoding.weights,
             links,
             was_cut,
-            self.steps_later,
+            self.alignment_shift,
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, final
 
 from heedful.errors import DamagedFile, FileRefused, UsageError
-from heedful.files.atomic_write import sync, written_whole
+from heedful.files.atomic_write import atomic_write, sync
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
 from heedful.files.formats import SHARDS_FORMAT
 from heedful.text.lines import open_bytes, raw_lines, read_lines
@@ -87,7 +87,7 @@ class Shard:
         Raises:
             OSError: the disk is full or refuses.
         """
-        with written_whole(Path(self.output)) as stream:
+        with atomic_write(Path(self.output)) as stream:
             for text in texts:
                 stream.write(text.encode("utf-8", "replace").decode("utf-8"))
 
@@ -199,7 +199,7 @@ def _agree(folder: Path, about: Mapping[str, Any], prints: Mapping[str, str]) ->
     for name, sha256 in prints.items():
         if record["sources"].setdefault(name, sha256) != sha256:
             raise UsageError(f"{folder}: begun with another {name}; name another folder")
-    with written_whole(path) as stream:
+    with atomic_write(path) as stream:
         json.dump(SHARDS_FORMAT.stamp(record), stream, ensure_ascii=False, indent=1)
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from heedful.engines.ctranslate2 import SHORTLIST, ids_of, names_of
 from heedful.errors import FileRefused
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_bytes
 from heedful.text.shortlist import Shortlist
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
     """Write a shortlist."""
-    with written_whole(folder / SHORTLIST) as stream:
+    with atomic_write(folder / SHORTLIST) as stream:
         stream.write(f"\t{' '.join(names_of(shortlist.common))}\n")
         for source, targets in sorted(shortlist.translations.items()):
             if targets:

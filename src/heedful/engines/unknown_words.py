@@ -31,14 +31,14 @@ class UnknownWords:
         backend: backend that scores outputs, to find the source words that unknown words attend to.
         source_tokenizer: tokenizer of the source side.
         target_tokenizer: tokenizer of the target side, whose tokens are words.
-        steps_later: number of steps between the one that predicts a token and the one whose attention aligns it.
+        alignment_shift: number of steps between the one that predicts a token and the one whose attention aligns it.
     """
 
     dictionary: Dictionary
     backend: Backend
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
-    steps_later: int = 0
+    alignment_shift: int = 0
 
     def check(self, text: TextConfig) -> None:
         """Refuse a model whose unknown tokens cannot be replaced.
@@ -95,7 +95,7 @@ class UnknownWords:
 
     def _write(self, text: str, source_ids: IntArray, token_ids: Sequence[int], weights: NDArray[np.floating]) -> str:
         indices = source_words(self.source_tokenizer, source_ids[:-1].tolist())
-        rows = weights[self.steps_later :]
+        rows = weights[self.alignment_shift :]
         # No step reads the last token of an output that was cut, so the step that predicts it aligns it.
         weights = np.concatenate([rows, weights[len(rows) : len(token_ids)]])
         by_word = merge_weights(weights, indices, range(len(token_ids)))

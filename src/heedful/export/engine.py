@@ -13,7 +13,7 @@ from heedful.errors import FileRefused, UsageError
 from heedful.export.ctranslate2 import export_ctranslate2
 from heedful.export.onnx import export_graphs
 from heedful.export.parity import draw_sources, measure
-from heedful.files.atomic_write import unfinished
+from heedful.files.atomic_write import temporary_path
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.search.inputs import InputDraw
@@ -55,7 +55,7 @@ def export_engine(
     name = f"{kind}-int8" if is_int8 else kind
     path = folder.path / FOLDER / name
     path.parent.mkdir(exist_ok=True)
-    with unfinished(path, is_folder=True) as temporary:
+    with temporary_path(path, is_folder=True) as temporary:
         if shortlist is not None:
             write_shortlist(shortlist, temporary)
         backend = _write(model, temporary, kind, is_int8, draw, max_length, shortlist is not None)

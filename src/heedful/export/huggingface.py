@@ -39,7 +39,7 @@ from heedful.export.marian_layout import (
     layer_tensors,
 )
 from heedful.export.parity import draw_sources, measure
-from heedful.files.atomic_write import sync, unfinished
+from heedful.files.atomic_write import sync, temporary_path
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.transformer import Transformer, TransformerConfig
@@ -100,7 +100,7 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
     transformer, tokenizers = _expressible(model, described.tokenizers)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(out, is_folder=True) as temporary:
+        with temporary_path(out, is_folder=True) as temporary:
             _write(transformer, tokenizers, described, temporary)
             parity = _compared(transformer, temporary, described.max_tokens)
             if not parity.is_exact:

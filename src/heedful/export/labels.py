@@ -17,7 +17,7 @@ from heedful.errors import FileRefused, MissingExtra
 from heedful.export.documents import document_draw, record_levels
 from heedful.export.onnx import EXAMPLE_LENGTHS, free_axes, record_graph, recordable, refuse_unexportable
 from heedful.export.records import flatten
-from heedful.files.atomic_write import unfinished
+from heedful.files.atomic_write import temporary_path
 from heedful.models.bidaf import Bidaf
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.inputs import Inputs, inputs_on
@@ -68,7 +68,7 @@ def export_classifier(
     draw = _draw(model, num_tokens)
     path = folder.path / FOLDER / ENGINE
     path.parent.mkdir(exist_ok=True)
-    with unfinished(path, is_folder=True) as temporary:
+    with temporary_path(path, is_folder=True) as temporary:
         try:
             _record(model, draw, temporary, max_length)
         except ModuleNotFoundError as error:

@@ -31,7 +31,7 @@ _UNSUPPORTED: Final = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSU
 
 
 @contextmanager
-def written_whole(path: Path, is_internal: bool = False) -> Generator[TextIO]:
+def atomic_write(path: Path, is_internal: bool = False) -> Generator[TextIO]:
     """Write a text file under a temporary name, and rename it to its final name on success.
 
     Args:
@@ -51,7 +51,7 @@ def written_whole(path: Path, is_internal: bool = False) -> Generator[TextIO]:
         with target.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             yield stream
         return
-    with unfinished(target) as temporary:
+    with temporary_path(target) as temporary:
         with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
             _copy_attributes(target, stream.fileno())
             yield stream
@@ -62,7 +62,7 @@ def written_whole(path: Path, is_internal: bool = False) -> Generator[TextIO]:
 
 
 @contextmanager
-def unfinished(path: Path, is_folder: bool = False) -> Generator[Path]:
+def temporary_path(path: Path, is_folder: bool = False) -> Generator[Path]:
     """Create an empty file or folder under a temporary name, to be filled and renamed to its final name.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heedful.errors import DamagedFile, FileRefused
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
 from heedful.files.formats import Format
 
@@ -35,7 +35,7 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
     """
     # As the record will be read: tuples become lists, and bytes of file names that are no UTF-8 question marks.
     stamped = json.loads(json.dumps(kind.stamp(facts), ensure_ascii=False).encode(errors="replace"))
-    with written_whole(path, is_internal=True) as stream:
+    with atomic_write(path, is_internal=True) as stream:
         json.dump({**stamped, CHECKSUM: checksum(stamped)}, stream, indent=1)
 
 
@@ -64,14 +64,14 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
     return content
 
 
-class Kinds(BaseModel, ABC):
-    """Kinds of the values that readers of a record rely on; a subclass has a field for each, and ignores other keys."""
+class RecordSchema(BaseModel, ABC):
+    """Schema of the values that readers of a record rely on; a subclass has a field for each and ignores other keys."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
     @classmethod
-    def complaint(cls, facts: Mapping[str, Any]) -> str:
-        """Describe the first value of a record that is not of its kind.
+    def error(cls, facts: Mapping[str, Any]) -> str:
+        """Describe the first value of a record that does not fit.
 
         Returns:
             Such as "languages: input should be a valid list"; empty if all values are right.

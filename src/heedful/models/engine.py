@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.attention.interface import Need
-from heedful.cpu.threads import follow_company, single_threaded
+from heedful.cpu.threads import adapt_threads, single_threaded
 from heedful.engines.engine import Stepwise
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
@@ -60,7 +60,7 @@ class TorchEngine(Engine):
         self._device = next(model.parameters()).device
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
-        follow_company()
+        adapt_threads()
         with torch.inference_mode():
             memory = self._model.encode(inputs_on(self._device, inputs))
             state = self._model.start(memory, num_hypotheses)

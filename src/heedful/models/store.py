@@ -16,7 +16,7 @@ from heedful.config.base import Config, read_toml, to_toml, validate
 from heedful.config.plugins import named_code
 from heedful.engines.folder import CONFIG, MANIFEST, ModelFolder, commit, open_folder
 from heedful.errors import FileRefused, ResourceError
-from heedful.files.atomic_write import sync, write_through, written_whole
+from heedful.files.atomic_write import atomic_write, sync, write_through
 from heedful.files.formats import KEY
 from heedful.models.table import ModelConfig
 from heedful.models.transformer import TransformerConfig
@@ -105,7 +105,7 @@ def _write_config(folder: Path, text: str) -> None:
             before = open_folder(folder).facts
             names = [name for name in before["files"] if name != CONFIG]
             commit(folder, {key: value for key, value in before.items() if key not in (KEY, "files")}, names)
-    with written_whole(path, is_internal=True) as stream:
+    with atomic_write(path, is_internal=True) as stream:
         stream.write(text)
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from heedful.errors import DamagedFile, FileRefused, NewerFormat, UsageError
 from heedful.files.bounded_read import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
 from heedful.files.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
-from heedful.files.records import Kinds, read_facts
+from heedful.files.records import RecordSchema, read_facts
 
 METRICS: Final = "run/metrics.jsonl"
 HISTORY: Final = "run/history.jsonl"
@@ -28,8 +28,8 @@ Sample = Annotated[list[str], Field(min_length=3, max_length=3)]
 
 
 @final
-class _ValidationKinds(Kinds):
-    """Kinds of the entries of a line of metrics.jsonl."""
+class _ValidationSchema(RecordSchema):
+    """Schema of the entries of a line of metrics.jsonl."""
 
     step: int
     scores: dict[str, float]
@@ -44,8 +44,8 @@ class _ValidationKinds(Kinds):
 
 
 @final
-class _EventKinds(Kinds):
-    """Kinds of the entries of a line of history.jsonl."""
+class _EventSchema(RecordSchema):
+    """Schema of the entries of a line of history.jsonl."""
 
     event: str
     step: int = 0
@@ -55,8 +55,8 @@ class _EventKinds(Kinds):
 
 
 @final
-class _BucketKinds(Kinds):
-    """Kinds of the entries of a score by source length."""
+class _BucketSchema(RecordSchema):
+    """Schema of the entries of a score by source length."""
 
     shortest: int
     longest: int
@@ -67,8 +67,8 @@ class _BucketKinds(Kinds):
 
 
 @final
-class _ResultKinds(Kinds):
-    """Kinds of the entries of one test score."""
+class _ResultSchema(RecordSchema):
+    """Schema of the entries of one test score."""
 
     name: str
     score: float
@@ -76,12 +76,12 @@ class _ResultKinds(Kinds):
     high: float
     metric: str = ""
     signature: str = ""
-    by_length: list[_BucketKinds] = Field(default=[])
+    by_length: list[_BucketSchema] = Field(default=[])
 
 
 @final
-class _OutputKinds(Kinds):
-    """Kinds of the entries of one of the worst outputs."""
+class _OutputSchema(RecordSchema):
+    """Schema of the entries of one of the worst outputs."""
 
     source: str
     references: list[str]
@@ -90,29 +90,29 @@ class _OutputKinds(Kinds):
 
 
 @final
-class _ScoresKinds(Kinds):
-    """Kinds of the entries of test.json."""
+class _ScoresSchema(RecordSchema):
+    """Schema of the entries of test.json."""
 
     weights: str = ""
     text: str = ""
-    results: list[_ResultKinds] = Field(default=[])
+    results: list[_ResultSchema] = Field(default=[])
     num_items: int = 0
     length_unit: str = ""
     worst_by: str = ""
-    worst: list[_OutputKinds] = Field(default=[])
+    worst: list[_OutputSchema] = Field(default=[])
 
 
 @final
-class _AboutKinds(Kinds):
-    """Kinds of the entries of heedful.json that are shown."""
+class _AboutSchema(RecordSchema):
+    """Schema of the entries of heedful.json that are shown."""
 
     kind: str = ""
     languages: list[str] = Field(default=[])
 
 
 @final
-class _StateKinds(Kinds):
-    """Kinds of the entries of a checkpoint's state that are shown."""
+class _StateSchema(RecordSchema):
+    """Schema of the entries of a checkpoint's state that are shown."""
 
     step: int = 0
     seconds: Finite = 0.0
@@ -171,18 +171,18 @@ def read_run(model: Path) -> RunRecord:
         UsageError: the folder holds no training run.
         NewerFormat: a newer heedful wrote the folder.
     """
-    validations, history = read_validations(model), _lines(model / HISTORY, HISTORY_FORMAT, _EventKinds)
+    validations, history = read_validations(model), _lines(model / HISTORY, HISTORY_FORMAT, _EventSchema)
     if not validations and not history:
         raise UsageError(f"{model}: holds no training run (no {METRICS}); give a folder that heedful train made")
     config = next((text for name in CONFIG_PLACES if (text := _text(model / name))), "")
     checkpoints = (model / "run/checkpoints").glob("[0-9]*/state.json")
     newest = max(checkpoints, key=lambda path: path.parent.name.rjust(20), default=None)
     state = _object(newest).get("state", {}) if newest else {}
-    state = state if isinstance(state, dict) and not _StateKinds.complaint(state) else {}
+    state = state if isinstance(state, dict) and not _StateSchema.error(state) else {}
     about = _object(model / "heedful.json")
     if about:
         MODEL_FORMAT.check(model / "heedful.json", about)
-    about = {} if _AboutKinds.complaint(about) else about
+    about = {} if _AboutSchema.error(about) else about
     tested = scores_of(model, about.get("weights"))
     return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, tested, state)
 
@@ -196,7 +196,7 @@ def read_validations(model: Path) -> list[dict[str, Any]]:
     Raises:
         NewerFormat: a newer heedful wrote a line.
     """
-    return _lines(model / METRICS, METRICS_FORMAT, _ValidationKinds)
+    return _lines(model / METRICS, METRICS_FORMAT, _ValidationSchema)
 
 
 def scores_of(model: Path, weights: object) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def read_scores(model: Path, name: str = TEST) -> dict[str, Any]:
         raise
     except (OSError, FileRefused):
         return {}
-    return {} if _ScoresKinds.complaint(scores) else scores
+    return {} if _ScoresSchema.error(scores) else scores
 
 
 def damaged_parts(model: Path) -> list[str]:
@@ -242,7 +242,7 @@ def damaged_parts(model: Path) -> list[str]:
     Raises:
         NewerFormat: a newer heedful wrote a file.
     """
-    logs = {METRICS: (METRICS_FORMAT, _ValidationKinds), HISTORY: (HISTORY_FORMAT, _EventKinds)}
+    logs = {METRICS: (METRICS_FORMAT, _ValidationSchema), HISTORY: (HISTORY_FORMAT, _EventSchema)}
     damaged = [
         name
         for name, (kind, kinds) in logs.items()
@@ -263,7 +263,7 @@ def _is_toml(path: Path) -> bool:
         return False
 
 
-def _lines(path: Path, kind: Format, kinds: type[Kinds]) -> list[dict[str, Any]]:
+def _lines(path: Path, kind: Format, kinds: type[RecordSchema]) -> list[dict[str, Any]]:
     """Lines of a file of JSON objects, without their versions; damaged lines, and those cut by a crash, are left out.
 
     Raises:
@@ -278,7 +278,7 @@ def _lines(path: Path, kind: Format, kinds: type[Kinds]) -> list[dict[str, Any]]
             raise
         except (ValueError, FileRefused):
             continue
-        if not kinds.complaint(content):
+        if not kinds.error(content):
             objects.append(content)
     return objects
 

@@ -50,7 +50,7 @@ class WeightMap:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Choice:
+class NextToken:
     """One of the most probable next tokens at a step of an output."""
 
     token: int
@@ -83,7 +83,7 @@ class Output:
     score: float
     weights: NDArray[np.float32] | None = None
     """[target piece, source piece] attention while generating."""
-    choices: tuple[tuple[Choice, ...], ...] = ()
+    choices: tuple[tuple[NextToken, ...], ...] = ()
     """Most probable tokens at each step; empty where they were not computed."""
     num_forced: int = 0
     """Number of tokens at the beginning that were prescribed."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, final
 from heedful.errors import ResourceError
 from heedful.evaluation.interface import Metric, Setting
 from heedful.evaluation.metrics.table import METRICS, score_name
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.pages.attention_view import AttentionView
 from heedful.pages.chart import Series, chart, number
 from heedful.pages.document import document, folded, listed, table, texts
@@ -62,7 +62,7 @@ def write_training_page(model: Path, path: Path, views: Sequence[AttentionView] 
     """
     page = training_page(read_run(model), views)
     try:
-        with written_whole(path, is_internal=path == model / "run" / PAGE) as stream:
+        with atomic_write(path, is_internal=path == model / "run" / PAGE) as stream:
             stream.write(page)
     except OSError as error:
         raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another -o") from None

@@ -14,7 +14,7 @@ from heedful.data.corpus import PairFile, find_pairs
 from heedful.data.pair_rows import tsv_lines
 from heedful.data.prepare import EvaluationSet
 from heedful.errors import DataError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.predictors.distillation import DEV, SPACES, Sources, held_out_items, translated_pairs
 from heedful.predictors.translator import Translator
 from heedful.text.counts import counted
@@ -121,5 +121,5 @@ def _write(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
     """Write a file of pairs, unless it has this content."""
     content = "".join(tsv_lines(pairs))
     if not path.is_file() or path.read_text(encoding="utf-8") != content:
-        with written_whole(path, is_internal=True) as stream:
+        with atomic_write(path, is_internal=True) as stream:
             stream.write(content)

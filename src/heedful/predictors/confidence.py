@@ -17,7 +17,7 @@ from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.evaluation.calibration import Calibrator
 from heedful.evaluation.confidence import Criterion
 from heedful.files.formats import CONFIDENCE_FORMAT
-from heedful.files.records import Kinds, read_facts, write_facts
+from heedful.files.records import RecordSchema, read_facts, write_facts
 from heedful.predictors.translation import Translation
 
 ROLE: Final = "confidence"
@@ -46,8 +46,8 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 @final
-class _Kinds(Kinds):
-    """Kinds of the entries of the file."""
+class _ConfidenceSchema(RecordSchema):
+    """Schema of the entries of the file."""
 
     features: list[str]
     mean: list[Number]
@@ -139,9 +139,9 @@ def read_confidence(folder: ModelFolder) -> Confidence:
         folder = open_folder(folder.path)  # the model has been calibrated again
     path = folder.file(ROLE)
     facts = read_facts(path, CONFIDENCE_FORMAT, _ADVICE)
-    if complaint := _Kinds.complaint(facts):
-        raise FileRefused(f"{path}: not a confidence: {complaint}; {_ADVICE}")
-    kinds = _Kinds.model_validate(facts)
+    if error := _ConfidenceSchema.error(facts):
+        raise FileRefused(f"{path}: not a confidence: {error}; {_ADVICE}")
+    kinds = _ConfidenceSchema.model_validate(facts)
     columns = (kinds.mean, kinds.scale, kinds.weights)
     if {len(column) for column in columns} != {len(kinds.features)} or 0.0 in kinds.scale:
         raise FileRefused(f"{path}: not a confidence: its numbers do not fit its features; {_ADVICE}")

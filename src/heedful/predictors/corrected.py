@@ -11,7 +11,7 @@ MOST_MATCHES = 4
 """Number of corrections of similar sources that an output follows at most."""
 Align = Callable[[list[TextPair]], list[ScoredPair]]
 """Function that aligns a source with its correction."""
-Imitate = Callable[[list[str], list[list[MemoryMatch]]], Iterable[Translation] | None]
+DecodeWithMemory = Callable[[list[str], list[list[MemoryMatch]]], Iterable[Translation] | None]
 """Function that translates sources again, following the corrections of similar ones; None if it cannot."""
 
 
@@ -20,7 +20,7 @@ def with_corrections(
     memory: MemoryState,
     nbest: int,
     align: Align | None,
-    imitate: Imitate | None,
+    decode_with_memory: DecodeWithMemory | None,
     is_free: bool = True,
 ) -> Iterator[Translation]:
     """Name the matches of a translation memory, and apply its corrections.
@@ -31,7 +31,7 @@ def with_corrections(
     Args:
         nbest: largest number of alternatives.
         align: aligns a source with its correction; None where no attention is needed.
-        imitate: translates similar sources again; None where it cannot be done, and near matches are only named.
+        decode_with_memory: translates similar sources again; None = impossible, near matches are only named.
         is_free: whether outputs are free of constraints; under constraints matches are only named.
 
     Yields:
@@ -41,9 +41,9 @@ def with_corrections(
     matches = [memory.matches(one.source, MOST_MATCHES) for one in outputs]
     near = [index for index, of_source in enumerate(matches) if of_source and not of_source[0].is_exact]
     again: dict[int, Translation] = {}
-    if near and is_free and imitate:
-        imitations = imitate([outputs[index].source for index in near], [matches[index] for index in near])
-        again = dict(zip(near, imitations, strict=True)) if imitations is not None else {}
+    if near and is_free and decode_with_memory:
+        remembered = decode_with_memory([outputs[index].source for index in near], [matches[index] for index in near])
+        again = dict(zip(near, remembered, strict=True)) if remembered is not None else {}
     for index, (one, of_source) in enumerate(zip(outputs, matches, strict=True)):
         if not of_source:
             yield one

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, final
 
-from heedful.engines.biased_search import BiasedSearch
+from heedful.engines.biased_search import KnnSearch
 from heedful.engines.engine import Backend, decode_sorted
 from heedful.engines.offered_terms import search_sources
 from heedful.engines.scored_pairs import encode_source
@@ -44,7 +44,7 @@ class DecodableModel(Protocol):
         ...
 
     @property
-    def steps_later(self) -> int:
+    def alignment_shift(self) -> int:
         """Number of steps between the one that predicts a token and the one whose attention aligns it."""
         ...
 
@@ -75,7 +75,7 @@ class Decoding:
     def translate(
         self,
         texts: Sequence[str],
-        demand: SourceConstraints,
+        constraints: SourceConstraints,
         backend: Backend | None = None,
         indices: Sequence[int] | None = None,
     ) -> Iterator[Translation]:
@@ -93,17 +93,17 @@ class Decoding:
         encoded = [encode_source(model.source_tokenizer, text, model.text) for text in texts]
         full = [index for index, (ids, _) in enumerate(encoded) if len(ids) > 1]
         ids = [encoded[index][0] for index in full]
-        backend = backend or model.backends.searching(search, self.attention, demand.strictest, self.is_exact)
+        backend = backend or model.backends.searching(search, self.attention, constraints.strictest, self.is_exact)
         decode = partial(decode_sorted, backend, config=search, batch_tokens=self.batch_tokens)
         decode = partial(decode, need_alignment=self.attention, cancelled=self.cancelled)
         sources = [texts[index] for index in full]
         places = full if indices is None else [indices[index] for index in full]
-        ids, decoded = search_sources(demand, tokenizers, model.text.max_tokens, sources, ids, places, decode)
+        ids, decoded = search_sources(constraints, tokenizers, model.text.max_tokens, sources, ids, places, decode)
         hypotheses = dict(zip(full, decoded, strict=True))
         known: dict[tuple[int, int], str] = {}
         if search.replace_unknown:
             reader = model.backends.scoring(attention=True, is_exact=self.is_exact)
-            unknown = UnknownWords(self.dictionary(), reader, *tokenizers, model.steps_later)
+            unknown = UnknownWords(self.dictionary(), reader, *tokenizers, model.alignment_shift)
             unknown.check(model.text)
             known = unknown.replaced(sources, ids, decoded, self.batch_tokens)
         rows = {index: row for row, index in enumerate(full)}
@@ -111,7 +111,9 @@ class Decoding:
             if index in hypotheses:
                 written = [known.get((rows[index], rank), "") for rank in range(len(hypotheses[index]))]
                 source, was_cut = ids[rows[index]], encoded[index][1]
-                yield translation_of(text, source, hypotheses[index], was_cut, written, tokenizers, model.steps_later)
+                yield translation_of(
+                    text, source, hypotheses[index], was_cut, written, tokenizers, model.alignment_shift
+                )
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 
@@ -124,7 +126,7 @@ class Decoding:
             return False
         return backend.supports(self.search, True) is None
 
-    def imitate(self, texts: list[str], matches: list[list[MemoryMatch]]) -> Iterator[Translation] | None:
+    def decode_with_memory(self, texts: list[str], matches: list[list[MemoryMatch]]) -> Iterator[Translation] | None:
         """Translate sources so that outputs follow the corrections of similar ones.
 
         Args:
@@ -138,7 +140,7 @@ class Decoding:
         if backend is None:
             return None
         tokenizers = model.source_tokenizer, model.target_tokenizer
-        biased = BiasedSearch(backend, tokenizers, model.text, model.backends.draw if self.is_exact else None)
+        biased = KnnSearch(backend, tokenizers, model.text, model.backends.draw if self.is_exact else None)
         free = TextConstraints().of_sources(model.target_tokenizer)
         batches = biased.batches(texts, matches)
         return (output for batch, each in batches for output in self.translate(batch, free, each))

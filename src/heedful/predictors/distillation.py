@@ -16,7 +16,7 @@ from heedful.data.pair_rows import tsv_lines
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.shards import Shard, plan_jobs, run_jobs
 from heedful.errors import DataError, UsageError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.predictors.interface import spaced
 from heedful.predictors.translator import Translator
 from heedful.text.counts import counted
@@ -158,11 +158,11 @@ def write_pairs(teacher: Translator, sources: Sources, folder: Path, say: Callab
     """
     pairs = folder / PAIRS
     rows = translated_pairs(teacher, sources, folder, say)
-    with written_whole(pairs, is_internal=True) as stream:
+    with atomic_write(pairs, is_internal=True) as stream:
         stream.writelines(tsv_lines(rows))
     dev = folder / DEV
     items = zip(sources.dev.sources, sources.dev.references, strict=True)
-    with written_whole(dev, is_internal=True) as stream:
+    with atomic_write(dev, is_internal=True) as stream:
         stream.writelines(tsv_lines([(text, one) for text, references in items for one in references]))
     return pairs, dev
 
@@ -187,7 +187,7 @@ def translated_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / SOURCES
     if not source.is_file():
-        with written_whole(source, is_internal=True) as stream:
+        with atomic_write(source, is_internal=True) as stream:
             stream.writelines(f"{text}\n" for text in sources.texts)
     elif _lines(source) != sources.texts:
         raise UsageError(f"{folder}: begun with other sources; delete it, or name another folder with --out")

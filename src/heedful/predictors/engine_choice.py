@@ -64,14 +64,18 @@ class Backends:
         self._model: Seq2Seq | None = None
 
     def searching(
-        self, search: SearchConfig, attention: bool = False, demand: Constraints | None = None, is_exact: bool = False
+        self,
+        search: SearchConfig,
+        attention: bool = False,
+        constraints: Constraints | None = None,
+        is_exact: bool = False,
     ) -> Backend:
         """Return the backend for a search.
 
         Args:
             search: beam, penalties and limits.
             attention: whether attention weights are needed.
-            demand: prefix, required and banned phrases of the outputs; None = no constraints.
+            constraints: prefix, required and banned phrases of the outputs; None = no constraints.
             is_exact: whether results must be bit-identical in every batch (`heedful.engines.exact`).
 
         Returns:
@@ -83,7 +87,7 @@ class Backends:
             FileRefused: the engine's files were changed.
             UsageError: the named engine does not support exact results, or ensembles.
         """
-        constraints = demand or Constraints()
+        constraints = constraints or Constraints()
         by_steps = is_exact or bool(self._partners)
         backend = self._joined(
             lambda each: each.why_not(search, attention, by_steps),

@@ -37,7 +37,7 @@ class SegmentDecoding:
     decoding: Decoding
 
     def translate(
-        self, segments: Sequence[Segment], demand: SourceConstraints, indices: Sequence[int]
+        self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
     ) -> Iterator[Translation]:
         """Translate segments.
 
@@ -55,35 +55,37 @@ class SegmentDecoding:
         is_text = [has_words(one.reading, one.kept) for one in segments]
         texts = list(compress(segments, is_text))
         places = list(compress(indices, is_text))
-        outputs = iter(self._sound(texts, self._outputs(texts, demand, places), demand, places))
+        outputs = iter(self._sound(texts, self._outputs(texts, constraints, places), constraints, places))
         for segment, has_text in zip(segments, is_text, strict=True):
             yield next(outputs) if has_text else _unchanged(segment.reading)
 
     def _outputs(
-        self, segments: Sequence[Segment], demand: SourceConstraints, indices: Sequence[int]
+        self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
     ) -> list[Translation]:
         """Outputs with kept spans and in the case of the segments."""
         is_upper = [_is_upper(one) for one in segments]
         read = [_lowered(one) if upper else one for one, upper in zip(segments, is_upper, strict=True)]
-        outputs = self._keeping(read, demand, indices)
+        outputs = self._keeping(read, constraints, indices)
         return [
             _raised(output, one) if upper else output
             for output, one, upper in zip(outputs, segments, is_upper, strict=True)
         ]
 
     def _keeping(
-        self, segments: Sequence[Segment], demand: SourceConstraints, indices: Sequence[int]
+        self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
     ) -> list[Translation]:
         """Outputs in which each kept span stands once."""
         readings = [one.reading for one in segments]
         is_read = [all(span.kind in _READ for span in one.kept) for one in segments]
         own = list(compress(range(len(segments)), is_read))
-        read = self.decoding.translate([readings[row] for row in own], demand, indices=[indices[row] for row in own])
+        read = self.decoding.translate(
+            [readings[row] for row in own], constraints, indices=[indices[row] for row in own]
+        )
         outputs = {row: output for row, output in zip(own, read, strict=True) if _has_all(output, segments[row])}
         lifted = {row: lift(readings[row], one.kept) for row, one in enumerate(segments) if row not in outputs}
         attentive = replace(self.decoding, attention=bool(lifted) and self.decoding.can_align)
         texts = [one.text for one in lifted.values()]
-        again = attentive.translate(texts, demand, indices=[indices[row] for row in lifted])
+        again = attentive.translate(texts, constraints, indices=[indices[row] for row in lifted])
         for row, output in zip(lifted, again, strict=True):
             written = [put_back(lifted[row], each.text, output.alignment or ()) for each in output.alternatives]
             links = tuple(written[0][1]) if self.decoding.attention else None
@@ -96,7 +98,7 @@ class SegmentDecoding:
         self,
         segments: Sequence[Segment],
         outputs: list[Translation],
-        demand: SourceConstraints,
+        constraints: SourceConstraints,
         indices: Sequence[int],
     ) -> list[Translation]:
         """Outputs without faults; the source where every output has one."""
@@ -110,7 +112,7 @@ class SegmentDecoding:
         search = self.decoding.search
         again = self._again(search)
         searched = replace(self, decoding=replace(self.decoding, search=again))._outputs(
-            [segments[row] for row in faulty], demand, [indices[row] for row in faulty]
+            [segments[row] for row in faulty], constraints, [indices[row] for row in faulty]
         )
         for (row, fault), output in zip(faulty.items(), searched, strict=True):
             source = segments[row].reading

@@ -38,27 +38,27 @@ class Segmenter:
             text.target_units,
         )
 
-    def split(self, text: str, policy: Policy | None = "auto", wording: TextConstraints | None = None) -> Text:
+    def split(self, text: str, policy: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
         """Split a text, as `Translator.split` does.
 
         Args:
             policy: as for `Translator.split`.
-            wording: as for `Translator.split`.
+            constraints: as for `Translator.split`.
 
         Returns:
             The segments and the layout between them.
         """
-        policy = self._suited(text, wording) if policy == "auto" else policy
+        policy = self._suited(text, constraints) if policy == "auto" else policy
         if policy is None:
             return whole(text)
         if not self.reads_sentences:
             return split(text, self._language, policy, self._usual, self._fits)
-        find = self._finder(wording.keep if wording else ())
+        find = self._finder(constraints.keep if constraints else ())
         return split(text, self._language, policy, self._usual, self._fits, find)
 
-    def _suited(self, text: str, wording: TextConstraints | None) -> Policy | None:
+    def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
-        is_bound = wording is not None and bool(wording.prefix.strip() or wording.required)
+        is_bound = constraints is not None and bool(constraints.prefix.strip() or constraints.required)
         if is_bound or self._text.split_sentences or self._memory.state().has(text):
             return None
         if self.reads_sentences:

@@ -14,7 +14,7 @@ from heedful.engines.engine import Backend, Stepwise
 from heedful.engines.onnx_layers import LAYERS, OnnxLayers
 from heedful.engines.scored_pairs import encode_source
 from heedful.errors import HeedfulError, UsageError, needed_for
-from heedful.pages.sentence import Choice, MeasureName, Output, SentenceView, TracedSearch, WeightMap
+from heedful.pages.sentence import MeasureName, NextToken, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
 from heedful.search.beam import search
@@ -190,7 +190,9 @@ class SentenceViewer:
         Raises:
             UsageError: the named engine searches by itself.
         """
-        backend: Backend = self._translator.backends.searching(config, attention=False, demand=Constraints(prefix=(4,)))
+        backend: Backend = self._translator.backends.searching(
+            config, attention=False, constraints=Constraints(prefix=(4,))
+        )
         if not isinstance(backend, Stepwise):
             raise UsageError(
                 f"{backend.name} searches by itself and shows no single step; use --engine torch, or export to onnx"
@@ -225,13 +227,13 @@ class SentenceViewer:
         config: SearchConfig,
         has_attention: bool,
         is_offline: bool,
-    ) -> tuple[tuple[Choice, ...], ...]:
+    ) -> tuple[tuple[NextToken, ...], ...]:
         if not output.ids:
             return ()
         candidates = token_choices(backend.make_engine(False), [ids], output.ids, NUM_CHOICES)
         steps = [
             [
-                Choice(int(token), self._target.pieces([int(token)])[0], float(log_prob))
+                NextToken(int(token), self._target.pieces([int(token)])[0], float(log_prob))
                 for token, log_prob in zip(tokens, log_probs, strict=True)
             ]
             for tokens, log_probs in zip(candidates.ids, candidates.log_probs, strict=True)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
 
 
-def links_of(translation: Translation, steps_later: int) -> list[CharacterLink]:
+def links_of(translation: Translation, alignment_shift: int) -> list[CharacterLink]:
     """Link the characters of a segment to those of its translation.
 
     Args:
-        steps_later: as in `PairScorer`.
+        alignment_shift: as in `PairScorer`.
 
     Returns:
         The links; none without attention.
@@ -25,7 +25,7 @@ def links_of(translation: Translation, steps_later: int) -> list[CharacterLink]:
     if translation.attention is None:
         return []
     tokens = translation.source_pieces, translation.target_pieces
-    return attention_links(translation.source, translation.text, *tokens, translation.attention[steps_later:])
+    return attention_links(translation.source, translation.text, *tokens, translation.attention[alignment_shift:])
 
 
 def tagged_output(
@@ -65,18 +65,18 @@ def translate_tagged(
     has_tags = any(passage.tags for passage in passages) and translator.has_attention
     outputs = translator.translate([passage.text for passage in passages], attention=has_tags, **settings)
     return [
-        (_placed(passage, output, translator.steps_later), output)
+        (_placed(passage, output, translator.alignment_shift), output)
         for passage, output in zip(passages, outputs, strict=True)
     ]
 
 
-def _placed(source: TaggedText, output: Translation, steps_later: int) -> TaggedText:
+def _placed(source: TaggedText, output: Translation, alignment_shift: int) -> TaggedText:
     if not source.tags:
         return TaggedText(output.text)
     aligned = [
-        _aligned(one.segment.start, one.segment.end, one.start, one.end, links_of(one.output, steps_later))
+        _aligned(one.segment.start, one.segment.end, one.start, one.end, links_of(one.output, alignment_shift))
         for one in output.segments
-    ] or [_aligned(0, len(source.text), 0, len(output.text), links_of(output, steps_later))]
+    ] or [_aligned(0, len(source.text), 0, len(output.text), links_of(output, alignment_shift))]
     return place_tags(source, output.text, aligned)
 
 

@@ -126,7 +126,7 @@ def translation_of(
     was_cut: bool,
     replaced: Sequence[str],
     tokenizers: tuple[Tokenizer, Tokenizer],
-    steps_later: int,
+    alignment_shift: int,
 ) -> Translation:
     """Make a translation of the hypotheses of a search.
 
@@ -135,7 +135,7 @@ def translation_of(
         hypotheses: hypotheses, best first.
         was_cut: whether the source was truncated.
         replaced: text of each hypothesis after its unknown words were replaced; empty where there were none.
-        steps_later: as in `PairScorer`.
+        alignment_shift: as in `PairScorer`.
     """
     source_tokenizer, target_tokenizer = tokenizers
     plain = [target_tokenizer.decode(alternative.token_ids) for alternative in hypotheses]
@@ -151,7 +151,7 @@ def translation_of(
         )
     ended = [EOS] if hypothesis.finish_reason == "eos" else []
     # An output that was cut has no step that reads its last token, which is then left without a link.
-    weights = hypothesis.weights[steps_later:]
+    weights = hypothesis.weights[alignment_shift:]
     words = word_links(
         weights,
         source_words(source_tokenizer, ids[:-1].tolist()),

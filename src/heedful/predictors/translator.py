@@ -75,7 +75,7 @@ class Translator(Predictor):
         self.folder = folder
         self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
         self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
-        self.steps_later: Final = int(tree.get("training", {}).get("alignment_step") == "read")
+        self.alignment_shift: Final = int(tree.get("training", {}).get("alignment_step") == "read")
         """Number of steps between the one that predicts a token and the one whose attention aligns it. The last target
         token has EOS after it, so the step that reads it is there."""
         self.has_heads: Final = tree.get("model", {}).get("encoder") == "heads"
@@ -140,7 +140,7 @@ class Translator(Predictor):
         attention: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         search: SearchConfig | None = None,
-        wording: TextConstraints | None = None,
+        constraints: TextConstraints | None = None,
         exact: bool = False,
         corrected: bool = True,
         confidence: bool = False,
@@ -156,7 +156,7 @@ class Translator(Predictor):
             attention: whether to return attention and alignment.
             batch_tokens: largest number of source positions times beam in a batch.
             search: all other search settings; None = the model's own.
-            wording: prefix, required and banned phrases of the outputs; None = no constraints.
+            constraints: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: whether each result is bit-identical regardless of the number and order of the other texts;
                 `batch_tokens` then has no effect (`heedful.engines.exact`).
             corrected: whether corrections in force replace the outputs of their sources, and outputs of similar sources
@@ -176,23 +176,23 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        options = batch_tokens, WINDOW_LINES, 0, wording, exact, corrected, confidence, cancelled, segments
+        options = batch_tokens, WINDOW_LINES, 0, constraints, exact, corrected, confidence, cancelled, segments
         return list(self.stream(texts, config, attention, *options))
 
-    def split(self, text: str, segments: Policy | None = "auto", wording: TextConstraints | None = None) -> Text:
+    def split(self, text: str, segments: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
         """Split a text into the segments that are translated one by one.
 
         Args:
             segments: lines, sentences, or with "auto" sentences of lines that have more of them than the training
                 pairs usually have; None = the text as a whole.
-            wording: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
+            constraints: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
                 which are about the whole output, is one segment, and so is one that was corrected.
 
         Returns:
             The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
             of characters line by line.
         """
-        return self._segmenter.split(text, segments, wording)
+        return self._segmenter.split(text, segments, constraints)
 
     def stream(
         self,
@@ -202,7 +202,7 @@ class Translator(Predictor):
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         window_lines: int = WINDOW_LINES,
         first_index: int = 0,
-        wording: TextConstraints | None = None,
+        constraints: TextConstraints | None = None,
         exact: bool = False,
         corrected: bool = False,
         confidence: bool = False,
@@ -218,7 +218,7 @@ class Translator(Predictor):
             batch_tokens: largest number of source positions times beam in a batch.
             window_lines: number of texts that are sorted by length together; 1 yields each result at once.
             first_index: index of the first text among all texts of the caller; random samples depend on it.
-            wording: prefix, required and banned phrases of the outputs; None = no constraints.
+            constraints: prefix, required and banned phrases of the outputs; None = no constraints.
             exact: as for `translate`.
             corrected: as for `translate`; corrections given meanwhile are in force from the next window on.
             confidence: as for `translate`.
@@ -236,12 +236,12 @@ class Translator(Predictor):
 
             score = partial(self.scored_pairs, batch_tokens=1 if exact else batch_tokens)
             rate = confidence_adder(self.folder, self.backends.scoring, score)
-        demand = (wording or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
+        bound = (constraints or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
         decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
-        can_imitate = demand.strictest.is_free and search.method != "sampling"
+        can_imitate = bound.strictest.is_free and search.method != "sampling"
         while window := list(islice(remaining, window_lines)):
-            indexed = replace(demand, general=replace(demand.general, index=num_done))
-            texts_apart = [self.split(text, segments, wording) for text in window]
+            indexed = replace(bound, general=replace(bound.general, index=num_done))
+            texts_apart = [self.split(text, segments, constraints) for text in window]
             parts = [one for text in texts_apart for one in text.segments]
             # Random samples of a text do not depend on the number of segments of the texts before it.
             indices = [index for index, text in enumerate(texts_apart) for _ in text.segments]
@@ -255,8 +255,8 @@ class Translator(Predictor):
                     self.memory.state(),
                     search.nbest,
                     self.align if attention else None,
-                    decoding.imitate if can_imitate else None,
-                    demand.general.is_free,
+                    decoding.decode_with_memory if can_imitate else None,
+                    bound.general.is_free,
                 )
             outputs = iter(rate(list(outputs)) if rate else outputs)
             for source, text in zip(window, texts_apart, strict=True):
@@ -329,7 +329,7 @@ class Translator(Predictor):
             The scores of each pair, in order.
         """
         tokenizers = self.source_tokenizer, self.target_tokenizer
-        reader = PairScorer(self.backends.scoring(attention), *tokenizers, self.text, self.steps_later)
+        reader = PairScorer(self.backends.scoring(attention), *tokenizers, self.text, self.alignment_shift)
         remaining = iter(pairs)
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
@@ -353,7 +353,7 @@ class Translator(Predictor):
         search: SearchConfig | None = None,
         metrics: Sequence[str] = (),
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
-        wording: TextConstraints | None = None,
+        constraints: TextConstraints | None = None,
         **settings: Any,
     ) -> MeasuredTranslations:
         """Translate sources and score the output.
@@ -362,15 +362,15 @@ class Translator(Predictor):
             search: search settings; None = the model's own.
             metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
             batch_tokens: largest number of source positions times beam in a batch.
-            wording: constraints on the outputs; None = none.
+            constraints: constraints on the outputs; None = none.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
         """
         config = search or self.search
         self.backends.searching(config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        outputs = list(self.stream(items.sources, config, batch_tokens=batch_tokens, wording=wording))
+        outputs = list(self.stream(items.sources, config, batch_tokens=batch_tokens, constraints=constraints))
         seconds = time.perf_counter() - started
-        terms = wording.terms if wording else None
+        terms = constraints.terms if constraints else None
         settings = {"target_language": self.target_language, **settings}
         return measured(items, outputs, seconds, config.beam, tuple(metrics), self.metrics, terms, settings)
 

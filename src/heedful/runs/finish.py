@@ -10,9 +10,9 @@ from typing import Final
 from heedful.engines.exported import find_exported
 from heedful.errors import HeedfulError, Stopped
 from heedful.evaluation.metrics.table import score_text
+from heedful.predictors.cached_test_scores import cached_test_scores
 from heedful.predictors.calibration import LEAST_ITEMS, calibrate, suited_criterion
 from heedful.predictors.confidence import ROLE, write_confidence
-from heedful.predictors.kept_scores import kept_scores
 from heedful.predictors.translator import Translator
 from heedful.runs.train import RunInfo
 from heedful.tasks.advice import verdict
@@ -74,7 +74,7 @@ def score_test(info: RunInfo, outcome: Outcome, device: str, say: Callable[[str]
     seconds = 60.0 * minutes - outcome.seconds if minutes and not was_finished else math.inf
     task = find_task(info.experiment.task)
     with _complete_at_signal(info.folder):
-        return kept_scores(task.open(info.folder, device, "torch"), info.data.test, say, seconds)
+        return cached_test_scores(task.open(info.folder, device, "torch"), info.data.test, say, seconds)
 
 
 def compare_with_pretrained(info: RunInfo, device: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from heedful.errors import ResourceError
 from heedful.export.marian import read_marian
-from heedful.files.atomic_write import sync, unfinished
+from heedful.files.atomic_write import sync, temporary_path
 from heedful.models.store import save_model
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
@@ -36,7 +36,7 @@ def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", 
     codes = list(languages if any(languages) else read.languages)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(folder, is_folder=True) as temporary:
+        with temporary_path(folder, is_folder=True) as temporary:
             files = {
                 "source_tokenizer": read.source_tokenizer.save(temporary, "source"),
                 "target_tokenizer": read.target_tokenizer.save(temporary, "target"),

@@ -9,9 +9,9 @@ import torch
 from heedful.config.base import merge, validate
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import Prepared, Task
-from heedful.tasks.pace import Pace
+from heedful.tasks.throughput import Throughput
 from heedful.training.config import TrainingConfig
-from heedful.training.distributed import Alone
+from heedful.training.distributed import SingleProcess
 from heedful.training.precision import resolve_precision
 from heedful.training.train_state import TrainState
 
@@ -20,7 +20,9 @@ MEASURED_SECONDS: Final = 2.0
 TRIED_ITEMS: Final = 20
 
 
-def measure_pace(task: Task[Any, Any], experiment: Experiment, folder: Path, data: Prepared, device: str) -> Pace:
+def measure_throughput(
+    task: Task[Any, Any], experiment: Experiment, folder: Path, data: Prepared, device: str
+) -> Throughput:
     """Measure the pace of a training that has a limit of time.
 
     Args:
@@ -36,7 +38,7 @@ def measure_pace(task: Task[Any, Any], experiment: Experiment, folder: Path, dat
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     precision = resolve_precision(experiment.training.precision, torch.device(device), num_parameters)
     config = validate(TrainingConfig, fields | {"precision": precision, "parallel": "data"}, "training")
-    state = TrainState(task.step(experiment, model), config, Alone())
+    state = TrainState(task.step(experiment, model), config, SingleProcess())
     batches = iter(task.sampler(experiment, folder, data))
     num_tokens, started = 0, 0.0
     for number in range(MOST_STEPS + 1):
@@ -60,4 +62,4 @@ def measure_pace(task: Task[Any, Any], experiment: Experiment, folder: Path, dat
             started = time.monotonic()
             validator(evaluated)
     items_per_second = TRIED_ITEMS / max(1e-9, time.monotonic() - started)
-    return Pace(60.0 * experiment.training.max_minutes, tokens_per_second, items_per_second)
+    return Throughput(60.0 * experiment.training.max_minutes, tokens_per_second, items_per_second)

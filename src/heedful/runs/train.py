@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from heedful.config.base import merge, read_toml, to_toml, validate
-from heedful.cpu.contention import following
+from heedful.cpu.contention import watching_contention
 from heedful.data.batch import Sampler
 from heedful.data.same_data import EXPERIMENT
 from heedful.engines.folder import CONFIG, MANIFEST, open_folder
@@ -24,7 +24,7 @@ from heedful.errors import (
     UsageError,
 )
 from heedful.evaluation.metrics.table import score_text
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.models.store import save_model, store_settings
 from heedful.pages.record import TEST
 from heedful.pages.training import PAGE, write_training_page
@@ -32,13 +32,13 @@ from heedful.runs.facts import RunFacts, find_files, model_folder, read_facts, r
 from heedful.runs.pretrained import PretrainedModel, with_pretrained
 from heedful.runs.request import TrainRequest
 from heedful.runs.settings import SettingsLayers
-from heedful.runs.throughput_measurement import measure_pace
+from heedful.runs.throughput_measurement import measure_throughput
 from heedful.tasks.advice import named_sections
 from heedful.tasks.experiment import Experiment, upgraded
 from heedful.tasks.interface import Prepared, Task
 from heedful.text.text_files import language_names
 from heedful.training.config import TrainingConfig
-from heedful.training.distributed import Ranks, joined
+from heedful.training.distributed import Ranks, process_group
 from heedful.training.frozen import freeze
 from heedful.training.history import History
 from heedful.training.loop import Trainer
@@ -108,7 +108,7 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
         Stopped: a signal arrived; everything is saved, and the same call resumes.
         EndedElsewhere: training ended on another process; raised on every process but the first.
     """
-    with joined(request.device) as ranks, following(torch.get_num_threads()), ExitStack() as resources:
+    with process_group(request.device) as ranks, watching_contention(torch.get_num_threads()), ExitStack() as resources:
         task = request_task(request)
         if not ranks.is_first:
             sizes = ranks.first(list[float])
@@ -153,12 +153,12 @@ def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]
     layers = SettingsLayers(task, request, facts.earlier)
     is_new, has_plan = not layers.kept, not layers.kept and not request.is_compared
     if pretrained:
-        suited = pretrained.settings()
+        file_defaults = pretrained.settings()
         request = replace(request, languages=request.languages if any(request.languages) else pretrained.languages)
         pretrained.copy_tokenizers(folder)
     else:
-        suited = task.suited(facts.files, layers.resolve) if is_new else {}
-    text_stage = layers.resolve(suited)
+        file_defaults = task.file_defaults(facts.files, layers.resolve) if is_new else {}
+    text_stage = layers.resolve(file_defaults)
     if pretrained:
         pretrained.check(text_stage)
     elif text_stage.training.start_share:
@@ -169,7 +169,9 @@ def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]
             warn(line)
     data = task.prepare(facts.files, text_stage, folder, request)
     facts.watch.check()
-    chosen = merge(suited, task.adapted(data, _unlimited(text_stage) if request.is_compared else text_stage))
+    chosen = merge(
+        file_defaults, task.data_defaults(data, _unlimited(text_stage) if request.is_compared else text_stage)
+    )
     experiment = layers.resolve(with_pretrained(chosen, pretrained))
     layers.check_resumable(folder, experiment)
     data = task.completed(data, experiment, folder)
@@ -177,11 +179,13 @@ def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]
         for line in pretrained.warnings(language_names(request.data, request.columns), task.encoded_sides(data)):
             warn(line)
     if experiment.training.max_minutes and has_plan:
-        pace = measure_pace(task, experiment, folder, data, request.device)
-        planned = merge(suited, task.planned(data, experiment, pace, bool(request.preset)))
-        experiment = layers.resolve(with_pretrained(planned, pretrained, True))
+        pace = measure_throughput(task, experiment, folder, data, request.device)
+        time_limited_defaults = merge(
+            file_defaults, task.time_limited_defaults(data, experiment, pace, bool(request.preset))
+        )
+        experiment = layers.resolve(with_pretrained(time_limited_defaults, pretrained, True))
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
-    with written_whole(folder / EXPERIMENT, is_internal=True) as stream:
+    with atomic_write(folder / EXPERIMENT, is_internal=True) as stream:
         stream.write(to_toml(experiment))
     advice = _advice(task, request, data, experiment)
     test_seconds = (lambda seconds: 0.0) if request.is_compared else _test_seconds(experiment, data)

@@ -304,5 +304,5 @@ class Batcher:
 
 
 def _outputs(translation: Translation, job: Job) -> Outputs:
-    links = tuple(links_of(translation, job.translator.steps_later)) if job.needs_links else ()
+    links = tuple(links_of(translation, job.translator.alignment_shift)) if job.needs_links else ()
     return Outputs(tuple(one.text for one in translation.alternatives), links)

@@ -17,7 +17,7 @@ from heedful.serving.catalog import Catalog
 from heedful.serving.detection import Guess
 from heedful.serving.languages import name_of
 from heedful.serving.schemas import DETECT, ERRORS, SUGGEST, TRANSLATE, TRANSLATED
-from heedful.serving.service import AUTO, Answer, Order, Service
+from heedful.serving.service import AUTO, Order, ServedText, Service
 from heedful.serving.waiting import while_connected
 
 _FRONTEND_MILLISECONDS: Final = 500
@@ -120,7 +120,7 @@ def _order(fields: Mapping[str, Any]) -> Order:
     return Order(cast(list[str], texts), source, target, markup, whole_field(fields, "alternatives"))
 
 
-def _body(q: object, order: Order, answers: list[Answer]) -> dict[str, object]:
+def _body(q: object, order: Order, answers: list[ServedText]) -> dict[str, object]:
     """Body of the answer: lists for a list of texts, single values for one text."""
     columns: dict[str, list[object]] = {"translatedText": [answer.text for answer in answers]}
     if order.source == AUTO:

@@ -48,7 +48,7 @@ class Order:
 
 @final
 @dataclass(frozen=True)
-class Answer:
+class ServedText:
     """Translation of one text."""
 
     text: str
@@ -123,7 +123,7 @@ class Service:
         self.detector: Final = Detector(catalog)
         self.budget: Final = Budget(self.limits.requests_per_minute)
 
-    async def translate(self, order: Order, most_characters: int | None = None) -> list[Answer]:
+    async def translate(self, order: Order, most_characters: int | None = None) -> list[ServedText]:
         """Translate the texts of a request.
 
         Args:
@@ -141,14 +141,14 @@ class Service:
         guesses = [self.guess(text) if order.source == AUTO else None for text in order.texts]
         languages = [guess.language if guess else self.language(order.source) for guess in guesses]
         groups = dict.fromkeys(languages)
-        answers: list[Answer] = [Answer("")] * len(order.texts)
+        answers: list[ServedText] = [ServedText("")] * len(order.texts)
 
         async def translate_group(source: str) -> None:
             rows = [row for row, language in enumerate(languages) if language == source]
             texts = [order.texts[row] for row in rows]
             outputs = await self._translate_texts(texts, source, target, order, deadline)
             for row, (best, *others) in zip(rows, outputs, strict=True):
-                answers[row] = Answer(best, tuple(others), guesses[row], source, target)
+                answers[row] = ServedText(best, tuple(others), guesses[row], source, target)
 
         if len(groups) == 1:
             await translate_group(languages[0])

@@ -38,7 +38,7 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 
 
 @final
-class Answering(LabelTask[StoryFile]):
+class AnsweringTask(LabelTask[StoryFile]):
     """Task of question answering: from stories to a `heedful.predictors.answerer.Answerer`.
 
     The answer is one of those of the training data, or a span of the facts; the kind of the model decides.
@@ -58,7 +58,7 @@ class Answering(LabelTask[StoryFile]):
             raise UsageError("--columns: stories are no pairs of columns; leave it out")
         return {name: find_stories(files) for name, files in paths.parts.items()}
 
-    def suited(self, files: Mapping[str, StoryFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+    def file_defaults(self, files: Mapping[str, StoryFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         kind = "bidaf" if _suit_spans(story for _, story in files["train"]) else "memory_network"
         return {
             "model": {"kind": kind},

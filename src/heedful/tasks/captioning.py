@@ -41,7 +41,7 @@ from heedful.predictors.interface import Predictor, spaced
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths, Prepared, Task
-from heedful.tasks.pace import Pace, warmup_steps
+from heedful.tasks.throughput import Throughput, warmup_steps
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
@@ -81,7 +81,7 @@ class CaptioningData(Prepared):
 
 
 @final
-class Captioning(Task[CaptionFile, CaptioningData]):
+class CaptioningTask(Task[CaptionFile, CaptioningData]):
     """Task of captioning: from images with captions to a `heedful.predictors.captioner.Captioner`."""
 
     name = "captioning"
@@ -102,7 +102,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
     def find(self, paths: DataPaths) -> dict[str, CaptionFile]:
         return {name: CaptionFile(files, paths.columns) for name, files in paths.parts.items()}
 
-    def suited(self, files: Mapping[str, CaptionFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+    def file_defaults(self, files: Mapping[str, CaptionFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         file, most = files["train"], resolve({}).text.max_characters
         captions = [pair.target.strip() for pair in file.pairs if 0 < len(pair.target.strip()) <= most]
         has_words = 2 * sum(" " in caption for caption in captions) > len(captions)
@@ -133,7 +133,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
         facts = read_prepared(folder / PREPARED)
         return _rooted(EvaluationSet.read(facts["dev"]), Path(str(facts["dev_folder"])))
 
-    def adapted(self, data: CaptioningData, experiment: Experiment) -> Tree:
+    def data_defaults(self, data: CaptioningData, experiment: Experiment) -> Tree:
         num_tokens = int(data.train.target.lengths.sum())
         batch_tokens = max(64, BATCH_CAPTIONS * num_tokens // len(data.train))
         steps_per_epoch = max(1, num_tokens // batch_tokens)
@@ -153,7 +153,9 @@ class Captioning(Task[CaptionFile, CaptioningData]):
             }
         }
 
-    def planned(self, data: CaptioningData, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
+    def time_limited_defaults(
+        self, data: CaptioningData, experiment: Experiment, pace: Throughput, is_named: bool = False
+    ) -> Tree:
         training = experiment.training
         tenth = max(1, int(pace.num_units / max(1, training.batch_tokens)) // 10)
         limits = {
@@ -161,7 +163,7 @@ class Captioning(Task[CaptionFile, CaptioningData]):
             "validation_items": pace.validation_items,
             "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
         }
-        return merge(self.adapted(data, experiment), {"training": limits})
+        return merge(self.data_defaults(data, experiment), {"training": limits})
 
     @property
     def poor_scores(self) -> Mapping[str, float]:

@@ -50,7 +50,7 @@ _LOOKED_AT: Final = 1000
 
 
 @final
-class Classification(LabelTask[PairFile]):
+class ClassificationTask(LabelTask[PairFile]):
     """Task of text classification: from texts with labels to a `heedful.predictors.classifier.Classifier`."""
 
     name = "classification"
@@ -61,7 +61,7 @@ class Classification(LabelTask[PairFile]):
     def find(self, paths: DataPaths) -> dict[str, PairFile]:
         return {name: find_labelled(files, paths.columns) for name, files in paths.parts.items()}
 
-    def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+    def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         model = resolve({}).model
         chosen: Tree = {}
         if isinstance(model, TextClassifierConfig) and model.has_ngrams:
@@ -126,7 +126,7 @@ class Classification(LabelTask[PairFile]):
             raise FileRefused("its texts are no lists of texts")
         return items
 
-    def adapted(self, data: LabelData, experiment: Experiment) -> Tree:
+    def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
         training = experiment.training
         num_tokens = int(data.train.source.lengths.sum())
         plan = plan_labels(len(data.train), num_tokens, len(data.labels), training.max_minutes > 0, training.max_steps)

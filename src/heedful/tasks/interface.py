@@ -20,7 +20,7 @@ from heedful.models.store import takes_sizes
 from heedful.predictors.interface import Items, Predictor
 from heedful.predictors.table import load
 from heedful.tasks.experiment import Experiment, build_model
-from heedful.tasks.pace import Pace
+from heedful.tasks.throughput import Throughput
 from heedful.text.tokenizer import Tokenizer
 from heedful.training.loss import TrainingStep
 from heedful.training.progress import Validation
@@ -118,7 +118,7 @@ class Task(ABC, Generic[FileT, DataT]):
         """
         return ()
 
-    def suited(self, files: Mapping[str, FileT], resolve: Callable[[Tree], Experiment]) -> Tree:
+    def file_defaults(self, files: Mapping[str, FileT], resolve: Callable[[Tree], Experiment]) -> Tree:
         """Choose settings from a first look at the files, for keys that the user did not set.
 
         Args:
@@ -160,7 +160,7 @@ class Task(ABC, Generic[FileT, DataT]):
         raise FileRefused(f"{folder}: no record of validation items")
 
     @abstractmethod
-    def adapted(self, data: DataT, experiment: Experiment) -> Tree:
+    def data_defaults(self, data: DataT, experiment: Experiment) -> Tree:
         """Choose settings that suit the prepared data, for keys that the user did not set.
 
         Args:
@@ -171,19 +171,21 @@ class Task(ABC, Generic[FileT, DataT]):
             Values for `heedful.tasks.experiment.load_experiment`.
         """
 
-    def planned(self, data: DataT, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
-        """Choose settings that suit the prepared data and a limit of time; by default those of `adapted`.
+    def time_limited_defaults(
+        self, data: DataT, experiment: Experiment, pace: Throughput, is_named: bool = False
+    ) -> Tree:
+        """Choose settings that suit the prepared data and a limit of time; by default those of `data_defaults`.
 
         Args:
             data: from `completed`.
-            experiment: configuration with the settings of `adapted`.
+            experiment: configuration with the settings of `data_defaults`.
             pace: limit of time, and speeds measured with that configuration.
             is_named: whether the user named the preset, so that the model keeps its size.
 
         Returns:
             Values for `heedful.tasks.experiment.load_experiment`.
         """
-        return self.adapted(data, experiment)
+        return self.data_defaults(data, experiment)
 
     def completed(self, data: DataT, experiment: Experiment, folder: Path) -> DataT:
         """Add to the data what the resolved settings require.

@@ -11,7 +11,7 @@ from heedful.data.encoded import write_encoded
 from heedful.data.prepared_files import TOKENIZERS, kept_tokenizer, read_prepared
 from heedful.data.prepared_tokenizers import count_characters
 from heedful.errors import DataError
-from heedful.files.atomic_write import digest, written_whole
+from heedful.files.atomic_write import atomic_write, digest
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import write_facts
 from heedful.predictors.label_predictor import read_labels
@@ -85,7 +85,7 @@ def store_items(
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens))
-    with written_whole(folder / LABELS, is_internal=True) as stream:
+    with atomic_write(folder / LABELS, is_internal=True) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
     files = {**own, **checksums, LABELS: digest(folder / LABELS)}
     write_facts(folder / name, PREPARED_FORMAT, {**names, "labels": labels, **facts, "files": files})

@@ -37,7 +37,7 @@ from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
 from heedful.tasks.label_files import LABELS
 from heedful.tasks.label_ngrams import TRAINED, Baselines
-from heedful.tasks.pace import Pace, warmup_steps
+from heedful.tasks.throughput import Throughput, warmup_steps
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
@@ -241,7 +241,7 @@ class LabelTask(Task[FileT, LabelData]):
             baselines=Baselines(*map(float, facts["baselines"])) if facts.get("baselines") else None,
         )
 
-    def adapted(self, data: LabelData, experiment: Experiment) -> Tree:
+    def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
         num_tokens = int(data.train.source.lengths.sum())
         batch_tokens = max(512, min(4096, num_tokens // 100 // 64 * 64))
         steps_per_epoch = max(1, num_tokens // batch_tokens)
@@ -261,7 +261,9 @@ class LabelTask(Task[FileT, LabelData]):
     def poor_scores(self) -> Mapping[str, float]:
         return {"accuracy": 70.0, "macro_f1": 60.0}
 
-    def planned(self, data: LabelData, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
+    def time_limited_defaults(
+        self, data: LabelData, experiment: Experiment, pace: Throughput, is_named: bool = False
+    ) -> Tree:
         training = experiment.training
         texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
         tenth = max(1, int(pace.num_units / texts_per_step) // 10)
@@ -270,7 +272,7 @@ class LabelTask(Task[FileT, LabelData]):
             "validation_items": pace.validation_items,
             "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
         }
-        return merge(self.adapted(data, experiment), {"training": limits})
+        return merge(self.data_defaults(data, experiment), {"training": limits})
 
     def trial_sizes(self, experiment: Experiment) -> tuple[int, ...]:
         return (8, 8)

@@ -13,7 +13,7 @@ from heedful.config.base import Tree, merge
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.pace import Pace
+from heedful.tasks.throughput import Throughput
 from heedful.text.tokenizer import Units
 
 Size = Literal["small", "tiny", "mini"]
@@ -66,7 +66,7 @@ class CorpusSize:
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Settings of a training that follow from its corpus and its time."""
 
     preset: str
@@ -107,10 +107,10 @@ class Plan:
 def plan_training(
     size: CorpusSize,
     is_sized: bool = True,
-    pace: Pace | None = None,
+    pace: Throughput | None = None,
     batch_tokens: int = 0,
     optimizer: Landing | Literal[""] = "",
-) -> Plan:
+) -> TrainingPlan:
     """Plan a training.
 
     Args:
@@ -126,7 +126,7 @@ def plan_training(
     preset = size.sizes[0] if is_sized else ""
     learning_rate = _muon_rate(preset and PRESETS[preset]) if optimizer == "muon" else LEARNING_RATE
     if pace is None:
-        return Plan(preset, batch_tokens or usual_tokens, learning_rate, warmup_steps, validate_every)
+        return TrainingPlan(preset, batch_tokens or usual_tokens, learning_rate, warmup_steps, validate_every)
     num_tokens = pace.num_units
     if is_sized:
         preset, num_tokens = _affordable(size, num_tokens)
@@ -143,7 +143,9 @@ def plan_training(
         learning_rate = min(MOST_LEARNING_RATE, LEARNING_RATE * sqrt(FULL_WARMUP / warmup_steps))
     validate_every = max(1, num_steps // pace.num_validations)
     num_epochs = num_tokens / size.num_target_tokens
-    return Plan(preset, batch_tokens, learning_rate, warmup_steps, validate_every, pace.validation_items, num_epochs)
+    return TrainingPlan(
+        preset, batch_tokens, learning_rate, warmup_steps, validate_every, pace.validation_items, num_epochs
+    )
 
 
 def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
@@ -161,7 +163,7 @@ def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
     return smaller[0], num_tokens * SIZES[larger][1] / SIZES[smaller[0]][1]
 
 
-def replan(size: CorpusSize, experiment: Experiment, pace: Pace, is_named: bool = False) -> Plan:
+def replan(size: CorpusSize, experiment: Experiment, pace: Throughput, is_named: bool = False) -> TrainingPlan:
     """Plan a training again, now for a limit of time; what the user chose stays as it is.
 
     Args:
@@ -198,9 +200,9 @@ def _muon_rate(model: object) -> float:
 
 
 def _has_size(experiment: Experiment, preset: Size) -> bool:
-    model, suited = experiment.model, PRESETS[preset]
+    model, file_defaults = experiment.model, PRESETS[preset]
     return isinstance(model, TransformerConfig) and all(
-        getattr(model, name) == getattr(suited, name) for name in _SIZED
+        getattr(model, name) == getattr(file_defaults, name) for name in _SIZED
     )
 
 
@@ -226,7 +228,7 @@ def adapt_units(units: Units) -> Tree:
     return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
 
 
-def adapt(size: CorpusSize, experiment: Experiment, pace: Pace | None = None, is_named: bool = False) -> Tree:
+def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = None, is_named: bool = False) -> Tree:
     """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
 
     Args:

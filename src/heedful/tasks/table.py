@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from heedful.errors import UsageError, did_you_mean
-from heedful.tasks.answering import Answering
-from heedful.tasks.captioning import Captioning
-from heedful.tasks.classification import Classification
+from heedful.tasks.answering import AnsweringTask
+from heedful.tasks.captioning import CaptioningTask
+from heedful.tasks.classification import ClassificationTask
 from heedful.tasks.interface import Task
-from heedful.tasks.translation import Translation
+from heedful.tasks.translation import TranslationTask
 
 TASKS: Final[Mapping[str, Task[Any, Any]]] = {
-    "translation": Translation(),
-    "classification": Classification(),
-    "captioning": Captioning(),
-    "answering": Answering(),
+    "translation": TranslationTask(),
+    "classification": ClassificationTask(),
+    "captioning": CaptioningTask(),
+    "answering": AnsweringTask(),
 }
 
 

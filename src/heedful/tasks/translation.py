@@ -22,8 +22,7 @@ from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.learned_corrections import LEARNED
 from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
 from heedful.data.noise import Noise
-from heedful.data.prepare import PREPARED, EvaluationSet, Sources, choose_units, link_words, prepare
-from heedful.data.prepare import Prepared as PreparedPairs
+from heedful.data.prepare import PREPARED, EvaluationSet, PreparedPairs, Sources, choose_units, link_words, prepare
 from heedful.data.prepared_files import read_prepared
 from heedful.data.prepared_tokenizers import load_tokenizers
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
@@ -52,8 +51,8 @@ from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import DataPaths, Prepared, Task
-from heedful.tasks.pace import Pace
 from heedful.tasks.plan import CorpusSize, adapt, adapt_units
+from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.piece_splits import piece_splits
 from heedful.text.text_files import language_names
@@ -88,7 +87,7 @@ class TranslationData(Prepared):
 
 
 @final
-class Translation(Task[PairFile, TranslationData]):
+class TranslationTask(Task[PairFile, TranslationData]):
     """Task of translation: from pairs of texts to a `heedful.predictors.translator.Translator`."""
 
     name = "translation"
@@ -111,12 +110,12 @@ class Translation(Task[PairFile, TranslationData]):
         report = check_corpus(paths.data, paths.dev, paths.test, paths.columns, most)
         return [str(finding).removeprefix("warning: ") for finding in report.findings if finding.level == "warning"]
 
-    def suited(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
-        suited = adapt_units(choose_units(files["train"], TextConfig().max_characters))
-        attention = getattr(resolve(suited).model, "attention", None)
+    def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
+        file_defaults = adapt_units(choose_units(files["train"], TextConfig().max_characters))
+        attention = getattr(resolve(file_defaults).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
-        return merge(suited, documents)  # naming the units of tokens chooses no other kind of model
+        return merge(file_defaults, documents)  # naming the units of tokens chooses no other kind of model
 
     def own_validation(self, folder: Path) -> EvaluationSet:
         items = EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
@@ -156,14 +155,16 @@ class Translation(Task[PairFile, TranslationData]):
         lines = mix.lines(older, experiment.training.mix_share, len(pairs.train))
         return replace(pairs, report=(*pairs.report, *lines))
 
-    def adapted(self, data: TranslationData, experiment: Experiment) -> Tree:
+    def data_defaults(self, data: TranslationData, experiment: Experiment) -> Tree:
         return self._settings(data, experiment)
 
-    def planned(self, data: TranslationData, experiment: Experiment, pace: Pace, is_named: bool = False) -> Tree:
+    def time_limited_defaults(
+        self, data: TranslationData, experiment: Experiment, pace: Throughput, is_named: bool = False
+    ) -> Tree:
         return self._settings(data, experiment, pace, is_named)
 
     def _settings(
-        self, data: TranslationData, experiment: Experiment, pace: Pace | None = None, is_named: bool = False
+        self, data: TranslationData, experiment: Experiment, pace: Throughput | None = None, is_named: bool = False
     ) -> Tree:
         train = data.pairs.train
         lengths = train.source.lengths, train.target.lengths

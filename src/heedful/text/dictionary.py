@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, UsageError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.files.formats import DICTIONARY_FORMAT, KEY
 from heedful.text.lines import read_lines
 from heedful.text.links import Links, links_from_weights
@@ -110,7 +110,7 @@ class Dictionary:
         Args:
             path: the file; an existing file is replaced only when the new one is complete.
         """
-        with written_whole(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(f"#heedful dictionary {DICTIONARY_FORMAT.version}\n")
             for source, entry in sorted(self.entries.items()):
                 stream.write(f"{source}\t{entry.target}\t{entry.probability!r}\t{entry.num_links}\n")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError, ShapeError
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.text.lines import BYTE_ORDER_MARK, open_bytes, raw_lines, read_chunks
 
 Layout = Literal["word2vec text", "word2vec binary", "GloVe text"]
@@ -386,7 +386,7 @@ def write_vectors(path: Path, words: Sequence[str], matrix: NDArray[np.floating]
     for word in words:
         if _NO_WORD.search(word):
             raise DataError(f"{path}: the word {word!r} is empty or has a character that word2vec text cannot hold")
-    with written_whole(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(f"{len(words)} {vectors.size}\n")
         for word, row in zip(words, vectors.matrix, strict=True):
             stream.write(f"{word} {' '.join(map(str, row))}\n")

@@ -22,7 +22,7 @@ from torch import Tensor, distributed, nn
 
 from heedful.data.batch import Batch
 from heedful.errors import EndedElsewhere, HeedfulError, LostProcess, UsageError
-from heedful.training.rank import RankInfo, place
+from heedful.training.rank import RankInfo, rank_info
 
 if TYPE_CHECKING:  # not in every build of PyTorch
     from torch.distributed.distributed_c10d import Store
@@ -150,7 +150,7 @@ class Ranks(ABC):
 
 
 @final
-class Alone(Ranks):
+class SingleProcess(Ranks):
     """Training by one process."""
 
     place = RankInfo()
@@ -167,7 +167,7 @@ class Alone(Ranks):
 
 
 @final
-class Together(Ranks):
+class ProcessGroup(Ranks):
     """Training by several processes, connected by gloo, and on GPUs by NCCL."""
 
     def __init__(self, rank_info: RankInfo, store: "Store") -> None:
@@ -313,7 +313,7 @@ def _flat(bucket: Sequence[nn.Parameter]) -> Tensor:
 
 
 @contextmanager
-def joined(device: str) -> Generator[Ranks]:
+def process_group(device: str) -> Generator[Ranks]:
     """Connect to the other processes that `torchrun` started, if it did.
 
     Args:
@@ -326,9 +326,9 @@ def joined(device: str) -> Generator[Ranks]:
         UsageError: this PyTorch cannot connect processes.
         LostProcess: the other processes did not connect.
     """
-    here = place()
+    here = rank_info()
     if here.size == 1:
-        yield Alone()
+        yield SingleProcess()
         return
     if not distributed.is_available():
         raise UsageError("torchrun: this PyTorch was built without torch.distributed; train with one process")
@@ -342,7 +342,7 @@ def joined(device: str) -> Generator[Ranks]:
         distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
     except (RuntimeError, ValueError) as error:
         raise LostProcess(f"torchrun: the {here.size} processes did not find each other: {error}") from None
-    ranks = Together(here, PrefixStore("heedful", store))
+    ranks = ProcessGroup(here, PrefixStore("heedful", store))
     if device == "cuda":
         torch.cuda.set_device(here.local_rank)
     try:

@@ -21,7 +21,7 @@ class Guidance:
 
     weight: float = 0.0
     """Weight of `alignment_loss`; 0 = attention is not taught."""
-    steps_later: int = 0
+    alignment_shift: int = 0
     """Number of decoder steps between the one that predicts a token and the one whose attention is taught its links;
     1 = the step that reads the token, Chen et al. 2020, arXiv:2004.14837, section 3."""
     is_for_soft_steps: bool = False
@@ -40,7 +40,7 @@ class Guidance:
         if links is None or not self.weight or (self.is_for_soft_steps and not is_soft(model)):
             return None
         # EOS has no links, so every taught step is one of the target.
-        return links + links.new_tensor([0, self.steps_later, 0]) if self.steps_later else links
+        return links + links.new_tensor([0, self.alignment_shift, 0]) if self.alignment_shift else links
 
 
 NO_GUIDANCE: Final = Guidance()

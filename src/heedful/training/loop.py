@@ -10,14 +10,14 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor, nn
 
-from heedful.cpu.threads import follow_company
+from heedful.cpu.threads import adapt_threads
 from heedful.data.batch import Batch, Position, Sampler
 from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.layers.normalizing import is_soft_step, set_soft
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.checkpoint_formats import read_state
 from heedful.training.config import TrainingConfig
-from heedful.training.distributed import Alone, Ranks
+from heedful.training.distributed import Ranks, SingleProcess
 from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process
 from heedful.training.progress import Outcome, Progress, Validation, Watcher
@@ -84,7 +84,7 @@ class Trainer:
         warn: Callable[[str], None] = print,
         ranks: Ranks | None = None,
         times: StepTimes = NOT_TIMED,
-        seconds_after: Callable[[float], float] = lambda seconds: 0.0,
+        test_seconds: Callable[[float], float] = lambda seconds: 0.0,
     ) -> None:
         """Assemble the parts.
 
@@ -99,13 +99,13 @@ class Trainer:
             warn: callback for warnings.
             ranks: processes that share each batch; None = this one alone. With several, only the first validates,
                 writes and calls callbacks.
-            seconds_after: function that estimates the time needed after training, such as for the test, from the time
+            test_seconds: function that estimates the time needed after training, such as for the test, from the time
                 of one validation; both in seconds. `max_minutes` covers this time too.
         """
         self._times: Final = times
-        self._ranks: Final = ranks or Alone()
+        self._ranks: Final = ranks or SingleProcess()
         self._config: Final = config
-        self._learner: Final = TrainState(step, config, self._ranks, times)
+        self._train_state: Final = TrainState(step, config, self._ranks, times)
         self._sampler: Final = sampler
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
@@ -113,10 +113,10 @@ class Trainer:
         self._sign: Final = 1.0 if higher_is_better else -1.0
         self._watch: Final = watch
         self._warn: Final = warn
-        self._seconds_after: Final = seconds_after
+        self._seconds_after: Final = test_seconds
         self._validation_seconds = 0.0
         self._remaining_work = 0.0
-        self._course = TrainerState()
+        self._state = TrainerState()
         self._window = _Window()
         self._passed = 0.0
         self._is_ready = False
@@ -131,24 +131,24 @@ class Trainer:
             ResourceError: the last save failed, with earlier ones untouched; or another process was lost.
         """
         self.resume()
-        course = self._course
+        state = self._state
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
         with StopRequest(self._warn) as stop, tuned_process():
             self._times.start()
-            while self._is_validation_due or not course.finished:
+            while self._is_validation_due or not state.finished:
                 if self._is_validation_due:
                     number = self._validate_now(stop)
                 else:
                     number = self._advance(batches, stop)
                 if number:
-                    self._ensure(f"stopped at step {course.step}")
-                    raise Stopped(f"stopped at step {course.step}; run the same command to continue", number)
+                    self._ensure(f"stopped at step {state.step}")
+                    raise Stopped(f"stopped at step {state.step}; run the same command to continue", number)
         self._times.end()
-        self._ensure(f"finished at step {course.step}")
-        speed = course.num_target_tokens / max(1e-9, course.update_seconds)
-        totals = (course.step, course.seconds, self._sign * course.best, course.best_step, course.finished)
-        return Outcome(*totals, course.num_target_tokens, speed)
+        self._ensure(f"finished at step {state.step}")
+        speed = state.num_target_tokens / max(1e-9, state.update_seconds)
+        totals = (state.step, state.seconds, self._sign * state.best, state.best_step, state.finished)
+        return Outcome(*totals, state.num_target_tokens, speed)
 
     def _advance(self, batches: Iterator[Batch], stop: StopRequest) -> int:
         """Make one step, and save where a signal or the clock asks for it.
@@ -156,16 +156,16 @@ class Trainer:
         Returns:
             The signal that arrived at any process; 0 = none.
         """
-        course = self._course
-        if line := follow_company():
+        state = self._state
+        if line := adapt_threads():
             self._warn(line)
         drawn = [next(batches) for _ in range(self._config.accumulate)]
         self._times.mark("batch preparation")
-        with self._times.step(sum(batch.num_units for batch in drawn), self._learner.device):
+        with self._times.step(sum(batch.num_units for batch in drawn), self._train_state.device):
             self._update(drawn)
             number, is_save_due = self._agree(stop.signal_number)
             self._times.mark("optimizer")
-        course.finished = self._limit_reached()
+        state.finished = self._limit_reached()
         if number:
             self._save()
         elif not self._is_validation_due:
@@ -181,9 +181,9 @@ class Trainer:
         The last step is validated too, so that a run shorter than an epoch still leaves a model. A run that a signal
         stopped in a validation repeats it when it is resumed.
         """
-        course = self._course
-        is_regular = course.step % self._config.validate_every == 0
-        return course.recent_tokens > 0 and (is_regular or bool(course.finished))
+        state = self._state
+        is_regular = state.step % self._config.validate_every == 0
+        return state.recent_tokens > 0 and (is_regular or bool(state.finished))
 
     def _agree(self, signal_number: int) -> tuple[int, bool]:
         """Let all processes make the same decision, by the signal of any and the clock of the first.
@@ -191,44 +191,46 @@ class Trainer:
         Returns:
             The signal, 0 = none, and whether it is time for a checkpoint.
         """
-        course = self._course
+        state = self._state
         waited = time.monotonic() - self._saved_at
         remaining = self._estimated_work()
-        rows = self._ranks.gather(signal_number, course.seconds, course.update_seconds, waited, remaining)
-        _, course.seconds, course.update_seconds, waited, self._remaining_work = rows[0]
+        rows = self._ranks.gather(signal_number, state.seconds, state.update_seconds, waited, remaining)
+        _, state.seconds, state.update_seconds, waited, self._remaining_work = rows[0]
         return int(max(row[0] for row in rows)), waited >= CHECKPOINT_SECONDS
 
     def _update(self, batches: list[Batch]) -> None:
-        course, config = self._course, self._config
+        state, config = self._state, self._config
         started = time.monotonic()
-        course.step += 1
+        state.step += 1
         # Dropout is a function of (seed, step, rank), so no generator state has to be saved.
-        torch.manual_seed(self._ranks.seed(config.seed, course.step))
+        torch.manual_seed(self._ranks.seed(config.seed, state.step))
         if config.soft_start or config.soft_share:
-            set_soft(self._learner.model, is_soft_step(course.step, config.soft_start, config.soft_share, config.seed))
+            set_soft(
+                self._train_state.model, is_soft_step(state.step, config.soft_start, config.soft_share, config.seed)
+            )
         num_tokens = sum(batch.num_units for batch in batches)
         is_by_token = config.optimizer.mean_over == "tokens"
         divisor = num_tokens if is_by_token else sum(len(batch) for batch in batches)
-        total, norm = self._learner.differentiate(batches, divisor)
+        total, norm = self._train_state.differentiate(batches, divisor)
         if not math.isfinite(total) or not math.isfinite(norm):
             raise NonFiniteError(
-                f"step {course.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
+                f"step {state.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
                 "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
             )
-        factor = rate_factor(config.optimizer.schedule, course.step, config.max_steps, self._passed, self._share())
-        course.learning_rate = config.optimizer.learning_rate * factor
-        self._learner.update(course.step, course.learning_rate)
-        course.epoch, course.batch = self._sampler.position
+        factor = rate_factor(config.optimizer.schedule, state.step, config.max_steps, self._passed, self._share())
+        state.learning_rate = config.optimizer.learning_rate * factor
+        self._train_state.update(state.step, state.learning_rate)
+        state.epoch, state.batch = self._sampler.position
         self._passed = self._epochs()
         self._window.loss += total * divisor
         self._window.num_tokens += num_tokens
-        course.num_target_tokens += num_tokens
+        state.num_target_tokens += num_tokens
         duration = time.monotonic() - started
-        course.seconds += duration
-        course.update_seconds += duration
-        course.recent_loss += total * divisor
-        course.recent_tokens += num_tokens
-        course.recent_seconds += duration
+        state.seconds += duration
+        state.update_seconds += duration
+        state.recent_loss += total * divisor
+        state.recent_tokens += num_tokens
+        state.recent_seconds += duration
 
     def _validate_now(self, stop: StopRequest) -> int:
         """Validate, select the best model and save, unless a signal ends the validation at once.
@@ -236,17 +238,17 @@ class Trainer:
         Returns:
             The signal that arrived at any process; 0 = none.
         """
-        course = self._course
+        state = self._state
         # Averaged over all steps since the last validation, so that the log does not depend on when reports are due.
-        loss = course.recent_loss / max(1, course.recent_tokens)
-        speed = course.recent_tokens / max(1e-9, course.recent_seconds)
+        loss = state.recent_loss / max(1, state.recent_tokens)
+        speed = state.recent_tokens / max(1e-9, state.recent_seconds)
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
-        started, weights = time.monotonic(), self._learner.averaged()
+        started, weights = time.monotonic(), self._train_state.averaged()
         validations: list[Validation] = []
 
         def measure() -> list[float]:
             try:
-                with self._learner.evaluation_weights(weights) as model, stop.interruptible():
+                with self._train_state.evaluation_weights(weights) as model, stop.interruptible():
                     validations.append(self._validate(model))
             except Interrupted:
                 return [0.0, 0.0, time.monotonic() - started, stop.signal_number]
@@ -254,19 +256,19 @@ class Trainer:
             return [self._sign * scores[self._config.select_by], scores.get("loss", 0.0), time.monotonic() - started, 0]
 
         score, valid_loss, duration, number = self._ranks.first(measure)
-        course.seconds += duration
+        state.seconds += duration
         if number:
             self._save()
             return int(number)
         self._validation_seconds = duration
-        course.recent_loss, course.recent_tokens, course.recent_seconds = 0.0, 0, 0.0
-        is_best = (score, -valid_loss) > (course.best, -course.best_loss)
-        course.num_without_better = 0 if score > course.best else course.num_without_better + 1
+        state.recent_loss, state.recent_tokens, state.recent_seconds = 0.0, 0, 0.0
+        is_best = (score, -valid_loss) > (state.best, -state.best_loss)
+        state.num_without_better = 0 if score > state.best else state.num_without_better + 1
         if is_best:
-            course.best, course.best_loss, course.best_step = score, valid_loss, course.step
-            self._storage.hold(Best(score, course.step, weights))
-        if not course.finished and course.num_without_better >= self._config.patience:
-            course.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
+            state.best, state.best_loss, state.best_step = score, valid_loss, state.step
+            self._storage.hold(Best(score, state.step, weights))
+        if not state.finished and state.num_without_better >= self._config.patience:
+            state.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
         if validations:
             facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
             facts |= {"is_best": is_best, "scores": dict(validations[0].scores), "sample": validations[0].sample}
@@ -274,7 +276,7 @@ class Trainer:
         self._times.mark("validation")
         number, _ = self._agree(stop.signal_number)
         # A step more would need another validation, so the time may be up before it.
-        course.finished = course.finished or self._limit_reached()
+        state.finished = state.finished or self._limit_reached()
         self._save()
         if validations:
             self._watch(replace(progress, validation=validations[0], is_best=is_best))
@@ -291,44 +293,44 @@ class Trainer:
         return f"{self._config.max_minutes:g} minute{'' if self._config.max_minutes == 1 else 's'}"
 
     def _limit_reached(self) -> str:
-        course, config = self._course, self._config
-        if config.max_steps and course.step >= config.max_steps:
+        state, config = self._state, self._config
+        if config.max_steps and state.step >= config.max_steps:
             return f"{config.max_steps} steps"
         if config.max_epochs and self._passed >= config.max_epochs:
             return f"{config.max_epochs} epochs"
-        if config.max_target_tokens and course.num_target_tokens >= config.max_target_tokens:
+        if config.max_target_tokens and state.num_target_tokens >= config.max_target_tokens:
             return f"{config.max_target_tokens} target tokens"
-        if config.max_minutes and course.seconds + self._remaining_work >= 60.0 * config.max_minutes:
+        if config.max_minutes and state.seconds + self._remaining_work >= 60.0 * config.max_minutes:
             return self._minutes
         return ""
 
     def _estimated_work(self) -> float:
         """Estimated seconds from the last step to the end: a last validation, and the work after training."""
-        course = self._course
-        num_validations = course.step // self._config.validate_every
+        state = self._state
+        num_validations = state.step // self._config.validate_every
         # After a resume, only the mean over all validations is known.
-        mean = (course.seconds - course.update_seconds) / num_validations if num_validations else 0.0
+        mean = (state.seconds - state.update_seconds) / num_validations if num_validations else 0.0
         validation = self._validation_seconds or mean
         return validation + self._seconds_after(validation)
 
     def _epochs(self) -> float:
         """Number of epochs so far, with fractions."""
-        return self._course.epoch + self._course.batch / max(1, self._sampler.num_batches(self._course.epoch))
+        return self._state.epoch + self._state.batch / max(1, self._sampler.num_batches(self._state.epoch))
 
     def _share(self) -> float:
         """Part of the training that is done; the work after the last step counts, so that it ends at 1."""
-        course, seconds = self._course, self._course.seconds + self._remaining_work
-        return self._config.share_done(course.step, self._passed, course.num_target_tokens, seconds)
+        state, seconds = self._state, self._state.seconds + self._remaining_work
+        return self._config.share_done(state.step, self._passed, state.num_target_tokens, seconds)
 
     def _progress(self) -> Progress:
-        course, window = self._course, self._window
+        state, window = self._state, self._window
         return Progress(
-            step=course.step,
+            step=state.step,
             epoch=self._passed,
             loss=window.loss / max(1, window.num_tokens),
             tokens_per_second=window.num_tokens / max(1e-9, time.monotonic() - window.started),
-            learning_rate=course.learning_rate or self._learner.rate,
-            seconds=course.seconds,
+            learning_rate=state.learning_rate or self._train_state.rate,
+            seconds=state.seconds,
             done=self._share(),
             unit=self._sampler.unit,
         )
@@ -339,7 +341,7 @@ class Trainer:
             self._window = _Window()
 
     def _save(self) -> None:
-        checkpoint = Checkpoint(self._course.step, self._learner.tensors(), vars(self._course))
+        checkpoint = Checkpoint(self._state.step, self._train_state.tensors(), vars(self._state))
 
         def write() -> list[float]:
             self._storage.save(checkpoint)
@@ -367,9 +369,9 @@ class Trainer:
                 saved them.
         """
         if self._is_ready:
-            return self._course.step
+            return self._state.step
         self._is_ready = True
-        checkpoint = self._storage.load(self._learner.parameter_order)
+        checkpoint = self._storage.load(self._train_state.parameter_order)
         steps = self._ranks.gather(checkpoint.step if checkpoint else 0)
         if len(set(steps)) > 1:
             raise FileRefused(
@@ -379,16 +381,16 @@ class Trainer:
             self._storage.cut()
         if checkpoint is None:
             return 0
-        self._learner.restore(checkpoint.tensors)
-        self._course = read_state(
+        self._train_state.restore(checkpoint.tensors)
+        self._state = read_state(
             TrainerState, checkpoint.state, self._folder / "checkpoints" / f"{checkpoint.step:06d}"
         )
-        self._sampler.position = Position(self._course.epoch, self._course.batch)
+        self._sampler.position = Position(self._state.epoch, self._state.batch)
         self._passed = self._epochs()
         self._remaining_work = self._ranks.gather(self._estimated_work())[0][0]
         # The limit that ended the run may have been raised meanwhile. One of time ended it before the time was up.
-        if self._course.finished != self._minutes:
-            self._course.finished = self._limit_reached() if self._course.finished else ""
-        if self._course.num_without_better >= self._config.patience:
-            self._course.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
-        return self._course.step
+        if self._state.finished != self._minutes:
+            self._state.finished = self._limit_reached() if self._state.finished else ""
+        if self._state.num_without_better >= self._config.patience:
+            self._state.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
+        return self._state.step

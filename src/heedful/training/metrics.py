@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.files.atomic_write import written_whole
+from heedful.files.atomic_write import atomic_write
 from heedful.files.bounded_read import MOST_BULK_BYTES, parse_json, read_bytes
 from heedful.files.formats import METRICS_FORMAT
 
@@ -62,7 +62,7 @@ class MetricsLog:
         lines = read_bytes(self.path, MOST_BULK_BYTES).split(b"\n")[:-1]
         remaining = list(takewhile(lambda line: _logged_step(self.path, line) <= step, lines))
         if len(b"\n".join([*remaining, b""])) != self.path.stat().st_size:
-            with written_whole(self.path, is_internal=True) as file:
+            with atomic_write(self.path, is_internal=True) as file:
                 file.writelines(line.decode() + "\n" for line in remaining)
         self._size = self.path.stat().st_size
 

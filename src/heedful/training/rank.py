@@ -18,7 +18,7 @@ class RankInfo:
     """Rank among the processes of this machine."""
 
 
-def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
+def rank_info(environment: Mapping[str, str] = os.environ) -> RankInfo:
     """Read the environment variables of the launcher.
 
     Args:
@@ -31,7 +31,7 @@ def place(environment: Mapping[str, str] = os.environ) -> RankInfo:
         UsageError: the variables are invalid.
 
     Example:
-        >>> place({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
+        >>> rank_info({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
         RankInfo(rank=1, size=4, local_rank=1)
     """
     names = ("RANK", "WORLD_SIZE")

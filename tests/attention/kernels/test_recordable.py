@@ -14,7 +14,7 @@ from heedful.attention.dispatch import attend
 from heedful.attention.kernels import devices
 from heedful.attention.kernels.additive import triton_ops as additive_triton
 from heedful.attention.kernels.fused import triton_ops as fused_autograd
-from heedful.attention.kernels.fused.plan import Plan
+from heedful.attention.kernels.fused.plan import FusedPlan
 from heedful.attention.lowered import LoweredAdditive
 from heedful.attention.masks import Mask, padding, window
 from heedful.attention.scores import Additive, Dot, Gaussian
@@ -85,8 +85,8 @@ def test_elements_that_share_rows_can_be_recorded():
 
 def test_memory_at_full_size(monkeypatch: pytest.MonkeyPatch):
     """At n = m = 8,192 and h = 512 a tenth of inputs, outputs and gradients is all that stands beside them."""
-    strips = Plan.strips
-    monkeypatch.setattr(Plan, "strips", lambda plan: strips(plan)[:2])  # 84 more are alike
+    strips = FusedPlan.strips
+    monkeypatch.setattr(FusedPlan, "strips", lambda plan: strips(plan)[:2])  # 84 more are alike
     watch = Watch("meta")
     with watch, torch.device("meta"):
         query, key, value = (torch.empty(1, 8192, 512, requires_grad=True) for _ in range(3))

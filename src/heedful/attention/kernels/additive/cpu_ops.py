@@ -62,7 +62,7 @@ def supports(dtype: torch.dtype, device: str) -> str | None:
     return loops_problem()
 
 
-class Plan(NamedTuple):
+class AdditivePlan(NamedTuple):
     """Exponential plan: result of the kernel `plan`, and exponentials of the keys where they exist already."""
 
     centre: np.ndarray
@@ -75,11 +75,11 @@ class Plan(NamedTuple):
     exp_rounding: np.ndarray
 
 
-def _plan_of(exp_key: ExpKey) -> Plan:
+def _plan_of(exp_key: ExpKey) -> AdditivePlan:
     """Arrays of an `ExpKey` in the form that the kernels take, computed once."""
     plan = exp_key.derived.get("plan")
-    if not isinstance(plan, Plan):
-        plan = Plan(
+    if not isinstance(plan, AdditivePlan):
+        plan = AdditivePlan(
             exp_key.centre.numpy(),
             exp_key.lowest.numpy(),
             exp_key.highest.numpy(),
@@ -177,7 +177,7 @@ class _Operands(NamedTuple):
     """[key batch, key, hidden]."""
     key_index: np.ndarray
     """[batch] index of the keys of each batch element."""
-    plan: Plan
+    plan: AdditivePlan
     exp_index: np.ndarray
     """[batch] index into `plan.exp_key` of each batch element; `key_index` if there are none."""
 
@@ -349,15 +349,15 @@ def _differentiate_exactly(
         whole[..., features] = part.numpy()
 
 
-def _plan(keys: np.ndarray, queries: np.ndarray) -> Plan:
+def _plan(keys: np.ndarray, queries: np.ndarray) -> AdditivePlan:
     """Exponential plan for keys [batch, key, hidden]; `queries` is empty while the queries are unknown."""
     rows = (part.reshape(part.shape[0] * part.shape[1], keys.shape[2]) for part in (keys, queries))
     centre, lowest, highest, order, bounds = _loops(keys.dtype).plan(*rows, *_RANGES[keys.dtype])
     exp_key, rounding = np.empty((0, 0, 0), keys.dtype), np.empty((0, 0, 0), np.int16)
-    return Plan(centre, lowest, highest, order, bounds, exp_key, rounding)
+    return AdditivePlan(centre, lowest, highest, order, bounds, exp_key, rounding)
 
 
-def _with_exponentials(keys: np.ndarray, plan: Plan) -> Plan:
+def _with_exponentials(keys: np.ndarray, plan: AdditivePlan) -> AdditivePlan:
     """Add the exponentials of the keys."""
     num_rows, num_slots = keys.shape[0] * keys.shape[1], len(plan.order)
     rows = keys.reshape(num_rows, keys.shape[2])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Attended, Normalizer
 from heedful.attention.kernels.devices import UNTIMED, interpreter_note, supports_device
-from heedful.attention.kernels.fused.plan import Choice, Plan
+from heedful.attention.kernels.fused.plan import FusedChoice, FusedPlan
 from heedful.attention.kernels.fused.triton_ops import Operands, fused_attention
 from heedful.attention.kernels.interface import Kernel, Request
 from heedful.attention.kernels.plain import PlainScores
@@ -57,7 +57,7 @@ class FusedTriton(Kernel):
             # Empty inputs: plain operations give results and gradients of the right shapes.
             plain = Tiled(PlainScores()).run(pairs, value, rows, normalizer, request)
             return replace(plain, kernel=self.name)
-        plan = Plan.make(pairs, value, rows, _choice(normalizer), request)
+        plan = FusedPlan.make(pairs, value, rows, _choice(normalizer), request)
         context, summaries, best, weights = fused_attention(_operands(pairs, value, rows, normalizer), plan)
         need, leading = request.need, (*pairs.leading, request.num_queries)
         log_normalizer, entropy, log_prob = (each.reshape(leading) for each in summaries)
@@ -74,17 +74,17 @@ class FusedTriton(Kernel):
         )
 
 
-def _choice(normalizer: Normalizer) -> Choice:
+def _choice(normalizer: Normalizer) -> FusedChoice:
     """Settings of a normalizer for the Triton kernels."""
     if isinstance(normalizer, Hard):
-        return Choice(is_one_hot=True, is_soft_backward=False)
+        return FusedChoice(is_one_hot=True, is_soft_backward=False)
     if isinstance(normalizer, Sampled):
-        return Choice(normalizer.seed, is_one_hot=True, is_soft_backward=False)
+        return FusedChoice(normalizer.seed, is_one_hot=True, is_soft_backward=False)
     if isinstance(normalizer, StraightThrough):
-        return Choice(normalizer.seed, is_one_hot=True)
+        return FusedChoice(normalizer.seed, is_one_hot=True)
     if isinstance(normalizer, GumbelSoftmax):
-        return Choice(normalizer.seed, is_relaxed=True, is_one_hot=normalizer.is_hard)
-    return Choice()
+        return FusedChoice(normalizer.seed, is_relaxed=True, is_one_hot=normalizer.is_hard)
+    return FusedChoice()
 
 
 def _operands(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer) -> Operands:

@@ -26,7 +26,7 @@ _STRIP_KIND, _DOT_KIND, _DISTANCE_KIND = 0, 1, 2
 
 @final
 @dataclass(frozen=True)
-class Choice:
+class FusedChoice:
     """Map from scores to weights: softmax, noise, or a chosen key."""
 
     seed: Tensor | int | None = None
@@ -41,7 +41,7 @@ class Choice:
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class FusedPlan:
     """Settings of one call."""
 
     batch: tuple[int, ...]
@@ -54,7 +54,7 @@ class Plan:
     """Kind of scores: a strip in memory, dot products, distances."""
     profile: int
     """Index of the distance profile in PROFILES."""
-    choice: Choice
+    choice: FusedChoice
     index: Tensor
     """[6, batch] int64 indices of the tensors' batch elements, see triton_kernels.py."""
     seeds: Tensor
@@ -73,7 +73,9 @@ class Plan:
     has_dropout: bool
 
     @staticmethod
-    def make(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, choice: Choice, request: Request) -> "Plan":
+    def make(
+        pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, choice: FusedChoice, request: Request
+    ) -> "FusedPlan":
         """Plan a call.
 
         Args:
@@ -86,7 +88,7 @@ class Plan:
         sight, dense = _masks(rows, leading, request.num_queries, request.num_keys)
         gaussian = None if rows is None else rows.gaussian
         factor = pairs.inverse_temperature if isinstance(pairs, LoweredDistance) else 1.0
-        return Plan(
+        return FusedPlan(
             batch,
             leading,
             request.num_queries,
@@ -168,7 +170,7 @@ def _index(
     return index
 
 
-def _seeds(choice: Choice, dropout: float, device: torch.device) -> Tensor:
+def _seeds(choice: FusedChoice, dropout: float, device: torch.device) -> Tensor:
     seeds = torch.zeros(3, dtype=torch.int64, device=device)
     if isinstance(choice.seed, Tensor):
         seeds[0] = choice.seed

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels.additive.triton_ops import Gradients, add_gradients, fill_scores
-from heedful.attention.kernels.fused.plan import ROWS, Plan, compact
+from heedful.attention.kernels.fused.plan import ROWS, FusedPlan, compact
 from heedful.attention.profiles import unit_of
 from heedful.cpu.derivatives import differentiable_once
 
@@ -41,7 +41,9 @@ class Operands(NamedTuple):
     """[] standard deviation of the Gaussian."""
 
 
-def fused_attention(operands: Operands, plan: Plan) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
+def fused_attention(
+    operands: Operands, plan: FusedPlan
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
     """Compute attention in one pass.
 
     Args:
@@ -61,7 +63,7 @@ class _FusedAttention(torch.autograd.Function):
     """Autograd function that keeps inputs, contexts and four numbers per query; weights are recomputed in backward."""
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, *tensors: Tensor | None) -> tuple[Tensor, ...]:  # pyright: ignore
+    def forward(ctx: Any, plan: FusedPlan, *tensors: Tensor | None) -> tuple[Tensor, ...]:  # pyright: ignore
         operands = Operands(*tensors)  # pyright: ignore[reportArgumentType]
         flat = _Flat(operands, plan)
         value = operands.value
@@ -108,7 +110,7 @@ class _FusedAttention(torch.autograd.Function):
 class _Flat:
     """Operands with one batch axis, as the kernels take them."""
 
-    def __init__(self, operands: Operands, plan: Plan) -> None:
+    def __init__(self, operands: Operands, plan: FusedPlan) -> None:
         self.plan = plan
         real = torch.promote_types(operands.value.dtype, torch.float32)
         rows = [compact(part) for part in operands[:3]]
@@ -176,7 +178,7 @@ class _Flat:
 class _Sums:
     """Gradients, summed strip by strip."""
 
-    def __init__(self, operands: Operands, plan: Plan, wanted: tuple[bool, ...]) -> None:
+    def __init__(self, operands: Operands, plan: FusedPlan, wanted: tuple[bool, ...]) -> None:
         self.operands, self.plan, self.wanted = operands, plan, Operands(*wanted)  # pyright: ignore[reportArgumentType]
         self.flat = _Flat(operands, plan)
         flat, batch = self.flat, (plan.num_elements,)

@@ -16,7 +16,9 @@ NUM_TRIED: Final = 50
 """Number of items that are predicted first where time is limited, to estimate how many can be."""
 
 
-def kept_scores(predictor: Predictor, items: Items, say: Callable[[str], None], seconds: float = math.inf) -> str:
+def cached_test_scores(
+    predictor: Predictor, items: Items, say: Callable[[str], None], seconds: float = math.inf
+) -> str:
     """Score a model on its test set, or read the scores that an earlier call stored in its folder.
 
     Args:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from heedful.engines.folder import ModelFolder
-from heedful.predictors import kept_scores as module
+from heedful.predictors import cached_test_scores as module
+from heedful.predictors.cached_test_scores import TEST, cached_test_scores
 from heedful.predictors.interface import Measured, Predictor
-from heedful.predictors.kept_scores import TEST, kept_scores
 
 
 @dataclass
@@ -67,7 +67,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 
 def score(slow: Slow, number: int = 1000, seconds: float = math.inf) -> str:
-    return kept_scores(slow, list(range(number)), lambda line: None, seconds)
+    return cached_test_scores(slow, list(range(number)), lambda line: None, seconds)
 
 
 def test_scores_are_computed_once(slow: Slow):

@@ -7,7 +7,7 @@ import pytest
 from heedful.config.base import read_toml
 from heedful.data.same_data import EXPERIMENT
 from heedful.runs.train import RunInfo
-from heedful.tasks.pace import LEAST_ITEMS, Pace, warmup_steps
+from heedful.tasks.throughput import LEAST_ITEMS, Throughput, warmup_steps
 from heedful.training.progress import Outcome
 from tests.cli.conftest import write_pairs
 from tests.requests import make_request, train
@@ -29,9 +29,9 @@ def test_the_warm_up_takes_an_epoch_but_never_more_than_half_of_a_short_training
 
 
 def test_the_usual_number_of_items_is_validated_where_it_is_quick():
-    assert Pace(180.0, 1.0, 1000.0).validation_items == 0
-    assert Pace(180.0, 1.0, 100.0).validation_items == 360
-    assert Pace(1.0, 1.0, 1.0).validation_items == LEAST_ITEMS
+    assert Throughput(180.0, 1.0, 1000.0).validation_items == 0
+    assert Throughput(180.0, 1.0, 100.0).validation_items == 360
+    assert Throughput(1.0, 1.0, 1.0).validation_items == LEAST_ITEMS
 
 
 SMALL = ("model.embedding_size=8", "model.hidden_size=8", "model.maxout_size=8", "model.attention.hidden_size=8")
@@ -50,7 +50,7 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
     assert training.optimizer.learning_rate > 1e-3
     stored = read_toml(tmp_path / "m" / EXPERIMENT)["training"]
     # On a machine of another speed the same command goes on with the same settings, even with other limits.
-    monkeypatch.setattr("heedful.runs.train.measure_pace", pytest.fail)
+    monkeypatch.setattr("heedful.runs.train.measure_throughput", pytest.fail)
     again, more, _ = run(
         data, tmp_path / "m", *settings[:-1], "training.max_minutes=0.06", f"training.max_steps={outcome.step + 5}"
     )
@@ -62,7 +62,7 @@ def test_a_short_training_is_planned_and_the_same_command_finds_its_plan(
 
 def test_runs_of_a_comparison_have_the_same_settings_on_any_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     data = write_pairs(tmp_path / "words.tsv", 120)
-    monkeypatch.setattr("heedful.runs.train.measure_pace", pytest.fail)
+    monkeypatch.setattr("heedful.runs.train.measure_throughput", pytest.fail)
     started, _, warned = run(data, tmp_path / "m", *SMALL, "training.max_minutes=0.01", is_compared=True)
     assert started.experiment.training.optimizer.schedule.warmup_steps == 400
     assert warned == []

@@ -1,4 +1,4 @@
-"""Pace of a training: the time that it may take, its speed on this machine, and the steps of its warm-up."""
+"""Throughput of a training: the time that it may take, its speed on this machine, and the steps of its warm-up."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -14,7 +14,7 @@ LEAST_ITEMS: Final = 50
 
 @final
 @dataclass(frozen=True)
-class Pace:
+class Throughput:
     """Time that a training may take, and measured speeds."""
 
     seconds: float
