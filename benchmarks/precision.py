@@ -19,7 +19,7 @@ from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.models import rnnsearch, transformer
 from heedful.training.config import TrainingConfig
-from heedful.training.distributed import Alone
+from heedful.training.distributed import SingleProcess
 from heedful.training.memory_settings import tuned_process, use_large_pages
 from heedful.training.pair_step import PairStep
 from heedful.training.train_state import TrainState
@@ -55,7 +55,7 @@ def make_state(preset: str, vocabulary: int, precision: str) -> TrainState:
     """Make a training of one precision."""
     model = PRESETS[preset].build(vocabulary, vocabulary, True)
     settings = {"precision": precision, "optimizer": {"kind": "muon", "learning_rate": 0.01}}
-    return TrainState(PairStep(model, 0.1), validate(TrainingConfig, settings, "training"), Alone())
+    return TrainState(PairStep(model, 0.1), validate(TrainingConfig, settings, "training"), SingleProcess())
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import pytest
 from heedful.data import encoded
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
-from heedful.data.prepare import EvaluationSet, Prepared, Sources, choose_units, prepare
+from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, prepare
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.data.prepared_tokenizers import sampled
 from heedful.data.same_data import EXPERIMENT
@@ -39,7 +39,7 @@ def run(
     test: list[tuple[str, str]] | None = None,
     config: TextConfig = CHARACTERS,
     folder: str = "model",
-) -> Prepared:
+) -> PreparedPairs:
     files = [
         None if part is None else find_pairs([write(tmp_path / f"{name}.tsv", part)])
         for name, part in (("train", train), ("dev", dev), ("test", test))
@@ -49,7 +49,7 @@ def run(
     return prepare(Sources(*files), config, tmp_path / folder)
 
 
-def training_pairs(prepared: Prepared) -> list[tuple[str, str]]:
+def training_pairs(prepared: PreparedPairs) -> list[tuple[str, str]]:
     return [
         (
             prepared.source_tokenizer.decode(prepared.train.source[i].tolist()),
@@ -186,7 +186,7 @@ def test_a_second_call_takes_what_the_first_left(tmp_path: Path, monkeypatch: py
     assert second.tokenizer_files == first.tokenizer_files
 
 
-def prepared_from(train: Path, tmp_path: Path, config: TextConfig = CHARACTERS) -> Prepared:
+def prepared_from(train: Path, tmp_path: Path, config: TextConfig = CHARACTERS) -> PreparedPairs:
     return prepare(Sources(find_pairs([train])), config, tmp_path / "model")
 
 
