@@ -51,6 +51,7 @@ class Reverser:
         )
         self.text = SimpleNamespace(max_tokens=self.max_tokens)
         self.source_tokenizer = Characters(self.known)
+        self.tables = SimpleNamespace(lexicon=None)
 
     def split(self, text: str) -> Text:
         return split(text, fits=lambda sentence: len(sentence) < self.max_tokens)
@@ -86,6 +87,7 @@ class Reverser:
             source=text,
             text=output,
             segments=(),
+            links=(),
             alternatives=[SimpleNamespace(text=output + "+" * rank) for rank in range(nbest)],
             source_pieces=tuple(text),
             target_pieces=tuple(text[::-1]),

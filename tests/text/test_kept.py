@@ -7,7 +7,8 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.text.kept import Kept, find_kept, has_words, kept_rules, own_spans
-from heedful.text.kept_places import lift, put_back
+from heedful.text.kept_places import lift, put_back, word_places
+from heedful.text.tag_placement import CharacterLink
 
 TEXT = (
     "Siehe https://example.org/a?b=(1), max.muster@example.org, @heini #tag {name} {{x}} ${V} %s %(x)d $HOME "
@@ -15,6 +16,12 @@ TEXT = (
     "am 3.5.2024 um 12:30 Uhr, 2026-11-28, 1.234,56 € A4 COVID-19 MP3 `x = 1` {n, plural, one {# dog} other {# dogs}} "
     "我有3个 🐶👨\u200d👩\u200d👧🇩🇪☀\ufe0f Привет, мир"
 )
+
+
+def character_links(source: str, target: str, links: list[tuple[int, int]]) -> list[CharacterLink]:
+    """Links between the characters of words that are linked."""
+    left, right = ([match.span() for match in re.finditer(r"\w+", text)] for text in (source, target))
+    return [CharacterLink(*left[one], *right[other]) for one, other in links]
 
 
 def spans(text: str, **settings: object) -> list[str]:
@@ -107,13 +114,30 @@ def test_time_is_linear(part: str):
 def test_spans_are_put_beside_their_words(source: str, output: str, links: list[tuple[int, int]], expected: str):
     lifted = lift(source, find_kept(source))
     assert not find_kept(lifted.text)
-    written, shifted = put_back(lifted, output, links)
+    written, places = put_back(lifted, output, character_links(lifted.text, output, links))
     assert written == expected
-    words = [(lifted.text.split()[left], output.split()[right]) for left, right in links]
-    beside = [(source.split()[left], expected.split()[right]) for left, right in shifted]
-    assert [[word.strip(".,") for word in pair] for pair in beside] == [[w.strip(".,") for w in pair] for pair in words]
+    assert "".join(written[place] for place in places) == output
+    for place, letter in zip(lifted.origins, lifted.text, strict=True):
+        assert letter in (" ", source[place])
+    left, right = word_places(lifted.text, source, lifted.origins), word_places(output, written, places)
+    for one, other in links:
+        assert lifted.text.split()[one].strip(".,") in source.split()[left[one]]
+        assert output.split()[other].strip(".,") in expected.split()[right[other]]
 
 
 def test_spans_of_one_place_keep_their_order():
     lifted = lift("Hund {x} {y}", (Kept(5, 8, "braces"), Kept(9, 12, "braces")))
-    assert put_back(lifted, "dog", [(0, 0)]) == ("dog {x} {y}", [(0, 0)])
+    assert put_back(lifted, "dog", character_links("Hund", "dog", [(0, 0)])) == ("dog {x} {y}", [0, 1, 2])
+
+
+def test_a_span_goes_where_both_of_its_neighbours_went():
+    source = "Ein {x} Hund und ein {y} Mann"
+    lifted = lift(source, find_kept(source))
+    output = "A dog and a man"
+    links = [CharacterLink(0, 3, 0, 1, 0.5), CharacterLink(0, 3, 10, 11, 0.6), CharacterLink(4, 8, 2, 5, 0.9)]
+    assert put_back(lifted, output, links)[0].startswith("A {x} dog")
+
+
+def test_spans_stand_between_words_of_scripts_without_spaces():
+    lifted = lift("dog {x} runs", (Kept(4, 7, "braces"),))
+    assert put_back(lifted, "狗在跑", [CharacterLink(0, 3, 0, 1), CharacterLink(4, 8, 2, 3)])[0] == "狗 {x} 在跑"

@@ -102,6 +102,10 @@ NGRAMS_FORMAT: Final = Format("n-gram model", unmarked=0)
 """`ngrams-*.safetensors` of a classifier's folder, in its metadata."""
 DICTIONARY_FORMAT: Final = Format("dictionary")
 """`dictionary.tsv`, whose first line states the version."""
+WORD_FORMS_FORMAT: Final = Format("word forms")
+"""`forms.txt` of a model folder, whose first line states the version."""
+LEXICON_FORMAT: Final = Format("lexicon")
+"""`lexicon.tsv` of a model folder, whose first line states the version."""
 SHARDS_FORMAT: Final = Format("folder of outputs")
 """`shards.json` of a folder of translated files."""
 CONFIDENCE_FORMAT: Final = Format("confidence", unmarked=0)

@@ -227,12 +227,12 @@ def confidence_adder(
 
 
 def as_pairs(translations: Sequence[Translation]) -> list[TextPair]:
-    """Pair sources with outputs as the model generated them, before unknown words were replaced.
+    """Pair sources with outputs as the model read and wrote them, before unknown words were replaced.
 
     Returns:
         Source and output of each.
     """
-    return [(one.source, one.unreplaced or one.text) for one in translations]
+    return [one.decoded or (one.source, one.unreplaced or one.text) for one in translations]
 
 
 def _is_correction(one: Translation) -> bool:

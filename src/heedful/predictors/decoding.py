@@ -15,6 +15,7 @@ from heedful.engines.unknown_words import UnknownWords
 from heedful.errors import UsageError
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.translation import Alternative, Translation, translation_of
+from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig
 from heedful.text.dictionary import Dictionary
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -46,6 +47,11 @@ class DecodableModel(Protocol):
     @property
     def alignment_shift(self) -> int:
         """Number of steps between the one that predicts a token and the one whose attention aligns it."""
+        ...
+
+    @property
+    def tables(self) -> WordTables:
+        """Tables of words."""
         ...
 
 

@@ -1,6 +1,5 @@
-"""Decoding of segments: spans that stay as they are, upper case, and outputs that are no translation."""
+"""Decoding of segments: spans that stay as they are, text in unusual case, and outputs that are no translation."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -8,15 +7,17 @@ from typing import Final, final
 
 from heedful.engines.text_constraints import SourceConstraints
 from heedful.predictors.decoding import Decoding
+from heedful.predictors.output_links import links_of
+from heedful.predictors.reading import Reading, with_texts
 from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
+from heedful.text.attention_links import lexical_links, moved_links
 from heedful.text.degenerate import fault_of
-from heedful.text.kept import Kept, has_words
-from heedful.text.kept_places import lift, put_back
+from heedful.text.kept import has_words
+from heedful.text.kept_places import Lifted, lift, put_back, word_places
 from heedful.text.segments import Segment
+from heedful.text.tag_placement import CharacterLink
 
-_FEWEST_LETTERS: Final = 6
-"""Number of letters from which on text in upper case is no abbreviation."""
 _READ: Final = frozenset({"number", "date", "identifier"})
 """Kinds of kept spans that models may have learned to write."""
 _NGRAM: Final = 3
@@ -43,8 +44,8 @@ class SegmentDecoding:
 
         A segment without words outside its kept spans stays as it is. Each kept span stands in each output once:
         numbers where the model wrote them, all others beside the translations of the words that they stood beside.
-        A segment in upper case is translated in lower case, and its output raised again, because capitals are cut into
-        single letters. In place of an output with a fault stands the next one without, else the source.
+        A segment in lower case, Title Case or upper case is read with the usual forms of its words, and the output for
+        one in upper case is raised. In place of an output with a fault stands the next one without, else the source.
 
         Args:
             indices: index of the text of each, for random samples.
@@ -63,12 +64,11 @@ class SegmentDecoding:
         self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
     ) -> list[Translation]:
         """Outputs with kept spans and in the case of the segments."""
-        is_upper = [_is_upper(one) for one in segments]
-        read = [_lowered(one) if upper else one for one, upper in zip(segments, is_upper, strict=True)]
-        outputs = self._keeping(read, constraints, indices)
+        readings = [Reading.of(one, self.decoding.model.tables.forms) for one in segments]
+        outputs = self._keeping([one.segment for one in readings], constraints, indices)
         return [
-            _raised(output, one) if upper else output
-            for output, one, upper in zip(outputs, segments, is_upper, strict=True)
+            one.written(output, self._links(output) if self.decoding.attention else ())
+            for one, output in zip(readings, outputs, strict=True)
         ]
 
     def _keeping(
@@ -87,12 +87,33 @@ class SegmentDecoding:
         texts = [one.text for one in lifted.values()]
         again = attentive.translate(texts, constraints, indices=[indices[row] for row in lifted])
         for row, output in zip(lifted, again, strict=True):
-            written = [put_back(lifted[row], each.text, output.alignment or ()) for each in output.alternatives]
-            links = tuple(written[0][1]) if self.decoding.attention else None
-            # The attention is that of the text without its spans.
-            one = replace(output, source=readings[row], alignment=links, attention=None)
-            outputs[row] = _with_texts(one, [text for text, _ in written])
+            outputs[row] = self._with_spans(output, lifted[row], readings[row])
         return [outputs[row] for row in range(len(segments))]
+
+    def _with_spans(self, output: Translation, lifted: Lifted, source: str) -> Translation:
+        """Output for a text without its kept spans, with them."""
+        lexicon = self.decoding.model.tables.lexicon
+        links = self._links(output)
+        others = [lexical_links(lifted.text, each.text, lexicon) if lexicon else () for each in output.alternatives[1:]]
+        written = [
+            put_back(lifted, each.text, each_links)
+            for each, each_links in zip(output.alternatives, [links, *others], strict=True)
+        ]
+        best, targets = written[0]
+        decoded = lifted.text, output.unreplaced or output.text
+        one = replace(output, source=source, alignment=None, attention=None, decoded=decoded)
+        if self.decoding.attention:  # which is that of the text without its spans
+            left = word_places(lifted.text, source, lifted.origins)
+            right = word_places(output.text, best, targets)
+            # Attention also links words that are no words of the text, such as EOS.
+            aligned = [(i, j) for i, j in output.alignment or () if i < len(left) and j < len(right)]
+            moved = tuple(moved_links(links, lifted.origins, targets))
+            one = replace(one, links=moved, alignment=tuple((left[i], right[j]) for i, j in aligned))
+        return with_texts(one, [text for text, _ in written])
+
+    def _links(self, output: Translation) -> Sequence[CharacterLink]:
+        model = self.decoding.model
+        return links_of(output, model.alignment_shift, model.tables.lexicon)
 
     def _sound(
         self,
@@ -141,42 +162,6 @@ def _unchanged(text: str) -> Translation:
     return Translation(text, text, 0.0, 0.0, (Alternative(text, 0.0, 0.0),))
 
 
-def _is_upper(segment: Segment) -> bool:
-    text = _outside(segment.reading, segment.kept)
-    return text.isupper() and sum(map(str.isalpha, text)) >= _FEWEST_LETTERS
-
-
-def _outside(text: str, fixed: Sequence[Kept]) -> str:
-    last, parts = 0, list[str]()
-    for one in fixed:
-        parts.append(text[last : one.start])
-        last = one.end
-    return " ".join([*parts, text[last:]])
-
-
-def _lowered(segment: Segment) -> Segment:
-    """Segment in lower case outside its kept spans, which stay at their places."""
-    text = segment.reading
-    letters = [letter.lower() if len(letter.lower()) == 1 else letter for letter in text]
-    for one in segment.kept:
-        letters[one.start : one.end] = text[one.start : one.end]
-    return replace(segment, source="".join(letters))
-
-
-def _raised(output: Translation, segment: Segment) -> Translation:
-    """Output in upper case outside its kept spans, for a segment that was lowered."""
-    spans = [re.escape(segment.reading[one.start : one.end]) for one in segment.kept]
-    pattern = re.compile(f"({'|'.join(sorted(spans, key=len, reverse=True))})" if spans else "(?!)")
-
-    def upper(text: str) -> str:
-        parts = pattern.split(text)
-        return "".join(part if index % 2 else part.upper() for index, part in enumerate(parts))
-
-    written = _with_texts(replace(output, source=segment.reading), [upper(each.text) for each in output.alternatives])
-    # Attention is of pieces of a text of that length.
-    return written if len(written.text) == len(output.text) else replace(written, attention=None)
-
-
 def _has_all(output: Translation, segment: Segment) -> bool:
     """Tell whether each kept span stands in each alternative as often as in its segment."""
     spans = [segment.reading[one.start : one.end] for one in segment.kept]
@@ -189,13 +174,3 @@ def _stand_once(spans: Sequence[str], text: str) -> bool:
             return False
         text = text.replace(span, "\n", 1)
     return not any(span in text for span in spans)
-
-
-def _with_texts(output: Translation, texts: Sequence[str]) -> Translation:
-    """Translation with other texts of its alternatives, of which blank ones are left out."""
-    others: dict[str, Alternative] = {}
-    for each, text in zip(output.alternatives, texts, strict=True):
-        if text:
-            others.setdefault(text, replace(each, text=text))
-    alternatives = tuple(others.values()) or output.alternatives
-    return replace(output, text=alternatives[0].text, alternatives=alternatives)

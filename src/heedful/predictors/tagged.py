@@ -1,31 +1,17 @@
 """Translations of tagged texts: a text is translated without its inline tags, which are then placed by attention."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from heedful.predictors.output_links import links_of
 from heedful.predictors.translation import Translation
-from heedful.text.attention_links import attention_links
 from heedful.text.segments import Text
 from heedful.text.tag_placement import AlignedSegment, CharacterLink, place_tags
 from heedful.text.tagged_text import TaggedText
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
-
-
-def links_of(translation: Translation, alignment_shift: int) -> list[CharacterLink]:
-    """Link the characters of a segment to those of its translation.
-
-    Args:
-        alignment_shift: as in `PairScorer`.
-
-    Returns:
-        The links; none without attention.
-    """
-    if translation.attention is None:
-        return []
-    tokens = translation.source_pieces, translation.target_pieces
-    return attention_links(translation.source, translation.text, *tokens, translation.attention[alignment_shift:])
 
 
 def tagged_output(
@@ -64,19 +50,16 @@ def translate_tagged(
     """
     has_tags = any(passage.tags for passage in passages) and translator.has_attention
     outputs = translator.translate([passage.text for passage in passages], attention=has_tags, **settings)
-    return [
-        (_placed(passage, output, translator.alignment_shift), output)
-        for passage, output in zip(passages, outputs, strict=True)
-    ]
+    return [(_placed(passage, output, translator), output) for passage, output in zip(passages, outputs, strict=True)]
 
 
-def _placed(source: TaggedText, output: Translation, alignment_shift: int) -> TaggedText:
+def _placed(source: TaggedText, output: Translation, translator: "Translator") -> TaggedText:
     if not source.tags:
         return TaggedText(output.text)
+    links = partial(links_of, alignment_shift=translator.alignment_shift, lexicon=translator.tables.lexicon)
     aligned = [
-        _aligned(one.segment.start, one.segment.end, one.start, one.end, links_of(one.output, alignment_shift))
-        for one in output.segments
-    ] or [_aligned(0, len(source.text), 0, len(output.text), links_of(output, alignment_shift))]
+        _aligned(one.segment.start, one.segment.end, one.start, one.end, links(one.output)) for one in output.segments
+    ] or [_aligned(0, len(source.text), 0, len(output.text), links(output))]
     return place_tags(source, output.text, aligned)
 
 

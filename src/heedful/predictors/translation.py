@@ -27,6 +27,7 @@ from heedful.text.inline_terms import source_words
 from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
 from heedful.text.segments import Segment
+from heedful.text.tag_placement import CharacterLink
 from heedful.text.terms import TermCounts, Terms
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
@@ -62,6 +63,11 @@ class Translation:
     """[target piece, source piece] weights."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """Alignment links (source word, target word), 0-based."""
+    links: tuple[CharacterLink, ...] = ()
+    """Weighted links between characters of source and text where the model read and wrote another form of them."""
+    decoded: tuple[str, str] | None = None
+    """Source as the model read it and the output that it wrote, where source and text are other forms of them: in other
+    case, or with the spans that stay as they are; None where they are the same."""
     was_cut: bool = False
     """Whether the source exceeded the model's length limit and was truncated."""
     unreplaced: str = ""
@@ -167,8 +173,8 @@ def translation_of(
         tuple(target_tokenizer.pieces([*hypothesis.token_ids, *ended])),
         hypothesis.weights,
         tuple(words),
-        was_cut,
-        unreplaced,
+        was_cut=was_cut,
+        unreplaced=unreplaced,
     )
 
 

@@ -35,6 +35,7 @@ from heedful.predictors.translation import (
     measured,
     read_items,
 )
+from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
 from heedful.text.dictionary import Dictionary
@@ -90,6 +91,7 @@ class Translator(Predictor):
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
+        self.tables: Final = WordTables(folder, self.source_tokenizer)
         self.memory: Final = TranslationMemory(folder.path / corrections.NAME, self.source_tokenizer.normalize)
         self._segmenter: Final = Segmenter(folder, self.memory, self.source_tokenizer, self.text)
         draw = token_draw(len(self.source_tokenizer))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, final
 
 from starlette.exceptions import HTTPException
 
-from heedful.predictors.tagged import links_of
+from heedful.predictors.output_links import links_of
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.serving.metrics import Metrics
@@ -304,5 +304,8 @@ class Batcher:
 
 
 def _outputs(translation: Translation, job: Job) -> Outputs:
-    links = tuple(links_of(translation, job.translator.alignment_shift)) if job.needs_links else ()
+    translator = job.translator
+    links = (
+        tuple(links_of(translation, translator.alignment_shift, translator.tables.lexicon)) if job.needs_links else ()
+    )
     return Outputs(tuple(one.text for one in translation.alternatives), links)

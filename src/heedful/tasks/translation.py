@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 from torch import nn
@@ -19,6 +19,7 @@ from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.corrections import NAME as CORRECTIONS
 from heedful.data.corrections import CorrectionJournal
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.kept_kinds import kept_kinds
 from heedful.data.learned_corrections import LEARNED
 from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
 from heedful.data.noise import Noise
@@ -31,6 +32,7 @@ from heedful.data.resegmentation import Resegmentation
 from heedful.data.sentence_counts import usual_sentences
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
+from heedful.data.word_tables import store_word_tables
 from heedful.engines.ctranslate2 import why_not
 from heedful.engines.engine import decode_sorted
 from heedful.engines.exported import Exported
@@ -140,7 +142,11 @@ class TranslationTask(Task[PairFile, TranslationData]):
         if not text.is_shared:
             vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
         usual = usual_sentences(pairs.train.source, pairs.source_tokenizer)
-        facts = {"languages": list(languages), "sentences": usual, **pairs.tokenizer_files}
+        facts: dict[str, Any] = {"languages": list(languages), "sentences": usual, **pairs.tokenizer_files}
+        if {text.source_units, text.target_units} == {"pieces"} and not text.split_sentences:
+            tokenizers = pairs.source_tokenizer, pairs.target_tokenizer
+            facts["kept"] = kept_kinds(pairs.train, tokenizers)
+            facts |= store_word_tables(pairs.train, tokenizers, folder)
         numbers = (*sizes, text.is_shared)
         return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)
 

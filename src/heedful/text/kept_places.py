@@ -1,13 +1,18 @@
 """Places of kept spans in outputs of models that do not know marks: beside the words that stood beside them."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, final
 
 from heedful.text.kept import Kept
+from heedful.text.scripts import UNSPACED, script_of
+from heedful.text.tag_placement import CharacterLink, words
 
 _WORD: Final = re.compile(r"\S+")
 _END_MARKS: Final = ".,;:!?…)]}\"'”»。，；：！？）」"
+_FOLLOWING: Final = 0.5
+"""Weight of the links of the word behind a span against those of the word before it."""
 _BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»")
 _SPACE_BEFORE_MARK: Final = re.compile(r" +(?=[.,;:!?…)\]}。，；：！？）」])")
 
@@ -18,10 +23,10 @@ class Lifted(NamedTuple):
 
     text: str
     spans: tuple[str, ...]
-    num_words: tuple[int, ...]
-    """Number of words of `text` before each span."""
-    is_ending: tuple[bool, ...]
-    """Whether a mark that ends a clause, or nothing, follows each span."""
+    places: tuple[int, ...]
+    """Number of characters of `text` before each span."""
+    origins: tuple[int, ...]
+    """Index in the whole text of each character of `text`."""
 
 
 def lift(text: str, fixed: Sequence[Kept]) -> Lifted:
@@ -31,92 +36,118 @@ def lift(text: str, fixed: Sequence[Kept]) -> Lifted:
         fixed: its kept spans, in order.
 
     Returns:
-        The text without them.
+        The text without them, and without the spaces and the brackets around them.
 
     Example:
-        >>> lift("Siehe {x}, bitte.", [Kept(6, 9, "braces")])
-        Lifted(text='Siehe, bitte.', spans=('{x}',), num_words=(1,), is_ending=(True,))
+        >>> lift("Siehe {x}, bitte.", [Kept(6, 9, "braces")])[:3]
+        ('Siehe, bitte.', ('{x}',), (5,))
     """
     parts: list[str] = []
+    left: list[int] = []  # indices of the characters that stay
+    starts: list[int] = []
     spans: list[str] = []
-    num_words: list[int] = []
-    is_ending: list[bool] = []
     last = 0
     for one in fixed:
         start, end = one.start, one.end
         if start > last and text[start - 1] + text[end : end + 1] in _BRACKETS:  # brackets around it go with it
             start, end = start - 1, end + 1
         parts.append(text[last:start])
-        last = end
+        left += range(last, start)
+        starts.append(start)
         spans.append(text[start:end])
-        num_words.append(len(_WORD.findall(_SPACE_BEFORE_MARK.sub("", "".join(parts)))))
-        rest = text[end:].lstrip()
-        is_ending.append(not rest or rest[0] in _END_MARKS)
+        last = end
     rest = " ".join("".join([*parts, text[last:]]).split())
-    return Lifted(_SPACE_BEFORE_MARK.sub("", rest), tuple(spans), tuple(num_words), tuple(is_ending))
+    rest = _SPACE_BEFORE_MARK.sub("", rest)
+    left = [index for index in [*left, *range(last, len(text))] if not text[index].isspace()]
+    letters = iter(left)
+    origins: list[int] = []
+    for letter in rest:
+        origins.append(next(letters) if letter != " " else origins[-1] + 1)
+    return Lifted(rest, tuple(spans), tuple(bisect_left(origins, start) for start in starts), tuple(origins))
 
 
-def put_back(lifted: Lifted, output: str, links: Sequence[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tuple[str, list[int]]:
     """Put kept spans into the output for the text without them.
+
+    A span goes between the two words that are most strongly linked with the words before and behind it, where there is
+    a space or a mark that ends a clause; at the beginning and at the end it stays there.
 
     Args:
         lifted: result of `lift`.
-        links: links (source word, target word) between them; none = only first and last places are known.
+        links: links between the text and the output; none = spans go to the same share of the length.
 
     Returns:
-        The output, in which each span stands once: behind the word that translates the one before it, else before the
-        word that translates the one behind it, and at the beginning or the end where it stood there; and the links
-        between the words of both texts with their spans.
+        The output, in which each span stands once, and the index in it of each character of `output`.
+
+    Cost: number of spans times the number of links, plus the output.
     """
-    words = [match.span() for match in _WORD.finditer(output)]
-    num_source = len(_WORD.findall(lifted.text))
-    places = [
-        _place(words, output, before, num_source, is_ending, links)
-        for before, is_ending in zip(lifted.num_words, lifted.is_ending, strict=True)
-    ]
-    sizes = [len(span.split()) for span in lifted.spans]
-    targets = [sum(size for index, size in zip(places, sizes, strict=True) if index <= start) for start, _ in words]
-    sources = [
-        sum(size for before, size in zip(lifted.num_words, sizes, strict=True) if before <= word)
-        for word in range(num_source)
-    ]
-    shifted = [
-        (left + sources[left], right + targets[right])
-        for left, right in links
-        if left < len(sources) and right < len(targets)
-    ]
-    written = output
-    for index, span in reversed(sorted(zip(places, lifted.spans, strict=True), key=lambda one: one[0])):
-        before, after = written[:index], written[index:]
-        left = " " if before and not before[-1].isspace() and before[-1] not in "([{\"'“„«（「" else ""
-        right = " " if after and not after[0].isspace() and after[0] not in _END_MARKS else ""
-        written = f"{before}{left}{span}{right}{after}"
-    return written, shifted
+    gaps = _gaps(output)
+    offsets = [_offset(lifted, offset, output, gaps, links) for offset in lifted.places]
+    parts: list[str] = []
+    targets: list[int] = []
+    last = size = 0
+    for index in sorted(range(len(offsets)), key=lambda index: (offsets[index], index)):
+        offset, span = offsets[index], lifted.spans[index]
+        before = output[last:offset][-1:] or "".join(parts[-1:])[-1:]
+        after = output[offset : offset + 1]
+        left = " " if before and not before.isspace() and before not in "([{\"'“„«（「" else ""
+        right = " " if after and not after.isspace() and after not in _END_MARKS else ""
+        parts += [output[last:offset], f"{left}{span}{right}"]
+        targets += range(size, size + offset - last)
+        size += offset - last + len(parts[-1])
+        last = offset
+    targets += range(size, size + len(output) - last)
+    return "".join([*parts, output[last:]]), targets
 
 
-def _place(
-    words: Sequence[tuple[int, int]],
-    output: str,
-    before: int,
-    num_source: int,
-    is_ending: bool,
-    links: Sequence[tuple[int, int]],
-) -> int:
+def word_places(text: str, whole: str, places: Sequence[int]) -> list[int]:
+    """Number the words of a text by their places in a longer one; words are separated by spaces.
+
+    Args:
+        places: index in `whole` of each character of `text`.
+
+    Returns:
+        Index among the words of `whole` for each word of `text`.
+
+    Example:
+        >>> word_places("a c", "a b c", [0, 1, 4])
+        [0, 2]
+    """
+    starts = [match.start() for match in _WORD.finditer(whole)]
+    return [bisect_right(starts, places[match.start()]) - 1 for match in _WORD.finditer(text)]
+
+
+def _gaps(output: str) -> list[int]:
+    """Places for spans: the beginning, and behind words with a space, an end mark or no spaces in the script."""
+    ends = [end for _, end in words(output, 0, len(output))]
+    inner = [
+        end
+        for end in ends
+        if output[end : end + 1].isspace()
+        or output[end : end + 1] in _END_MARKS
+        or script_of(output[end - 1]) in UNSPACED
+    ]
+    return [0, *inner]
+
+
+def _offset(lifted: Lifted, offset: int, output: str, gaps: Sequence[int], links: Sequence[CharacterLink]) -> int:
     """Index of the character before which a span is put."""
-    if not words or before == 0:
+    before, after = lifted.text[:offset].rstrip(), lifted.text[offset:].lstrip()
+    if not before or not output.strip():
         return 0
-    if before >= num_source:
-        index = len(words) - 1
-    else:
-        linked = [target for source, target in links if source == before - 1 and target < len(words)]
-        following = [target for source, target in links if source == before and target < len(words)]
-        if linked:
-            index = max(linked)
-        elif following:
-            return words[min(following)][0]
+    if not after:
+        ending = output.rstrip()
+        return len(ending if before[-1] in _END_MARKS else ending.rstrip(_END_MARKS)) or len(ending)
+    left, right = len(before) - 1, len(lifted.text) - len(after)
+    expected = offset * len(output) / len(lifted.text)
+    strengths = dict.fromkeys(gaps, 0.0)
+    for link in links:
+        if link.source_start <= left < link.source_end:
+            gap, weight = link.target_end, link.weight
+        elif link.source_start <= right < link.source_end:
+            gap, weight = len(output[: link.target_start].rstrip()), _FOLLOWING * link.weight
         else:
-            index = min(len(words) - 1, (before * len(words) - 1) // num_source)
-    start, end = words[index]
-    while is_ending and end - 1 > start and output[end - 1] in _END_MARKS:
-        end -= 1
-    return end
+            continue
+        if gap in strengths:
+            strengths[gap] += weight
+    return max(strengths, key=lambda gap: (strengths[gap], -abs(gap - expected)), default=len(output))

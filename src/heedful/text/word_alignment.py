@@ -24,6 +24,7 @@ EMPTY_SHARE: Final = 0.08
 CONCENTRATION: Final = 0.01
 """Concentration of the Dirichlet prior of IBM model 2's translations; Dyer et al. 2013."""
 
+_NUM_ITERATIONS: Final = 5
 LARGEST_PAIR: Final = 40_000
 """Maximum number of source words times target words (200 words on each side); `align_pairs` skips larger pairs."""
 
@@ -116,6 +117,47 @@ def translation_probabilities(
     for source, target, probability in zip(sources, targets, learned.translation.tolist(), strict=True):
         if (token := learned.source_names[source]) is not None:
             table[token][learned.target_names[target]] = probability
+    return table
+
+
+def associations(pairs: Sequence[Pair], least: float) -> dict[str, dict[str, float]]:
+    """Learn how strongly words are associated: the geometric mean of t(target | source) and t(source | target).
+
+    Both are those of IBM model 1, as of `align_pairs`. The mean is small for words that are frequent on one side alone.
+
+    Args:
+        least: smallest association that is kept, above 0.
+
+    Returns:
+        Associations in [least, 1] of target words, by source word.
+
+    Cost: that of `align_pairs`.
+
+    Example:
+        >>> table = associations([(["das", "Haus"], ["the", "house"]), (["das", "Buch"], ["the", "book"])], 0.5)
+        >>> {source: [*targets] for source, targets in table.items()}
+        {'das': ['the'], 'Haus': ['house'], 'Buch': ['book']}
+    """
+    used = [pair for pair in pairs if _is_used(pair)]
+    if not used:
+        return {}
+    forward = _learn(used, _NUM_ITERATIONS, "ibm1")
+    backward = _learn([(target, source) for source, target in used], _NUM_ITERATIONS, "ibm1")
+    num_targets = len(forward.target_names)
+    sources = {name: number for number, name in enumerate(forward.source_names)}
+    targets = {name: number for number, name in enumerate(forward.target_names)}
+    own_targets, own_sources = np.divmod(backward.cells, len(backward.target_names))
+    # Number of each target word in the forward table; -1 for the empty word.
+    renamed = np.array([targets.get(name, -1) for name in backward.source_names])[own_targets]
+    cells = np.array([sources[name] for name in backward.target_names])[own_sources] * num_targets + renamed
+    both, first, second = np.intersect1d(
+        forward.cells, np.where(renamed < 0, -1, cells), assume_unique=False, return_indices=True
+    )
+    means = np.sqrt(forward.translation[first] * backward.translation[second])
+    table: dict[str, dict[str, float]] = {}
+    strong = np.flatnonzero(means >= least)
+    for source, target, mean in zip(*np.divmod(both[strong], num_targets), means[strong].tolist(), strict=True):
+        table.setdefault(forward.source_names[source], {})[forward.target_names[target]] = mean
     return table
 
 

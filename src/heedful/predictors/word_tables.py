@@ -1,0 +1,35 @@
+"""Tables of words in a model's folder, loaded on first use: usual forms of source words, and a lexicon."""
+
+from functools import cached_property
+from typing import Final, final
+
+from heedful.engines.folder import ModelFolder
+from heedful.text.lexicon import Lexicon
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.word_forms import WordForms
+
+
+@final
+class WordTables:
+    """Tables of words that a model has; models of other tools and of earlier versions have none."""
+
+    def __init__(self, folder: ModelFolder, tokenizer: Tokenizer) -> None:
+        """Name the folder; no file is read yet.
+
+        Args:
+            tokenizer: tokenizer of the sources.
+        """
+        self._folder: Final = folder
+        self._tokenizer: Final = tokenizer
+
+    @cached_property
+    def forms(self) -> WordForms:
+        """Usual forms of the words of sources; empty where the model has none."""
+        if "forms" in self._folder.facts:
+            return WordForms.load(self._folder.file("forms"), self._tokenizer)
+        return WordForms((), self._tokenizer)
+
+    @cached_property
+    def lexicon(self) -> Lexicon | None:
+        """Associations of source and target words; None where the model has none."""
+        return Lexicon.load(self._folder.file("lexicon")) if "lexicon" in self._folder.facts else None

@@ -1,0 +1,105 @@
+"""Decoding of segments: readings, kept spans and the links between both sides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from heedful.predictors.reading import Reading
+from heedful.predictors.segment_decoding import SegmentDecoding
+from heedful.predictors.translation import Alternative, Translation
+from heedful.search.config import SearchConfig
+from heedful.text.kept import find_kept
+from heedful.text.lexicon import Lexicon
+from heedful.text.segments import Segment
+from heedful.text.word_forms import WordForms
+
+WORDS = {"Hund": "dog", "roter": "red", "ein": "a", "Straße": "street", "auf": "on"}
+
+
+class Characters:
+    def encode(self, text: str) -> list[int]:
+        return [*range(len(text))]
+
+
+TABLES = SimpleNamespace(
+    forms=WordForms(WORDS, Characters()),  # type: ignore[arg-type]
+    lexicon=Lexicon({word.lower(): {target: 1.0} for word, target in WORDS.items()}),
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Stand-in for a decoding that translates word by word, in the opposite order, and only words that it knows."""
+
+    attention: bool = True
+    can_align: bool = True
+    search: SearchConfig = field(default_factory=SearchConfig)
+    model: Any = field(default_factory=lambda: SimpleNamespace(tables=TABLES, alignment_shift=0))
+
+    def translate(self, texts: Sequence[str], constraints: object, indices: Sequence[int]) -> list[Translation]:
+        return [self._output(text) for text in texts]
+
+    def _output(self, text: str) -> Translation:
+        words = text.split()
+        output = " ".join(WORDS.get(word, WORDS.get(word[:1].lower() + word[1:], word)) for word in reversed(words))
+        links = tuple((len(words) - 1 - index, index) for index in range(len(words)))
+        return Translation(text, output, -1.0, -1.0, (Alternative(output, -1.0, -1.0),), alignment=links)
+
+
+def segment(text: str) -> Segment:
+    return Segment(text, 0, len(text), find_kept(text))
+
+
+def translate(text: str, **settings: Any) -> Translation:
+    decoding: Any = Words(**settings)
+    (output,) = SegmentDecoding(decoding).translate([segment(text)], None, [0])  # type: ignore[arg-type]
+    return output
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "read"),
+    [
+        ("ein roter hund", "dog red a", "Ein roter Hund"),
+        ("Ein Roter Hund", "dog red a", "Ein roter Hund"),
+        ("EIN ROTER HUND", "DOG RED A", "Ein roter Hund"),
+        ("EIN ROTER {name} HUND", "DOG RED {name} A", "Ein roter Hund"),
+        ("AUF STRASSE", "STREET ON", "auf Straße"),
+        ("Ein roter Hund", "dog red a", ""),
+    ],
+)
+def test_texts_are_read_in_their_usual_forms(text: str, output: str, read: str):
+    one = translate(text)
+    assert (one.source, one.text) == (text, output)
+    assert (one.decoded[0] if one.decoded else "") == read
+    for link in one.links:
+        word = TABLES.forms.usual(text[link.source_start : link.source_end])
+        if link.weight > 0.5:
+            assert WORDS[word] == one.text[link.target_start : link.target_end].lower()
+    assert not read or len({link.target_start for link in one.links if link.weight > 0.5}) == len(output.split()) - (
+        "{" in text
+    )
+
+
+@pytest.mark.parametrize("attention", [False, True])
+def test_words_and_their_links_move_with_kept_spans(attention: bool):
+    one = translate("Ein {a} {b} roter Hund %s", attention=attention)
+    assert one.text == "dog red a {a} {b} %s"
+    assert one.attention is None
+    if attention:
+        assert one.alignment is not None
+        words = {(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment}
+        assert words == {("Ein", "a"), ("roter", "red"), ("Hund", "dog")}
+    else:
+        assert (one.alignment, one.links) == (None, ())
+
+
+def test_without_attention_a_lexicon_places_spans():
+    assert translate("roter {x} Hund auf", can_align=False).text == "on dog red {x}"
+
+
+def test_a_segment_with_the_stand_in_for_spans_is_read_as_it_is():
+    one = segment("EIN \N{OBJECT REPLACEMENT CHARACTER} {x} HUND")
+    assert Reading.of(one, TABLES.forms).segment is one
