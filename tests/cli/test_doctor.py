@@ -37,8 +37,13 @@ def test_what_is_said():
 def test_damaged_kernels_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert "none yet\n" in heedful("doctor").out
-    (tmp_path / "scores-1-2.kernel").write_bytes(b"cut")
-    assert f"1 in {tmp_path}, 0.0 MB; 1 damaged, compiled again when needed\n" in heedful("doctor").out
+    folder = tmp_path / "heedful"
+    folder.mkdir(mode=0o755)
+    (folder / "scores-1-2.kernel").write_bytes(b"cut")
+    assert f"1 in {folder}, 0.0 MB; 1 damaged, compiled again when needed\n" in heedful("doctor").out
+    if sys.platform != "win32":
+        folder.chmod(0o777)
+        assert f"{folder} is not used: others can write to it\n" in heedful("doctor").out
 
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch):

@@ -49,7 +49,7 @@ def make(root: Path, weight: int = 3, decorator: dict[str, str] | None = None) -
 
 
 def start(root: Path, *dtypes: str) -> "subprocess.Popen[str]":
-    """Start a process that calls the kernel; its kernels are kept in `root / "cache"`."""
+    """Start a process that calls the kernel; its kernels are kept in `root / "cache" / "heedful"`."""
     path = os.pathsep.join([str(root), str(ROOT / "src")])
     environment = os.environ | {
         "PYTHONPATH": path,
@@ -74,4 +74,4 @@ def call(root: Path, *dtypes: str) -> tuple[list[float], int]:
 
 def kernels(root: Path) -> list[Path]:
     """Files of the cache."""
-    return sorted((root / "cache").glob("*.kernel"))
+    return sorted((root / "cache").rglob("*.kernel"))

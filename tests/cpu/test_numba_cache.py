@@ -1,6 +1,7 @@
 """Disk cache of kernels: never the code of other sources, other settings, another kernel or a damaged file."""
 
 import importlib
+import os
 import random
 import sys
 from collections.abc import Generator
@@ -21,7 +22,7 @@ numba = pytest.importorskip("numba")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder of the cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    return tmp_path / "cache" / "heedful"
 
 
 def doubled(number: float) -> float:
@@ -159,6 +160,32 @@ def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path: Path, monkeypa
     assert [calls(), calls()] == [0, 0]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
+def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is in it runs: another user of the machine could have put it there."""
+    calls()
+    for mode in (0o775, 0o757, 0o777):
+        folder.chmod(mode)
+        assert [calls(), calls()] == [0, 0]
+        assert [each.refusal for each in examine()] == ["others can write to it"]
+    assert len([*folder.glob("*.kernel")]) == 1, "nothing is written there"
+    folder.chmod(0o755)
+    assert calls() == 1
+    assert {0, os.geteuid()} <= numba_cache._owners()
+    monkeypatch.setattr(numba_cache, "_owners", frozenset)
+    assert [calls(), calls()] == [0, 0]
+    assert [each.refusal for each in examine()] == ["it belongs to another user"]
+
+
+def test_a_folder_is_made_for_the_user_alone(folder: Path):
+    before = os.umask(0o002)
+    try:
+        calls()
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o022 == 0
+
+
 def test_a_full_disk_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch):
     write = Path.write_bytes
 
@@ -176,7 +203,7 @@ def test_a_full_disk_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_whoever_compiles_too_long_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch):
     fcntl = pytest.importorskip("fcntl")
     monkeypatch.setattr(numba_cache, "LOCK_SECONDS", 0.05)
-    folder.mkdir()
+    folder.mkdir(parents=True)
     with (folder / "compiling.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert [calls(), calls()] == [0, 1]

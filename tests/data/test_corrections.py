@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,61 @@ def test_what_is_no_correction_is_refused_with_all_beside_it(
     with pytest.raises(UsageError, match=error):
         journal.add([("good", "better"), pair])
     assert not journal.path.exists()
+
+
+# ------------------------------------------------------------------------------------------------- long journals
+
+
+def lines_read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Lines that are read from now on."""
+    read: list[bytes] = []
+    facts = corrections._facts
+    monkeypatch.setattr(corrections, "_facts", lambda line, path: (read.append(line), facts(line, path))[1])
+    return read
+
+
+def test_the_cost_of_a_correction_does_not_grow_with_the_journal(
+    journal: CorrectionJournal, monkeypatch: pytest.MonkeyPatch
+):
+    journal.add([(str(index), "x") for index in range(1000)])
+    assert len(in_force(journal)) == 1000
+    read = lines_read(monkeypatch)
+    for index in range(10):
+        journal.add([(f"new {index}", "y")])
+        assert len(in_force(journal)) == 1001 + index
+    journal.undo()
+    assert len(in_force(journal)) == 1009
+    assert len(read) < 50
+
+
+def test_withdrawals_are_not_searched_for(journal: CorrectionJournal):
+    """Of one source, the oldest first, which only processes that correct at once write: 40 s once."""
+    count = 20_000
+    stamped = [CORRECTIONS_FORMAT.stamp({"source": "a", "correction": f"{n}", "time": f"{n}"}) for n in range(count)]
+    names = [checksum(facts) for facts in stamped]
+    lines = [json.dumps({**facts, CHECKSUM: name}) for facts, name in zip(stamped, names, strict=True)]
+    lines += [corrections._line({"withdraws": name, "time": "x"}).decode().strip() for name in names[:-1]]
+    journal.path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    started = time.process_time()
+    assert in_force(journal) == [("a", str(count - 1))]
+    assert time.process_time() - started < 5
+
+
+def test_a_file_that_was_written_anew_is_read_anew(journal: CorrectionJournal):
+    journal.add(PAIRS)
+    assert in_force(journal) == PAIRS
+    other = CorrectionJournal(journal.path.with_name("other"), normalize)
+    other.add([*PAIRS[1:], ("fünf", "five"), ("sechs", "six")])
+    content = other.path.read_bytes()
+    journal.path.write_bytes(content)  # longer than before, in the same file
+    assert in_force(journal) == in_force(other)
+    planted = journal_in(journal.path.parent)
+    planted.path.write_bytes(b"")
+    planted.add(PAIRS)
+    assert in_force(planted) == PAIRS
+    planted._end = b""  # without the end of what was read, it seems to have grown
+    planted.path.write_bytes(content)
+    assert in_force(planted) != in_force(other)
 
 
 # ------------------------------------------------------------------------------------------------------- damage

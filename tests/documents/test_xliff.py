@@ -29,3 +29,28 @@ def test_units_without_a_translation_get_one():
 def test_other_files_are_refused(content: bytes):
     with pytest.raises(DataError, match="not "):
         XliffFile(content, 1000)
+
+
+def test_encodings_that_files_declare_are_read_and_written_as_utf_8():
+    for encoding, text in (
+        ("GBK", "你好"),
+        ("Big5", "你好"),
+        ("Shift_JIS", "日本"),
+        ("EUC-KR", "안녕"),
+        ("cp1252", "für"),
+    ):
+        declared = f'<?xml version="1.0" encoding="{encoding}"?>{NEWER}'.replace("dog", text)
+        opened = XliffFile(declared.encode(encoding), 10_000)
+        assert [each.text for each in opened.passages] == [f"a red {text}."]
+        written = opened.write(opened.passages).decode("utf-8")
+        assert written.count(text) == 2
+        assert "encoding='UTF-8'" in written
+
+
+def test_what_is_no_encoding_of_files_is_refused_by_name():
+    for encoding in ("utf-7", "idna", "rot13", "zlib", "none-such"):
+        declared = f'<?xml version="1.0" encoding="{encoding}"?>{NEWER}'
+        with pytest.raises(DataError, match=f"declares the encoding '{encoding}', which no file is read in"):
+            XliffFile(declared.encode(), 10_000)
+    with pytest.raises(DataError, match="not readable XML: 'gbk' codec"):
+        XliffFile(f'<?xml version="1.0" encoding="GBK"?>{NEWER}'.encode() + b"\xff\xff", 10_000)

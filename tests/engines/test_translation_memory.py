@@ -46,3 +46,23 @@ def test_corrections_of_another_process_are_in_force_at_the_next_look(memory: Tr
     assert memory.state().match("a") is None
     other.path.unlink()
     assert memory.state().content.corrections == ()
+
+
+def test_near_matches_follow_what_is_added_and_withdrawn(memory: TranslationMemory):
+    def near(text: str) -> str:
+        match = memory.state().match(text)
+        return match.correction if match else ""
+
+    memory.journal.add([("Guten Tag, Frau Weber.", "1"), ("Wo ist der Bahnhof?", "2")])
+    before = memory.state()
+    assert near("Guten Tag, Frau Meyer.") == "1"
+    memory.journal.add([("Guten Tag, Frau Meier.", "3"), ("Guten Tag, Frau Weber.", "4")])
+    assert near("Guten Tag, Frau Meyer.") == "3"
+    assert near("Guten Tag, Frau Weger.") == "4"
+    memory.journal.undo("Guten Tag, Frau Meier.")
+    assert near("Guten Tag, Frau Meyer.") == "4"
+    memory.journal.undo("Guten Tag, Frau Weber.")
+    assert near("Guten Tag, Frau Meyer.") == "1"
+    old = before.match("Guten Tag, Frau Weger.")
+    assert old is not None
+    assert old.correction == "1", "a state does not change any more"

@@ -1,5 +1,12 @@
 """Every route of the server, over a model that reverses its sources."""
 
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from heedful.data.corrections import CorrectionJournal
 from tests.serving.reversing import Reverser, serve
 
 
@@ -21,6 +28,24 @@ def test_a_fault_tells_no_text():
     answer = serve(Reverser(poison="secret")).post("/translate", json={"q": "secret", "source": "de", "target": "en"})
     assert answer.status_code == 500
     assert answer.json() == {"error": "Internal error"}
+
+
+def test_a_file_of_the_model_that_is_none_any_more_is_one_line_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """A pipe in the place of the corrections: neither waited for, nor an internal error."""
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "propagate", True)
+    journal = CorrectionJournal(tmp_path / "corrections.jsonl", str)
+    os.mkfifo(journal.path)
+    model = Reverser()
+    model.correct = lambda source, correction: journal.add([(source, correction)])  # type: ignore[method-assign]
+    client = serve(model, takes_corrections=True)
+    for _ in range(3):
+        answer = client.post("/suggest", json={"q": "a.", "s": "b.", "source": "de", "target": "en"})
+        assert (answer.status_code, answer.json()["error"].count("server's messages")) == (503, 1)
+    model.translate = lambda *_, **__: journal.read()  # type: ignore[assignment, return-value]
+    assert client.post("/translate", json={"q": "a", "source": "de", "target": "en"}).status_code == 503
+    assert [record.message for record in caplog.records] == [f"{journal.path}: a pipe, not a file; copy the file again"]
 
 
 def test_no_answer_may_load_anything_from_elsewhere():

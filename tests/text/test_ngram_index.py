@@ -57,3 +57,11 @@ def test_a_wrong_index_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_same_text_is_all_in_common():
     assert NgramIndex(["ein Haus", "zwei Häuser"]).nearest("ZWEI HÄUSER") == [(1, 1.0)]
+
+
+def test_texts_are_added_later_and_may_not_count():
+    index = NgramIndex(["ein Haus"])
+    assert index.nearest("ein Baum") == NgramIndex(["ein Haus"]).nearest("ein Baum")
+    index.add("ein Baum")
+    assert index.nearest("ein Baum") == [(1, 1.0)]
+    assert [number for number, _ in index.nearest("ein Baum", 2, lambda number: number != 1)] == [0]

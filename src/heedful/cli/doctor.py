@@ -117,7 +117,9 @@ def _pytorch() -> list[Row]:
 def _kernels() -> str:
     """State of the disk cache of compiled kernels."""
     rows = [
-        f"{each.num_files} in {each.folder}, {each.num_bytes / 1e6:.1f} MB"
+        f"{each.folder} is not used: {each.refusal}"
+        if each.refusal
+        else f"{each.num_files} in {each.folder}, {each.num_bytes / 1e6:.1f} MB"
         + f"; {each.num_damaged} damaged, compiled again when needed" * bool(each.num_damaged)
         for each in examine()
     ]

@@ -5,12 +5,16 @@ it runs old machine code on new buffers; it trusts what it reads; and of two pro
 types at once, one may later read the code of the other. So each kernel and signature has a file of its own here. Its
 name holds a digest of all that shapes the machine code (`_kernel_facts`), its content starts with a digest of the name
 and the rest, and it is renamed into place. A file that is missing, or not as it was written, is compiled again.
+
+The content is machine code in Numba's own form, so whoever can write a file of the cache can run code. Only folders are
+used that nobody but the user, or whoever installed the package, can write to.
 """
 
 import ast
 import os
 import pickle
 import platform
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +45,7 @@ def cached_njit(*flags: str, **options: Any) -> Callable[[Callable[..., Any]], A
 
     Returns:
         A decorator. The function releases the interpreter lock, and division by zero gives infinity. Without a folder
-        for the cache, each process compiles it.
+        for the cache that only the user can write to, each process compiles it.
 
     Cost: 0.2 to 3 s to compile, 10 ms to load.
     """
@@ -64,14 +68,36 @@ def folders() -> list[Path]:
     """Return the folders of the cache; each is read, and the first one that can be written is written.
 
     Returns:
-        `NUMBA_CACHE_DIR` if it is set; else a folder beside this file, then one of the user.
+        One in `NUMBA_CACHE_DIR` if it is set; else one beside this file, then one of the user.
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return [Path(chosen)]
-    paths = [Path(__file__).parent / "__pycache__"]
+        return [Path(chosen) / "heedful"]
+    paths = [Path(__file__).parent / "__pycache__" / "kernels"]
     with suppress(RuntimeError):  # no home
         paths.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heedful" / "kernels")
     return paths
+
+
+def refusal(folder: Path) -> str:
+    """Say why a folder is not used, although it exists: others could put code into it.
+
+    Returns:
+        Such as "others can write to it"; empty if it is used, or does not exist.
+    """
+    if os.name == "nt":
+        return ""  # no modes there; the folders of a user are the user's
+    try:
+        status = folder.stat()
+    except OSError:
+        return ""
+    if status.st_uid not in _owners():
+        return "it belongs to another user"
+    return "others can write to it" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+
+
+def _owners() -> frozenset[int]:
+    """The system, the user, and whoever can change the package itself."""
+    return frozenset((0, os.geteuid(), Path(__file__).stat().st_uid))
 
 
 class CacheReport(NamedTuple):
@@ -82,20 +108,26 @@ class CacheReport(NamedTuple):
     num_bytes: int
     num_damaged: int
     """Files that are not as they were written; they are compiled again when they are needed."""
+    refusal: str
+    """Why the folder is not used; empty if it is."""
 
 
 def examine() -> list[CacheReport]:
     """Read all files of the cache.
 
     Returns:
-        A report for each folder that has any.
+        A report for each folder that has any, or is not used.
     """
     reports: list[CacheReport] = []
     for folder in folders():
+        if reason := refusal(folder):
+            reports.append(CacheReport(folder, 0, 0, 0, reason))
+            continue
         with suppress(OSError):
             if paths := [path for path in folder.iterdir() if path.suffix == SUFFIX]:
                 num_damaged = sum(_read(path) is None for path in paths)
-                reports.append(CacheReport(folder, len(paths), sum(path.stat().st_size for path in paths), num_damaged))
+                size = sum(path.stat().st_size for path in paths)
+                reports.append(CacheReport(folder, len(paths), size, num_damaged, ""))
     return reports
 
 
@@ -193,7 +225,8 @@ class _KernelCache:
     def find(self, signature: Any) -> bytes | None:
         """Content of the file for a signature; None if there is none that is whole."""
         name = self._name(signature)
-        return next((content for folder in folders() if (content := _read(folder / name)) is not None), None)
+        trusted = (folder for folder in folders() if not refusal(folder))
+        return next((content for folder in trusted if (content := _read(folder / name)) is not None), None)
 
     def _name(self, signature: Any) -> str:
         function = self._dispatcher.py_func
@@ -236,12 +269,25 @@ def _checksum(name: str, content: bytes) -> bytes:
     return sha256(name.encode() + b"\0" + content).digest()
 
 
+def _prepare(folder: Path) -> None:
+    """Create a folder of the cache that only the user can write to.
+
+    Raises:
+        OSError: the folder cannot be created.
+        PermissionError: others can write to it.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o755, exist_ok=True)
+    if reason := refusal(folder):
+        raise PermissionError(f"{folder}: {reason}")
+
+
 def _write(name: str, content: bytes) -> None:
     """Write a file into the first folder that takes it."""
     for folder in folders():
         temporary = folder / f"{name}.{os.getpid()}.unfinished"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            _prepare(folder)
             temporary.write_bytes(_checksum(name, content) + content)
             temporary.replace(folder / name)
         except OSError:
@@ -292,8 +338,8 @@ def _locked() -> int | None:
         return None
     for folder in folders():
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(folder / "compiling.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            _prepare(folder)
+            descriptor = os.open(folder / "compiling.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError:
             continue
         until = time.monotonic() + LOCK_SECONDS

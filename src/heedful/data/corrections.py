@@ -7,17 +7,20 @@ after the line is on disk. A line that a crash cut off, or that was damaged late
 
 import json
 import os
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast, final
 
-from heedful.errors import ResourceError, UsageError
+from heedful.errors import DamagedFile, ResourceError, UsageError
 from heedful.files.atomic_write import NoLocks, append_whole, lock, sync
-from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json, read_bytes
+from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json
 from heedful.files.formats import CORRECTIONS_FORMAT, KEY
 from heedful.files.records import CHECKSUM, checksum
 from heedful.text.quoting import shortened
@@ -29,6 +32,10 @@ MOST_CHARACTERS: Final = 100_000
 _LOCK_SECONDS: Final = 10.0
 """Longest wait for another process that writes the journal."""
 _RETRY_SECONDS: Final = 0.002
+MOST_LINE_BYTES: Final = 2 << 20
+"""Bytes of the end of a journal among which its last line is; more than any line has."""
+_END_BYTES: Final = 4096
+"""Bytes before the place up to which a journal was read, by which it is recognised as the same."""
 
 
 @final
@@ -47,10 +54,17 @@ class Correction:
 class JournalContent:
     """Content of a journal at one time."""
 
-    corrections: tuple[Correction, ...] = ()
-    """Corrections in force, oldest first, one for each source."""
+    entries: Sequence[Correction] = ()
+    """Corrections that were ever given, oldest first. Later ones are appended to it."""
+    in_force: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Index of the correction in force, by the key of its source."""
     damaged: tuple[int, ...] = ()
     """Numbers of the lines that are damaged and were left out, from 1."""
+
+    @cached_property
+    def corrections(self) -> tuple[Correction, ...]:
+        """Corrections in force, oldest first, one for each source."""
+        return tuple(self.entries[index] for index in sorted(self.in_force.values()))
 
     def error(self, path: Path) -> str:
         """Describe the damaged lines in one line.
@@ -66,6 +80,64 @@ class JournalContent:
 
 
 @final
+class _Entries:
+    """Lines of a journal, read one after the other, in constant time each."""
+
+    def __init__(self) -> None:
+        self.corrections: Final[list[Correction]] = []
+        self.in_force: Final[dict[str, int]] = {}
+        self.damaged: Final[list[int]] = []
+        self.num_lines = 0
+        self._names: Final[list[str]] = []
+        self._is_withdrawn: Final[list[bool]] = []
+        self._by_name: Final[defaultdict[str, list[int]]] = defaultdict(list)
+        self._by_key: Final[defaultdict[str | None, list[int]]] = defaultdict(list)
+
+    def add(self, line: bytes, path: Path, key: Callable[[str], str]) -> None:
+        """Read the next line.
+
+        Raises:
+            NewerFormat: a newer heedful wrote it.
+        """
+        self.num_lines += 1
+        facts = _facts(line, path)
+        if not line:
+            return
+        if not _is_sound(facts):
+            self.damaged.append(self.num_lines)
+        elif "withdraws" in facts:
+            if indices := self._by_name.get(facts["withdraws"]):
+                index = indices.pop()
+                self._is_withdrawn[index] = True
+                own = key(self.corrections[index].source)
+                newest = self._newest(own)
+                if newest is None:
+                    self.in_force.pop(own, None)
+                else:
+                    self.in_force[own] = newest
+        else:
+            index, own = len(self.corrections), key(facts["source"])
+            self.corrections.append(Correction(facts["source"], facts["correction"], facts["time"]))
+            self._names.append(facts[CHECKSUM])
+            self._is_withdrawn.append(False)
+            self._by_name[facts[CHECKSUM]].append(index)
+            self._by_key[own].append(index)
+            self._by_key[None].append(index)
+            self.in_force[own] = index
+
+    def newest(self, key: str | None) -> tuple[str, Correction] | None:
+        """Newest correction of a source, or of all, with its checksum; None if there is none."""
+        index = self._newest(key)
+        return None if index is None else (self._names[index], self.corrections[index])
+
+    def _newest(self, key: str | None) -> int | None:
+        indices = self._by_key.get(key, [])
+        while indices and self._is_withdrawn[indices[-1]]:
+            indices.pop()
+        return indices[-1] if indices else None
+
+
+@final
 class CorrectionJournal:
     """Journal of corrections in a file, which any number of processes may append to at a time."""
 
@@ -77,6 +149,11 @@ class CorrectionJournal:
         """
         self.path: Final = path
         self._normalize: Final = normalize
+        self._reading: Final = threading.Lock()
+        self._entries = _Entries()
+        self._stamp: tuple[int, ...] = ()
+        self._size = 0
+        self._end = b""
 
     def key(self, source: str) -> str:
         """Return the form of a source by which corrections are found.
@@ -93,13 +170,12 @@ class CorrectionJournal:
             Device, inode, size and time of change; empty if there is no file.
         """
         try:
-            status = self.path.stat()
+            return _stamp_of(self.path.stat())
         except FileNotFoundError:
             return ()
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
     def read(self) -> JournalContent:
-        """Read the corrections in force.
+        """Read the corrections in force; of a file that has grown since the last call, only what was appended.
 
         Returns:
             The corrections, and the numbers of damaged lines. The newest correction of a source counts.
@@ -108,9 +184,9 @@ class CorrectionJournal:
             NewerFormat: a newer heedful wrote a line.
             DamagedFile: the file is a pipe, a folder or a device, or too large.
         """
-        entries, damaged = self._entries()
-        newest = {self.key(entry.source): entry for _, entry in entries}
-        return JournalContent(tuple(entry for _, entry in entries if newest[self.key(entry.source)] is entry), damaged)
+        with self._reading:
+            entries = self._read()
+            return JournalContent(entries.corrections, dict(entries.in_force), tuple(entries.damaged))
 
     def add(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Append corrections; they are on disk when the call returns.
@@ -139,42 +215,54 @@ class CorrectionJournal:
         withdrawn: list[Correction] = []
 
         def withdrawal() -> list[dict[str, Any]]:
-            key = None if source is None else self.key(source)
-            matching = [(name, each) for name, each in self._entries()[0] if key in (None, self.key(each.source))]
-            if not matching:
+            with self._reading:
+                newest = self._read().newest(None if source is None else self.key(source))
+            if newest is None:
                 of_source = "" if source is None else f" of {shortened(source)}"
                 raise UsageError(f"{self.path}: no correction{of_source} to undo; see: heedful correct MODEL --list")
-            withdrawn.append(matching[-1][1])
-            now = datetime.now(UTC).isoformat(timespec="microseconds")
-            return [{"withdraws": matching[-1][0], "time": now}]
+            withdrawn.append(newest[1])
+            return [{"withdraws": newest[0], "time": datetime.now(UTC).isoformat(timespec="microseconds")}]
 
         self._append(withdrawal)
         return withdrawn[0]
 
-    def _entries(self) -> tuple[list[tuple[str, Correction]], tuple[int, ...]]:
-        """Corrections that were not withdrawn, with their checksums, and the numbers of damaged lines."""
+    def _read(self) -> _Entries:
+        """Lines of the file; those that were read before are not read again, unless the file was not just appended to.
+
+        Raises:
+            NewerFormat: a newer heedful wrote a line.
+            DamagedFile: the file is a pipe, a folder or a device, or too large.
+        """
         try:
-            content = read_bytes(self.path)
+            file = open_regular(self.path)
         except FileNotFoundError:
-            return [], ()
-        entries: list[tuple[str, Correction]] = []
-        damaged: list[int] = []
-        for number, line in enumerate(content.split(b"\n"), 1):
-            if not line:
-                continue
-            facts = _parsed(line)
-            # A newer format may have other fields, or no checksum; a version that does not fit the checksum is damage.
-            if isinstance(facts.get(KEY), int) and (CHECKSUM not in facts or _fits_checksum(facts)):
-                CORRECTIONS_FORMAT.check(self.path, {KEY: max(1, facts[KEY])})
-            if not _is_sound(facts):
-                damaged.append(number)
-            elif "withdraws" in facts:
-                names = [name for name, _ in entries]
-                if facts["withdraws"] in names:
-                    del entries[len(names) - 1 - names[::-1].index(facts["withdraws"])]
-            else:
-                entries.append((facts[CHECKSUM], Correction(facts["source"], facts["correction"], facts["time"])))
-        return entries, tuple(damaged)
+            self._entries, self._stamp, self._size, self._end = _Entries(), (), 0, b""
+            return self._entries
+        with file:
+            status = os.fstat(file.fileno())
+            if status.st_size > MOST_BYTES:
+                raise DamagedFile(
+                    f"{self.path}: larger than the {MOST_BYTES >> 20} MiB that a journal may have; copy it again"
+                )
+            if self._stamp == _stamp_of(status):
+                return self._entries
+            file.seek(max(0, self._size - len(self._end)))
+            has_grown = self._stamp[:2] == (status.st_dev, status.st_ino) and status.st_size > self._stamp[2]
+            if not has_grown or file.read(len(self._end)) != self._end:
+                self._entries, self._size, self._end = _Entries(), 0, b""
+                file.seek(0)
+            entries, content = self._entries, file.read(MOST_BYTES)
+        self._stamp = ()  # until all is read
+        *lines, rest = content.split(b"\n")
+        for line in lines:
+            entries.add(line, self.path, self.key)
+        self._size += len(content) - len(rest)
+        self._end = (self._end + content[: len(content) - len(rest)])[-_END_BYTES:]
+        if rest:  # a line without an end is read again, because more of it may follow
+            entries.add(rest, self.path, self.key)
+            return entries
+        self._stamp = _stamp_of(status)
+        return entries
 
     def _append(self, compose: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
         """Append lines that are composed while the file is locked.
@@ -191,12 +279,24 @@ class CorrectionJournal:
             raise ResourceError(f"{self.path}: cannot be written: {error.strerror}") from None
         try:
             self._wait_for(descriptor)
-            self._entries()  # a journal of a newer heedful is left as it is
+            self._check_end(descriptor)
             content = b"".join(_line(facts) for facts in compose())
             _write(descriptor, content, self.path)
         finally:
             os.close(descriptor)
         sync(self.path.parent)  # this or another process may just have created the file
+
+    def _check_end(self, descriptor: int) -> None:
+        """Leave a journal as it is to which a newer heedful has appended; this one would not append after its lines.
+
+        Raises:
+            NewerFormat: a newer heedful wrote one of the last lines.
+        """
+        size = os.fstat(descriptor).st_size
+        os.lseek(descriptor, max(0, size - MOST_LINE_BYTES), os.SEEK_SET)
+        for line in reversed(os.read(descriptor, MOST_LINE_BYTES).split(b"\n")):
+            if _is_sound(_facts(line, self.path)):
+                return
 
     def _wait_for(self, descriptor: int) -> None:
         """Lock the file, after any other process that writes it.
@@ -234,6 +334,23 @@ def _checked(text: str, name: str) -> str:
 def _line(facts: Mapping[str, Any]) -> bytes:
     stamped = CORRECTIONS_FORMAT.stamp(facts)
     return json.dumps({**stamped, CHECKSUM: checksum(stamped)}, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def _stamp_of(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _facts(line: bytes, path: Path) -> dict[str, Any]:
+    """Content of a line; empty if it is damaged beyond reading.
+
+    Raises:
+        NewerFormat: a newer heedful wrote it.
+    """
+    facts = _parsed(line)
+    # A newer format may have other fields, or no checksum; a version that does not fit the checksum is damage.
+    if isinstance(facts.get(KEY), int) and (CHECKSUM not in facts or _fits_checksum(facts)):
+        CORRECTIONS_FORMAT.check(path, {KEY: max(1, facts[KEY])})
+    return facts
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from heedful.documents.interface import DocumentFile
 from heedful.documents.lines import goes_on
 from heedful.errors import DataError, MissingExtra, needed_for
 from heedful.text.tagged_text import TaggedText, weave
+from heedful.text.xml_files import declared_codec
 
 MOST_MEMBERS: Final = 10_000
 """Largest number of members of an archive."""
@@ -177,11 +178,18 @@ def parse_xml(content: bytes) -> Any:
     """Parse an XML part.
 
     Raises:
-        ValueError: it is no XML, or declares entities, which may grow without bound.
+        ValueError: it is no XML, declares an encoding that no file is read in, is not in the encoding that it
+            declares, or declares entities, which may grow without bound.
         MissingExtra: lxml is not installed.
     """
     etree = xml_library()
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=False)
+    codec = declared_codec(content)
+    if codec:
+        content = content.decode(codec).encode()
+    encoding = "utf-8" if codec else None
+    parser = etree.XMLParser(
+        encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=False
+    )
     try:
         root = etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:

@@ -1,12 +1,12 @@
 """Translation memory: the corrections of a model, in force from the moment they are written."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Final, final
 
-from heedful.data.corrections import CorrectionJournal, JournalContent
+from heedful.data.corrections import Correction, CorrectionJournal, JournalContent
 from heedful.text.ngram_index import NgramIndex
 from heedful.text.quoting import harmless
 
@@ -41,15 +41,15 @@ class MemoryMatch:
 class MemoryState:
     """Corrections in force at one time."""
 
-    def __init__(self, content: JournalContent, key: Callable[[str], str]) -> None:
-        """Index the corrections by their sources."""
+    def __init__(self, content: JournalContent, key: Callable[[str], str], near: "_NearSources") -> None:
+        """Set the corrections, and the index in which their sources are."""
         self.content: Final = content
         self._key: Final = key
-        self._exact: Final = {key(each.source): each for each in content.corrections}
+        self.near: Final = near
 
     def has(self, text: str) -> bool:
         """Tell whether a source was corrected."""
-        return bool(self._exact) and self._key(text) in self._exact
+        return bool(self.content.in_force) and self._key(text) in self.content.in_force
 
     def match(self, text: str) -> MemoryMatch | None:
         """Find the correction of a source, or else of the most similar one.
@@ -69,16 +69,38 @@ class MemoryState:
             The matches, the most similar one first; an exact match is the only one.
         """
         key = self._key(text)
-        if not self._exact or not key:
+        entries, in_force = self.content.entries, self.content.in_force
+        if not in_force or not key:
             return []
-        if exact := self._exact.get(key):
+        if key in in_force:
+            exact = entries[in_force[key]]
             return [MemoryMatch(exact.source, exact.correction, 1.0, is_exact=True)]
-        nearest = [(self.content.corrections[index], share) for index, share in self._near.nearest(key, number)]
-        return [MemoryMatch(one.source, one.correction, share, False) for one, share in nearest if share >= NEAR_SHARE]
+        nearest = self.near.nearest(key, number, in_force)
+        return [
+            MemoryMatch(entries[index].source, entries[index].correction, share, False)
+            for index, share in nearest
+            if share >= NEAR_SHARE
+        ]
 
-    @cached_property
-    def _near(self) -> NgramIndex:
-        return NgramIndex([*self._exact])
+
+@final
+class _NearSources:
+    """Index of the sources of all corrections ever given, which grows with them."""
+
+    def __init__(self, entries: Sequence[Correction], key: Callable[[str], str]) -> None:
+        self.entries: Final = entries
+        self._key: Final = key
+        self._keys: Final[list[str]] = []
+        self._index: Final = NgramIndex()
+        self._lock: Final = threading.Lock()
+
+    def nearest(self, key: str, number: int, in_force: Mapping[str, int]) -> list[tuple[int, float]]:
+        """Most similar sources among those in force; see `NgramIndex.nearest`."""
+        with self._lock:
+            while len(self._keys) < len(self.entries):
+                self._keys.append(self._key(self.entries[len(self._keys)].source))
+                self._index.add(self._keys[-1])
+            return self._index.nearest(key, number, lambda index: in_force.get(self._keys[index]) == index)
 
 
 @final
@@ -93,7 +115,7 @@ class TranslationMemory:
             normalize: normal form of a source, as the tokenizer makes it.
         """
         self.journal: Final = CorrectionJournal(path, normalize)
-        self._read: tuple[tuple[int, ...], MemoryState] = ((), MemoryState(JournalContent(), self.journal.key))
+        self._read: tuple[tuple[int, ...], MemoryState] = ((), self._state_of(JournalContent()))
 
     def state(self) -> MemoryState:
         """Return the corrections that are in force now.
@@ -104,9 +126,16 @@ class TranslationMemory:
         Raises:
             NewerFormat: a newer heedful wrote a line.
             DamagedFile: the journal is a pipe, a folder or a device, or too large.
+
+        Cost: time in proportion to the lines that were appended since the last call.
         """
-        stamp = self.journal.stamp()
-        if stamp != self._read[0]:
+        stamp, (read, state) = self.journal.stamp(), self._read
+        if stamp != read:
             content = self.journal.read() if stamp else JournalContent()
-            self._read = stamp, MemoryState(content, self.journal.key)  # one assignment: other threads see both or none
-        return self._read[1]
+            is_longer = content.entries is state.content.entries
+            state = MemoryState(content, self.journal.key, state.near) if is_longer else self._state_of(content)
+            self._read = stamp, state  # one assignment: other threads see both or none
+        return state
+
+    def _state_of(self, content: JournalContent) -> MemoryState:
+        return MemoryState(content, self.journal.key, _NearSources(content.entries, self.journal.key))

@@ -1,7 +1,9 @@
 """Application of a server: all routes behind the guard."""
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -9,6 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
+from heedful.errors import FileRefused
 from heedful.serving import deepl, files, libretranslate, page_routes
 from heedful.serving.guard import Guard, Hosts
 from heedful.serving.service import Service
@@ -40,6 +43,7 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
         lifespan=lifespan,
     )
     app.add_exception_handler(HTTPException, _answer_refusal)
+    app.add_exception_handler(FileRefused, _answer_refused_file)
     app.add_exception_handler(Exception, _answer_fault)
     for router in (
         libretranslate.make_router(service),
@@ -94,6 +98,18 @@ def _own_router(app: FastAPI, service: Service) -> APIRouter:
 async def _answer_refusal(_: Request, error: Any) -> Response:
     """Error body of LibreTranslate."""
     return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+
+async def _answer_refused_file(_: Request, error: Any) -> Response:
+    """Answer when a file of a model, such as its corrections, is no longer what it was; the server's log says which."""
+    _log(str(error))
+    return JSONResponse({"error": "A file of the model cannot be read; the server's messages name it"}, 503)
+
+
+@cache
+def _log(message: str) -> None:
+    """Print a message once, however many requests meet it."""
+    logging.getLogger("uvicorn.error").error(message)
 
 
 async def _answer_fault(_: Request, error: Any) -> Response:

@@ -2,7 +2,8 @@
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, final
 
 import numpy as np
@@ -23,26 +24,34 @@ class NgramIndex:
     and after each text makes its ends count.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str] = ()) -> None:
         """Index texts.
 
         Cost: time and memory in proportion to the characters.
         """
-        rows: defaultdict[_Gram, array[int]] = defaultdict(lambda: array("i"))
-        sizes: list[int] = []
-        for index, text in enumerate(texts):
-            grams = list(ngrams(text))
-            sizes.append(len(grams))
-            for gram in grams:
-                rows[gram].append(index)
-        self._rows: Final = dict(rows)
-        self._sizes: Final = np.array(sizes, dtype=np.int64)
+        self._rows: Final[defaultdict[_Gram, array[int]]] = defaultdict(lambda: array("i"))
+        self._sizes: Final = array("q")
+        for text in texts:
+            self.add(text)
 
-    def nearest(self, text: str, number: int = 1) -> list[tuple[int, float]]:
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def add(self, text: str) -> None:
+        """Index one more text."""
+        grams = list(ngrams(text))
+        for gram in grams:
+            self._rows[gram].append(len(self._sizes))
+        self._sizes.append(len(grams))
+
+    def nearest(
+        self, text: str, number: int = 1, counts: Callable[[int], bool] = lambda index: True
+    ) -> list[tuple[int, float]]:
         """Find the most similar texts.
 
         Args:
             number: number of texts at most.
+            counts: tells of an index whether its text counts.
 
         Returns:
             Index of each text and its share of n-grams in common, in (0, 1]; the most similar one first, and of equally
@@ -55,9 +64,10 @@ class NgramIndex:
         if not rows:
             return []
         common = np.bincount(np.concatenate(rows), minlength=len(self._sizes))
-        shares = 2.0 * common / (self._sizes + len(grams))
-        order = len(shares) - 1 - np.argsort(-shares[::-1], kind="stable")[:number]
-        return [(int(index), float(shares[index])) for index in order if shares[index] > 0.0]
+        shares = 2.0 * common / (np.frombuffer(self._sizes, dtype=np.int64) + len(grams))
+        order = len(shares) - 1 - np.argsort(-shares[::-1], kind="stable")
+        similar = (int(index) for index in order[: np.count_nonzero(shares)])
+        return [(index, float(shares[index])) for index in islice(filter(counts, similar), number)]
 
 
 def ngrams(text: str) -> Iterator[_Gram]:

@@ -52,8 +52,12 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
     """
     chunks = read_chunks(path)
     head = next(chunks, b"")
-    # UTF-16 has become UTF-8, whatever the XML declaration says.
-    decoder = None if head.startswith(BYTE_ORDER_MARK) else _decoder(path, head)
+    try:
+        # UTF-16 has become UTF-8, whatever the XML declaration says.
+        codec = "" if head.startswith(BYTE_ORDER_MARK) else declared_codec(head)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+    decoder = codecs.getincrementaldecoder(codec)() if codec else None
     parser = expat.ParserCreate("UTF-8" if head.startswith(BYTE_ORDER_MARK) or decoder else None)
     parser.buffer_text = True
     parser.StartElementHandler = handlers.start
@@ -77,21 +81,32 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
     yield
 
 
-def _decoder(path: Path, head: bytes) -> codecs.IncrementalDecoder | None:
-    """Decoder of the declared encoding, unless it is one that expat knows.
+def declared_codec(head: bytes) -> str:
+    """Find the encoding that an XML file declares, if only Python may know it.
+
+    Args:
+        head: beginning of the file, or all of it.
+
+    Returns:
+        Python's codec of the encoding, such as "gbk" or "shift_jis"; empty if every XML parser reads it, or none is
+        declared.
 
     Raises:
-        DataError: no file is read in that encoding.
+        ValueError: no file is read in that encoding.
+
+    Example:
+        >>> declared_codec(b'<?xml version="1.0" encoding="GB2312"?>')
+        'gb2312'
     """
     match = _DECLARATION.match(head[:_HEAD_BYTES])
     if match is None:
-        return None
+        return ""
     declared = match[1].decode("ascii")
     try:
         name = codecs.lookup(declared).name.replace("_", "-")
-        "".encode(declared)  # refuses codecs that give no text, such as zlib
+        "a".encode(declared)  # refuses codecs that give no text, such as zlib
     except (LookupError, UnicodeError):
         name = "undefined"
     if name in _NO_ENCODINGS_OF_FILES:
-        raise DataError(f"{path}: declares the encoding {declared!r}, which no file is read in; convert it to UTF-8")
-    return None if name in _OF_EXPAT else codecs.getincrementaldecoder(declared)()
+        raise ValueError(f"declares the encoding {declared!r}, which no file is read in; convert it to UTF-8")
+    return "" if name in _OF_EXPAT else declared
