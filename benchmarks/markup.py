@@ -2,6 +2,7 @@
 
     python benchmarks/markup.py MODEL SOURCES REFERENCES TRAIN_SOURCES TRAIN_TARGETS
     python benchmarks/markup.py parsers
+    python benchmarks/markup.py pages FILE.dat...
 
 Each source gets one to four tags around one to three words that have links. The right words of a translation are those
 that IBM model 1 links to them, in both directions; a tag is right if it encloses all of them, and none that is linked
@@ -43,12 +44,14 @@ def damaged_pages(number: int) -> list[str]:
     return pages
 
 
-def measure_pages() -> None:
-    from heedful.documents.html import HtmlMarkup
+def tags_of(page: str) -> list[tuple[str, str]]:
     from heedful.documents.html_tokens import html_tokens
 
-    def tags(page: str) -> list[tuple[str, str]]:
-        return [(token.kind, token.name) for token in html_tokens(page) if token.kind in ("start", "end")]
+    return [(token.kind, token.name) for token in html_tokens(page) if token.kind in ("start", "end")]
+
+
+def measure_pages() -> None:
+    from heedful.documents.html import HtmlMarkup
 
     pages = damaged_pages(1000)
     num_same = num_tags = 0
@@ -56,13 +59,30 @@ def measure_pages() -> None:
         markup = HtmlMarkup(page)
         num_same += markup.write(markup.passages) == page
         changed = markup.write([type(each)(each.text + " <x>", each.tags) for each in markup.passages])
-        num_tags += tags(changed) == tags(page)
+        num_tags += tags_of(changed) == tags_of(page)
     print(f"1,000 damaged pages: {num_same} unchanged without a translation, {num_tags} with the same tags after one")
     large = PAGE * (1_000_000 // len(PAGE))
     started = time.process_time()
     markup = HtmlMarkup(large)
     markup.write(markup.passages)
     print(f"page of 1 MB: {time.process_time() - started:.2f} s")
+
+
+def measure_inputs(paths: Sequence[str]) -> None:
+    from heedful.documents.html import HtmlMarkup
+
+    pages = [
+        match[1]
+        for path in paths
+        for match in re.finditer(r"^#data\n(.*?)\n#(?=errors|new-errors)", Path(path).read_text("utf-8"), re.M | re.S)
+    ]
+    num_same = num_tags = 0
+    for page in pages:
+        markup = HtmlMarkup(page)
+        num_same += markup.write(markup.passages) == page
+        changed = markup.write([type(each)(each.text + " <x>", each.tags) for each in markup.passages])
+        num_tags += tags_of(changed) == tags_of(page)
+    print(f"{len(pages)} inputs: {num_same} unchanged without a translation, {num_tags} with the same tags after one")
 
 
 def measure_parsers() -> None:
@@ -207,6 +227,8 @@ def by_nodes(model: Any, passages: Sequence[Any]) -> list[Any]:
 if __name__ == "__main__":
     if sys.argv[1:] == ["parsers"]:
         measure_parsers()
+    elif sys.argv[1:2] == ["pages"]:
+        measure_inputs(sys.argv[2:])
     else:
         measure_tags(sys.argv[1:])
         measure_pages()

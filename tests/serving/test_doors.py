@@ -23,6 +23,8 @@ TEXTS = [
     "4711",
     "- Kind schläft. - Kind lacht",
     "  Mann wartet hier  ",
+    "hund wartet draussen bei %s.",
+    "Kind Lacht Heute Gern",
 ]
 
 
@@ -62,6 +64,8 @@ def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
         assert sum(text.count(kept) for text in expected) == 1
     assert expected[1].isupper()
     assert expected[3:5] == TEXTS[3:5]
+    usual = translator.translate(["Hund wartet draußen bei %s.", "Kind lacht heute gern"])
+    assert expected[-2:] == [one.text for one in usual]
     assert len(translator.translate(TEXTS)[0].segments) == 3
 
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
