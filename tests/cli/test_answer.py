@@ -1,10 +1,13 @@
 """`heedful train --task answering`, `answer` and `evaluate` of its model."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
 
+from heedful.text.stories import parse_story
 from tests.cli.command import heedful
 from tests.tasks.stories import SETTINGS, write_stories
 
@@ -118,3 +121,22 @@ def test_options_for_translation_are_refused(model: Path, tmp_path: Path):
         assert (done.code, len(done.errors)) == (2, 1)
         assert f"a model for answering has no {option[0]}" in done.errors[0]
     assert json.loads(heedful("evaluate", model, data, "--limit", "3", "--format", "json").out)["num_items"] == 3
+
+
+def test_a_table_comes_back_with_answers(model: Path, tmp_path: Path):
+    stories = [parse_story(line, "x", 1) for line in write_stories(tmp_path / "in.jsonl", 9).read_text().splitlines()]
+    wanted = [line.split("\t")[0] for line in heedful("answer", model, tmp_path / "in.jsonl").out.splitlines()]
+    stream = io.StringIO()
+    rows = [(str(n), " ".join(story.facts), story.question) for n, story in enumerate(stories)]
+    csv.writer(stream).writerows([("id", "context", "question"), *rows, ("9", "Ada left.", "")])
+    (tmp_path / "in.csv").write_text(stream.getvalue(), "utf-8")
+    done = heedful("answer", model, tmp_path / "in.csv", "-o", tmp_path / "out.jsonl")
+    assert done.code == 0, done.err
+    read = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["id"], row["context"], row["question"]) for row in read[:9]] == rows
+    assert all(row["answer"] and 0 < row["probability"] <= 1 for row in read[:9])
+    assert read[9]["answer"] is None
+    done = heedful("answer", model, tmp_path / "in.jsonl", "-o", tmp_path / "back.jsonl")
+    read = [json.loads(line) for line in (tmp_path / "back.jsonl").read_text("utf-8").splitlines()]
+    assert [row.get("predicted_answer", row.get("answer")) for row in read] == wanted
+    assert [row["facts"] for row in read] == [[*story.facts] for story in stories]

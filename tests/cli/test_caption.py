@@ -1,5 +1,7 @@
 """`heedful train --task captioning`, `caption` and `evaluate` of its model."""
 
+import csv
+import io
 import json
 import os
 from pathlib import Path
@@ -213,3 +215,23 @@ def test_images_for_testing_are_looked_at_before_the_training(row: str, complain
     done = heedful(*command)
     assert done.code == 0, done.err
     assert "test:" in done.out
+
+
+def test_a_table_comes_back_with_captions(model: Path, tmp_path: Path):
+    scenes = write_scenes(tmp_path / "scenes.tsv", 6)
+    names = [line.split("\t")[0] for line in scenes.read_text("utf-8").splitlines()]
+    wanted = [(str(n), f"{name}#{n}", "mine") for n, name in enumerate(names)]
+    table = tmp_path / "in.csv"
+    table.write_text("".join(",".join(row) + "\n" for row in [("id", "photo", "caption"), *wanted]), "utf-8")
+    done = heedful("caption", model, "-i", table)
+    assert done.code == 0, done.err
+    read = [*csv.reader(io.StringIO(done.out))]
+    assert read[0] == ["id", "photo", "caption", "predicted_caption", "predicted_log_prob"]
+    assert [tuple(row[:3]) for row in read[1:]] == wanted
+    alone = heedful("caption", model, *(tmp_path / name for name in names)).out.splitlines()
+    assert [row[3] for row in read[1:]] == [line.split("\t")[1] for line in alone]
+    with table.open("a") as stream:
+        stream.write("7,none.png,mine\n8,../out.png,mine\n")
+    done = heedful("caption", model, "-i", table)
+    assert done.code == 2
+    assert len([*csv.reader(io.StringIO(done.out))]) == 9

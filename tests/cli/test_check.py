@@ -35,7 +35,7 @@ def test_warnings_fail_only_when_strict(tmp_path: Path):
 
 def test_errors_fail(tmp_path: Path):
     data = tmp_path / "a.tsv"
-    data.write_bytes(GOOD.encode() + b"a\xff\tb\n")
+    data.write_bytes(GOOD.encode() + 20 * b"a\xff\tb\n")
     done = heedful("check", data)
     assert done.code == 2
     assert "error: " in done.out

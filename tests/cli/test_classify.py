@@ -1,9 +1,15 @@
 """`heedful train --task classification`, `classify` and `evaluate` of its model."""
 
+import csv
+import io
 import json
+from datetime import datetime
 from pathlib import Path
+from unittest.mock import ANY
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from tests.cli.command import heedful
 from tests.tasks.reviews import SETTINGS, write_reviews
@@ -95,3 +101,53 @@ def test_two_models_are_compared_on_the_same_texts(model: Path, tmp_path: Path):
     facts = json.loads(heedful("evaluate", model, data, "--versus", model, "--format", "json").out)
     (difference,) = facts["versus"]["differences"]
     assert (difference["metric"], difference["difference"], difference["p_value"]) == ("accuracy", 0.0, 1.0)
+
+
+def test_a_table_comes_back_in_order_with_labels(model: Path, tmp_path: Path):
+    rows = [(str(n), "a clean\nroom, yes" if n % 3 else "a dirty room", 'say "x"') for n in range(30)]
+    rows[4] = ("4", " ", "blank")
+    wanted = ["" if n == 4 else "good" if n % 3 else "bad" for n in range(30)]
+    heads = ("id", "text", "label")
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=";").writerows([heads, *rows])
+    table = tmp_path / "in.csv"
+    table.write_bytes(stream.getvalue().encode() + b"5;too;many;cells\n")
+    for name in ("out.csv", "out.jsonl", "out.parquet", "out.tsv"):
+        done = heedful("classify", model, "-i", table, "-o", tmp_path / name, "--top", "2")
+        assert done.code == 0, done.err
+        assert "in.csv:51: 4 columns, where others have 3" in done.err
+        path = tmp_path / name
+        if path.suffix == ".parquet":
+            read = parquet.read_table(path).to_pylist()
+        elif path.suffix == ".jsonl":
+            read = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        else:
+            separator = ";" if path.suffix == ".csv" else "\t"
+            read = [*csv.DictReader(io.StringIO(path.read_text("utf-8")), delimiter=separator)]
+        assert [(row["id"], row["text"], row["label"]) for row in read[:30]] == rows, name
+        assert [row["predicted_label"] or "" for row in read[:30]] == wanted
+        assert {"predicted_probability", "predicted_label_2", "predicted_probability_2"} < read[0].keys()
+        assert len(read) == 31
+    # In Parquet, other columns keep their types; JSON keeps what is nested.
+    whole = pyarrow.table({"when": [datetime(2026, 1, 1)], "text": ["a clean room"], "more": [[1, 2]]})
+    parquet.write_table(whole, tmp_path / "in.parquet")
+    assert heedful("classify", model, "-i", tmp_path / "in.parquet", "-o", tmp_path / "back.parquet").code == 0
+    back = parquet.read_table(tmp_path / "back.parquet")
+    assert back.select(["when", "text", "more"]) == whole
+    assert back["label"].to_pylist() == ["good"]
+    (tmp_path / "in.json").write_text(json.dumps([{"a": {"b": 1}, "text": "a dirty room"}]), "utf-8")
+    (line,) = heedful("classify", model, "-i", tmp_path / "in.json").out.splitlines()
+    assert json.loads(line) == {"a": {"b": 1}, "text": "a dirty room", "label": "bad", "probability": ANY}
+    (tmp_path / "plain.tsv").write_text("a clean room\t17\n", "utf-8")
+    assert heedful("classify", model, "-i", tmp_path / "plain.tsv").out.startswith("a clean room\t17\tgood\t")
+
+
+def test_an_unsure_label_is_none_and_a_missing_column_is_one_line(model: Path, tmp_path: Path):
+    assert heedful("classify", model, "a clean room", "--min-confidence", "1").out.startswith("unsure\t")
+    (tmp_path / "in.csv").write_text("id,review\n1,a clean room\n", "utf-8")
+    done = heedful("classify", model, "-i", tmp_path / "in.csv", "--columns", "reviews")
+    assert done.code == 2
+    assert "no column 'reviews'; did you mean 'review'" in done.err
+    assert heedful("classify", model, "-i", tmp_path / "in.csv").out.splitlines()[1].startswith("1,a clean room,good,")
+    assert heedful("classify", model, "-i", tmp_path / "in.csv", "-o", tmp_path / "out.docx").code == 2
+    assert heedful("classify", model, "a", "--columns", "text").code == 2

@@ -288,3 +288,53 @@ def test_one_of_two_aligned_files_asks_for_the_other(tmp_path: Path):
         find_pairs([tmp_path / "train.de"])
     with pytest.raises(DataError, match=r"for two aligned files, give both$"):
         find_pairs([tmp_path / "other.fr"])
+
+
+def test_line_breaks_in_quoted_cells_are_read_as_spaces(tmp_path: Path):
+    rows = [("text", "label"), ("one\ntwo", 'a "b"\nc'), ('5" disk', "d"), ("\n", "e"), ("last, line", "f\n\ng")]
+    for name, delimiter in (("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")):
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n", delimiter=delimiter).writerows(rows)
+        path = write(tmp_path / name, stream.getvalue())
+        found = find_pairs([path])
+        assert [(pair.source, pair.target) for pair in found] == [
+            tuple(cell.replace("\n", " ") for cell in row) for row in rows[1:]
+        ]
+        assert [pair.line for pair in found] == [2, 5, 6, 8]  # the first line of each row in the file
+    # A quote that is never closed is a fault of its own row, and takes no other rows with it.
+    lines = [f"text {number},label" for number in range(200)]
+    lines[60] = '"open,label'
+    path = write(tmp_path / "b.csv", "\n".join(lines))
+    assert "b.csv:61: a quoted cell is not closed" in refusal([path])
+    assert len([*find_pairs([path], leaves_out_faults=True)]) == 199
+
+
+def test_a_small_share_of_unreadable_rows_is_left_out_and_told_once(tmp_path: Path):
+    def file(number: int, every: int, form: str) -> Path:
+        bad = {"tsv": b"one column", "encoding": b"f\xfcr\tfor", "nul": b"a\0\tb", "jsonl": b'{"source": '}[form]
+        good = b'{"source": "a%d", "target": "b"}' if form == "jsonl" else b"a%d\tb"
+        rows = [bad if row % every == every - 1 else good % row for row in range(number)]
+        return write(tmp_path / f"a.{form}", b"\n".join(rows))
+
+    for form in ("tsv", "encoding", "nul", "jsonl"):
+        path = file(1000, 100, form)  # 1 %
+        assert f"{path}:100" in refusal([path])
+        found = find_pairs([path], leaves_out_faults=True)
+        assert len([*found]) == 990
+        (note,) = {*found.notes}
+        assert (
+            f"{path}: 10 of 1,000 rows left out as unreadable: lines 100, 200, 300, 400, 500, ...; the first: " in note
+        )
+        assert len([*found]) == 990
+        assert found.notes == [note]
+        for number, every in ((1000, 90), (19, 10)):
+            too_many = find_pairs([file(number, every, form)], leaves_out_faults=True)
+            with pytest.raises(DataError, match=f"{path.name}:{every}"):
+                list(too_many)
+    sides = [
+        write(tmp_path / f"b.{side}", b"\n".join([b"x"] * 30 + bad))
+        for side, bad in (("de", [b"\xff"]), ("en", [b"y"]))
+    ]
+    found = find_pairs(sides, leaves_out_faults=True)
+    assert len([*found]) == 30
+    assert "1 of 31 rows left out" in found.notes[0]

@@ -147,8 +147,8 @@ def test_rfc_4180(line: str, cells: list[str]):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('"a', "continues on the next line"),
-        ('a,"b""', "next line"),
+        ('"a', "is not closed"),
+        ('a,"b""', "not closed"),
         ('"a"b,c', "double the quotes"),
         ('"a" ,b', "double"),
     ],

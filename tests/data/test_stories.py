@@ -1,11 +1,16 @@
 """Files of stories, and their token ids."""
 
+import csv
+import io
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from heedful.data.stories import Stories, encode_story, find_stories, story_line
+from heedful.data.passages import answer_place
+from heedful.data.stories import Stories, answered_stories, encode_story, find_stories, story_line
 from heedful.errors import DataError
 from heedful.predictors.answerer import story_of_line
 from heedful.text.stories import Story
@@ -103,3 +108,80 @@ def test_a_fact_that_begins_with_a_number_is_no_line_of_a_babi_task(tmp_path: Pa
 )
 def test_a_story_in_one_line_comes_back(story: Story):
     assert story_of_line(story_line(story)) == story
+
+
+PASSAGE = "The cat sat. The dog ran after the cat. 汉语"
+SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "Animals",
+            "paragraphs": [
+                {
+                    "context": PASSAGE,
+                    "qas": [
+                        {"id": "1", "question": "Who ran?", "answers": [{"text": "dog", "answer_start": 17}]},
+                        {"id": "2", "question": "After whom?", "answers": [{"text": "cat", "answer_start": 35}] * 3},
+                        {"id": "3", "question": "Why?", "answers": [], "is_impossible": True},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+def test_squad_and_tables_of_it_give_the_same_stories(tmp_path: Path):
+    wanted = [
+        Story((PASSAGE,), "Who ran?", "dog", occurrence=0),
+        Story((PASSAGE,), "After whom?", "cat", occurrence=1),
+    ]
+
+    def file(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text, "utf-8")
+        return tmp_path / name
+
+    def table(name: str, rows: list[tuple[Any, ...]]) -> Path:
+        stream = io.StringIO()
+        csv.writer(stream).writerows([("id", "title", "context", "question", "answers"), *rows])
+        return file(name, stream.getvalue())
+
+    rows: list[dict[str, Any]] = [
+        {"id": "1", "context": PASSAGE, "question": "Who ran?", "answers": {"text": ["dog"], "answer_start": [17]}},
+        {"id": "2", "context": PASSAGE, "question": "After whom?", "answers": {"text": ["cat"], "answer_start": [35]}},
+        {"id": "3", "context": PASSAGE, "question": "Why?", "answers": {"text": [], "answer_start": []}},
+    ]
+    python = [str({"text": one["answers"]["text"], "answer_start": one["answers"]["answer_start"]}) for one in rows]
+    pandas = [
+        one.replace("['dog']", "array(['dog'], dtype=object)").replace("[17]", "array([17], dtype=int32)")
+        for one in python
+    ]
+    heads = [tuple(one[key] for key in ("id", "id", "context", "question")) for one in rows]
+    paths = [
+        file("one-line.json", json.dumps(SQUAD)),
+        file("lines.json", json.dumps(SQUAD, indent=1)),
+        file("hub.jsonl", "".join(json.dumps(row) + "\n" for row in rows)),
+        table("hub.csv", [(*head, answer) for head, answer in zip(heads, python, strict=True)]),
+        table("pandas.csv", [(*head, answer) for head, answer in zip(heads, pandas, strict=True)]),
+    ]
+    for path in paths:
+        stories = find_stories([path])
+        assert [*answered_stories(stories)] == wanted, path.name
+        (note,) = stories.notes
+        assert note.startswith("1 of 3 questions left out; the first: ")
+    # Without offsets, the place is found by the text.
+    plain = file("plain.tsv", f"passage\tquestion\tanswer\n{PASSAGE}\tWho ran?\tdog\n{PASSAGE}\tAfter whom?\tcat\n")
+    assert [*answered_stories(find_stories([plain]))] == [Story((PASSAGE,), one.question, one.answer) for one in wanted]
+    assert answer_place(wanted[1]) == (35, 38)
+    assert answer_place(Story((PASSAGE,), "After whom?", "cat")) == (4, 7)
+    unanswered = file("unanswered.jsonl", json.dumps(rows[2]))
+    with pytest.raises(DataError, match="no answer"):
+        list(answered_stories(find_stories([unanswered])))
+    mostly = [*rows[:2]] * 10 + [{"context": PASSAGE, "question": "Who?", "answer": "the cow"}]
+    found = find_stories([file("mostly.jsonl", "".join(json.dumps(row) + "\n" for row in mostly) + "{\n")], True)
+    assert len([*answered_stories(found, in_facts=True)]) == 20
+    assert [note for note in found.notes if "the cow" in note and "1 of 21" in note]
+    assert [note for note in found.notes if "left out as unreadable: line 22" in note]
+    too_many = find_stories([file("cow.jsonl", "".join(json.dumps(row) + "\n" for row in mostly[18:]))])
+    with pytest.raises(DataError, match="the cow"):
+        list(answered_stories(too_many, in_facts=True))

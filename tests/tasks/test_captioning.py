@@ -247,7 +247,7 @@ BAD_ROWS = {
 
 @pytest.mark.parametrize("fault", BAD_ROWS)
 def test_a_bad_image_is_one_line_with_file_and_row(fault: str, tmp_path: Path):
-    data = write_scenes(tmp_path / "scenes.tsv", 20)
+    data = write_scenes(tmp_path / "scenes.tsv", 9)
     write_bad_images(tmp_path)
     name, complaint = BAD_ROWS[fault]
     with data.open("a", encoding="utf-8") as stream:
@@ -255,9 +255,23 @@ def test_a_bad_image_is_one_line_with_file_and_row(fault: str, tmp_path: Path):
     with pytest.raises(DataError, match=complaint) as caught:
         Run(data, tmp_path / "m", "training.max_steps=2").train()
     message = str(caught.value)
-    assert f"{data}:21: " in message
+    assert f"{data}:10: " in message
     assert "\n" not in message
     assert caught.value.exit_code == 2
+
+
+def test_a_small_share_of_bad_images_is_left_out_and_told_once(tmp_path: Path):
+    data = write_scenes(tmp_path / "scenes.tsv", 60)
+    write_bad_images(tmp_path)
+    rows = data.read_text("utf-8").splitlines()
+    bad = [f"{name}\ta red square" for name in ("truncated.png", "scenes/none.png", "empty.png")]
+    data.write_text("".join(f"{row}\n" for row in (bad[0], *rows, *bad[1:])), "utf-8")
+    run = Run(data, tmp_path / "m", "training.max_steps=2")
+    assert run.train().step == 2
+    report = [line for line in run.started[0].data.report if "left out as unreadable" in line]
+    assert len(report) == 1
+    assert f"{data}: 3 of 63 images left out" in report[0]
+    assert all(f"{place}" in report[0] for place in ("1", "62", "63"))
 
 
 def write_bad_images(folder: Path) -> None:

@@ -5,11 +5,13 @@ separated by " | ", a tab, and the question. A line of another form is a fact, o
 question about the facts before it; an empty line forgets them. Where the lines are numbered as in the bAbI tasks, so
 does the number 1. One question in, one line out: the answer, a tab and its probability. With --format jsonl, each line
 gives the probability of every answer and the weight of each fact at each step; where the answer is a span of the facts,
-also the place of the span and the weight of each token.
+also the place of the span and the weight of each token. A file of CSV, Parquet or SQuAD's JSON, or any if the output
+is .csv, .jsonl or .parquet, is a table: it is given back with the columns "answer" and "probability" behind its own.
 
 Examples:
   heedful answer stories.model
   heedful answer stories.model questions.jsonl --format jsonl -o answers.jsonl
+  heedful answer stories.model questions.csv -o answered.csv
 """
 
 import json
@@ -20,12 +22,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.lines import LineFormat, answer_lines, one_line
+from heedful.cli.answered_tables import answer_table, is_table_file
+from heedful.cli.lines import LineFormat, OutputFormat, answer_lines, one_line
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
+from heedful.errors import DataError
 
 if TYPE_CHECKING:
-    from heedful.predictors.answerer import Answer
+    from heedful.predictors.answerer import Answer, Answerer
     from heedful.text.stories import Story
 
 _QUESTION_MARKS: Final = ("?", "？")
@@ -56,10 +60,13 @@ def run(
     from heedful.predictors.answerer import WINDOW_STORIES, Answerer
 
     answerer = load_to_run(model, engine, device, kind=Answerer)
+    messages = Messages(quiet)
+    if source is not None and _is_table(source, target, output_format):
+        _answer_rows(answerer, source, target, messages)
+        return
     is_conversation = source is None and target is None and sys.stdin.isatty()
     name = str(source or "standard input")
     lines = _Lines(name)
-    messages = Messages(quiet)
     incomplete = RepeatedWarning(messages, "stories without facts or question")
 
     def answers(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
@@ -79,6 +86,39 @@ def run(
     most = answerer.text.max_tokens
     answer_lines(answers, (), source, target, messages, WINDOW_STORIES, most, _HINT)
     incomplete.close()
+
+
+def _is_table(source: Path, target: Path | None, output_format: OutputFormat) -> bool:
+    """Whether questions are the rows of a table, which is given back, and not lines."""
+    from heedful.data.answered_tables import table_form
+
+    if table_form(source) in ("csv", "parquet") or Path(source.name.removesuffix(".gz")).suffix.lower() == ".json":
+        return True
+    return output_format == "text" and is_table_file(source) and table_form(target) in ("csv", "jsonl", "parquet")
+
+
+def _answer_rows(answerer: "Answerer", source: Path, target: Path | None, messages: Messages) -> None:
+    """Give a table back with answers."""
+    from heedful.data.answered_tables import AnsweredTable, TableRow
+    from heedful.predictors.answerer import WINDOW_STORIES
+    from heedful.text.stories import NAMES, story_of
+
+    table = AnsweredTable(source, (*NAMES["facts"], *NAMES["question"]))
+    heads = table.names if table.has_headings else tuple(NAMES)[: len(table.names)]
+
+    def read(row: "TableRow") -> "Story | None":
+        values = dict(zip(heads, row.values.values(), strict=False)) if not table.is_json else dict(row.values)
+        try:
+            story = story_of(values)
+        except DataError as error:
+            raise DataError(f"{source}:{row.line}: {error}") from None
+        return story if story.question else None
+
+    def results(stories: list[Any]) -> Iterator[dict[str, Any]]:
+        for result in answerer.stream(stories):
+            yield {"answer": result.answer, "probability": round(result.probability, 6)}
+
+    answer_table(table, target, read, results, ("answer", "probability"), messages, WINDOW_STORIES)
 
 
 @final

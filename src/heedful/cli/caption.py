@@ -2,7 +2,9 @@
 
 Images are arguments, or paths in the lines of a file or of standard input: PNG, JPEG and other pictures, or .npy arrays
 [regions, features] for a model of precomputed features. One line out for each: its path, a tab and the caption. An
-image that cannot be read gets no caption; the others do, and the exit code is that of bad data.
+image that cannot be read gets no caption; the others do, and the exit code is that of bad data. A file whose name ends
+in .csv, .tsv, .jsonl, .json or .parquet is a table: it is given back with the columns "caption" and "log_prob" behind
+its own; its paths are relative to its folder.
 
 Examples:
   heedful caption photos.model dog.jpg cat.png
@@ -13,11 +15,13 @@ Examples:
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file
 from heedful.cli.lines import LineFormat, answer_lines, one_line, refuse_overwriting, require_one
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
@@ -37,7 +41,8 @@ from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 
 if TYPE_CHECKING:
-    from heedful.predictors.captioner import Caption
+    from heedful.predictors.captioner import Caption, Captioner
+    from heedful.search.config import SearchConfig
 
 _HINT: Final = "Type the path of an image and press Enter."
 Images = Annotated[
@@ -67,6 +72,7 @@ def run(
     images: Images = None,
     source: PathList = None,
     target: OutputPath = None,
+    columns: InputColumn = "",
     output_format: LineFormat = "text",
     picture: Picture = None,
     beam: Beam = None,
@@ -96,6 +102,11 @@ def run(
     captioner = load_to_run(model, engine, device, kind=Captioner)
     search = with_outputs(captioner.search, beam or 0, nbest)
     messages = Messages(quiet)
+    if source is not None and is_table_file(source):
+        _caption_rows(captioner, search, source, target, columns, messages)
+        return
+    if columns:
+        raise UsageError("--columns: only a table has columns; give one with --input, such as images.csv")
     needs_attention = picture is not None or output_format == "jsonl"
     is_single = len(images or ()) == 1
     unusable = RepeatedWarning(messages, "images could not be read")
@@ -110,6 +121,43 @@ def run(
 
     most = captioner.text.max_tokens
     answer_lines(captions, images or (), source, target, messages, WINDOW_IMAGES, most, _HINT, are_paths=True)
+    unusable.close()
+    if unusable.count:
+        raise DataError(f"{counted(unusable.count, 'image')} could not be read; the others have their captions")
+
+
+def _caption_rows(
+    captioner: "Captioner", search: "SearchConfig", source: Path, target: Path | None, columns: str, messages: Messages
+) -> None:
+    """Give a table back with captions.
+
+    Raises:
+        DataError: some images could not be read, or the table has no column of images.
+    """
+    from heedful.data.answered_tables import AnsweredTable, TableRow
+    from heedful.data.captioned import find_image_column, image_folder, image_name
+    from heedful.data.images import inside
+    from heedful.predictors.captioner import WINDOW_IMAGES
+
+    table = AnsweredTable(source, columns.split("+"))
+    first = [*islice(table, 200)]
+    (name, *_) = table.column(columns or find_image_column(table.names, [row.values for row in first], source))
+    folder = image_folder(source, [str(row.values.get(name, "")) for row in first])
+    unusable = RepeatedWarning(messages, "images could not be read")
+
+    def read(row: "TableRow") -> str | None:
+        value = image_name(str(row.values.get(name) or ""))
+        return str(inside(folder, value, f"{source}:{row.line}")) if value else None
+
+    def results(images: list[Any]) -> Iterator[dict[str, Any]]:
+        for caption in captioner.stream(images, search, skips_unusable=True):
+            if caption.error:
+                unusable.add(caption.error)
+                yield {}
+            else:
+                yield {"caption": caption.text, "log_prob": round(caption.log_prob, 6)}
+
+    answer_table(table, target, read, results, ("caption", "log_prob"), messages, WINDOW_IMAGES)
     unusable.close()
     if unusable.count:
         raise DataError(f"{counted(unusable.count, 'image')} could not be read; the others have their captions")

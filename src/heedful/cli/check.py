@@ -6,11 +6,12 @@ The exit code is 2 if there are errors, or, with --strict, warnings.
 Examples:
   heedful check pairs.tsv
   heedful check train.de train.en --test test.de --test test.en --strict
+  heedful check reviews.csv --task classification
 """
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from heedful.data.findings import CheckReport, FileFacts
 
 FAILED: Final = 2
+CheckedTask = Annotated[
+    Literal["translation", "classification", "answering", "captioning"],
+    typer.Option("--task", help="Task that the data are for.", rich_help_panel=FILES),
+]
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -41,6 +46,7 @@ def run(
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
+    task: CheckedTask = "translation",
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 2 on warnings, too.", rich_help_panel=FILES)
     ] = False,
@@ -55,9 +61,15 @@ def run(
     Raises:
         Exit: with code 2, if the data fail the check.
     """
-    from heedful.data.check import check_corpus
+    held_out, chosen = (tuple(dev or ()), tuple(test or ())), parse_columns(columns)
+    if task == "translation":
+        from heedful.data.check import check_corpus
 
-    report = check_corpus(data, tuple(dev or ()), tuple(test or ()), parse_columns(columns))
+        report = check_corpus(data, *held_out, chosen)
+    else:
+        from heedful.data.task_check import check_task
+
+        report = check_task(task, data, *held_out, chosen)
     if output_format == "json":
         print(json.dumps(report.to_json(), ensure_ascii=False, indent=1))
     elif sys.stdout.isatty():

@@ -5,7 +5,7 @@ texts, but never quotes them.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from math import log
 from pathlib import Path
 from typing import Final, TypeVar, final
@@ -16,7 +16,8 @@ from heedful.data.corpus import SHORT_ITEMS, Pair, check_columns, check_one_side
 from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, USUAL_OF_WORDS, CheckReport, FileFacts, Finding, Level, Role
 from heedful.data.leakage import TrainingIndex
-from heedful.data.rows import Columns, RowFormat
+from heedful.data.row_faults import most_faults
+from heedful.data.rows import Columns
 from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.data.tables import check_data_file, data_lines
 from heedful.data.tally import Tally, far_from_median
@@ -40,6 +41,8 @@ _USUAL_FACTOR: Final = 2.5
 _MOST_LABELS: Final = 50
 _LEAST_TEXTS_PER_LABEL: Final = 20
 
+UNREADABLE: Final = ("row", "encoding", "nul")
+"""Kinds of rows that cannot be read."""
 _PURPOSES: Final[dict[Role, str]] = {"train": "learn from", "dev": "choose by", "test": "measure on"}
 _SCRIPT_KINDS: Final = ("swapped", "source script", "target script", "script", "no letters")
 _KIN: Final = {("Japanese", "Han"): "Japanese"}
@@ -135,30 +138,40 @@ class _Reading:
         return self._pairs_of_two() if len(self._paths) == 2 else self._pairs_of_one(self._paths[0])
 
     def _pairs_of_one(self, path: Path) -> Iterator[Pair]:
-        rows: RowFormat | None = None
-        for number, line in self._texts(path):
+        bad: set[int] = set()
+        lines, head = self._marked(path, bad), [""]
+        while not head[-1] and (line := next(lines, None)) is not None:
+            head.append(line)
+        if not head[-1]:
+            self._num_rows = len(head) - 1
+            yield from (Pair("", "", number) for number in range(1, len(head)))
+            return
+        first = len(head) - 1
+        try:
+            rows = row_format(path, head[-1], first, self._columns)
+        except DataError as error:
+            self._refuse("columns", error)
+            return
+        self._form = rows.describe()
+        for record in rows.records(chain(head[1:], lines)):
             self._num_rows += 1
-            if not line:
-                if line is not None:
-                    yield Pair("", "", number)
-                continue
-            try:
-                is_first = rows is None
-                rows = rows or row_format(path, line, number, self._columns)
-                source, target = rows.cells(line, str(path), number)
-            except DataError as error:
-                if rows is None:
-                    self._refuse("columns", error)
-                    return
-                self._first_message.setdefault("row", str(error))
-                self._kinds.add("row", number)
-                continue
-            if is_first:
-                self._form = rows.describe()
-            if is_first and rows.has_header:
-                self._leave_out(path, number)
-            else:
-                yield Pair(source, target, number)
+            if record.line == first and rows.has_header:
+                self._leave_out(path, first)
+            elif not record.text:
+                yield Pair("", "", record.line)
+            elif bad.isdisjoint(range(record.line, record.end + 1)):
+                try:
+                    yield Pair(*rows.cells(record.text, str(path), record.line), record.line)
+                except DataError as error:
+                    self._first_message.setdefault("row", str(error))
+                    self._kinds.add("row", record.line)
+
+    def _marked(self, path: Path, bad: set[int]) -> Iterator[str]:
+        """Lines of a file; the numbers of those that are not UTF-8 are added to a set."""
+        for number, line in self._texts(path):
+            if line is None:
+                bad.add(number)
+            yield line or "\ufffd" * (line is None)
 
     def _pairs_of_two(self) -> Iterator[Pair]:
         source_path, target_path = (self._paths[int(column) - 1] for column in self._columns)
@@ -335,6 +348,8 @@ class _Reading:
         rule = RULES[kind]
         count, lines = tally.total(keys), tally.lines(keys)
         level = rule.level if count >= rule.least_share * self._num_rows else "note"
+        if kind in UNREADABLE and self._kinds.total(UNREADABLE) <= most_faults(self._num_rows):
+            level = "warning"  # training leaves them out
         message = f"{count:,} of {counted(self._num_rows, 'row')} {rule.what.format(other)}"
         where, _, first = self._first_message.get(kind, "").partition(": ")
         if first:

@@ -14,15 +14,20 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, final
 
 from heedful.data.lexicon import LexiconRows
+from heedful.data.row_faults import RowFaults
 from heedful.data.rows import (
     QUOTED_TABS,
     TABS,
+    CellStyle,
     ColumnRows,
     Columns,
     JsonRows,
+    Record,
     RowFormat,
     csv_style,
+    headed_style,
     is_quoted_tsv,
+    whole_records,
 )
 from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
 from heedful.data.text_columns import is_header
@@ -54,7 +59,14 @@ class Pair(NamedTuple):
 class PairFile:
     """Pairs in one file or in two aligned files; construct with `find_pairs`."""
 
-    def __init__(self, paths: Sequence[Path], columns: Columns, rows: RowFormat | None, header_line: int) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        columns: Columns,
+        rows: RowFormat | None,
+        header_line: int,
+        leaves_out_faults: bool = False,
+    ) -> None:
         """Store the result of inspecting the files.
 
         Args:
@@ -62,6 +74,7 @@ class PairFile:
             columns: columns of source and target; with two files, (2, 1) makes the second the source.
             rows: format of a line of one file; None for two files.
             header_line: 1-based line of the column headings, which is skipped; 0 = none.
+            leaves_out_faults: whether a small share of rows that cannot be read are left out, and noted.
         """
         self.paths: Final = tuple(paths)
         self.columns: Final = columns
@@ -69,6 +82,7 @@ class PairFile:
         """Name from which the model folder's default name is derived."""
         self._rows: Final = rows
         self._header_line: Final = header_line
+        self._leaves_out_faults: Final = leaves_out_faults
         self._notes: Final[dict[str, None]] = {}  # a dict keeps each once, in order, over several readings
         if header_line:
             self._note(f"{paths[0]}:{header_line}: headings left out")
@@ -79,8 +93,18 @@ class PairFile:
         return ("", "") if self._rows is None else self._rows.names
 
     @property
+    def source_names(self) -> tuple[str, ...]:
+        """Names of the columns that are joined to a source; empty where there are none."""
+        return () if self._rows is None else self._rows.source_names
+
+    @property
+    def has_label_sets(self) -> bool:
+        """Whether targets are sets of labels, joined as by `heedful.text.label_sets.joined_labels`."""
+        return self._rows is not None and self._rows.has_label_sets
+
+    @property
     def notes(self) -> list[str]:
-        """Repairs so far: headings and byte order marks left out, CR LF line ends."""
+        """Repairs so far: headings, byte order marks and unreadable rows left out, CR LF line ends."""
         return list(self._notes)
 
     def __iter__(self) -> Iterator[Pair]:
@@ -90,7 +114,8 @@ class PairFile:
             Every row except headings; an empty line is a pair of empty texts.
 
         Raises:
-            DataError: a line is malformed, or two files have different numbers of lines.
+            DataError: a row is malformed, or more rows than may be left out; or two files have different numbers of
+                lines.
         """
         return self._read_two() if self._rows is None else self._read_one(self._rows)
 
@@ -128,30 +153,59 @@ class PairFile:
         return {"columns": list(self.columns), "files": [fingerprint_table(path) for path in self.paths]}
 
     def _read_one(self, rows: RowFormat) -> Iterator[Pair]:
-        lines = data_lines(self.paths[0], nul="refuse")
-        name = lines.name
-        for number, line in enumerate(lines, start=1):
-            if not line:
-                yield Pair("", "", number)
-            elif number != self._header_line:
-                source, target = rows.cells(line, name, number)
-                yield Pair(source, target, number)
+        lines, faults = self._opened(self.paths[0]), RowFaults(str(self.paths[0]))
+        for record in rows.records(faults.watched(lines)):
+            if record.line == self._header_line:
+                continue
+            faults.num_rows += 1
+            try:
+                faults.check(record)
+                source, target = rows.cells(record.text, lines.name, record.line) if record.text else ("", "")
+            except DataError as error:
+                if not self._leaves_out_faults:
+                    raise
+                faults.add(record.line, error)
+            else:
+                yield Pair(source, target, record.line)
+        self._note_faults(faults)
         self._note_lines(lines)
 
     def _read_two(self) -> Iterator[Pair]:
-        sides = [data_lines(path, nul="refuse") for path in self.paths]
-        source, target = (sides[number - 1] for number in self._order)
+        sides, faults = [self._opened(path) for path in self.paths], RowFaults(str(self.paths[0]))
+        both = [RowFaults(lines.name) for lines in sides]
+        texts = [each.watched(lines) for each, lines in zip(both, sides, strict=True)]
+        source, target = (texts[number - 1] for number in self._order)
         end = object()
         for number, text in enumerate(source, start=1):
             other = next(target, end)
             if not isinstance(other, str):
                 raise unequal(*self.paths)
-            if number != self._header_line:
+            if number == self._header_line:
+                continue
+            faults.num_rows += 1
+            try:
+                for each in both:
+                    each.check(Record(number, number, text))
+            except DataError as error:
+                faults.add(number, error)
+            else:
                 yield Pair(text, other, number)
         if next(target, end) is not end:
             raise unequal(*self.paths)
+        self._note_faults(faults)
         for lines in sides:
             self._note_lines(lines)
+
+    def _opened(self, path: Path) -> Lines:
+        """Lines of a file, whose faults are refused at once unless they are left out."""
+        if self._leaves_out_faults:
+            return data_lines(path, bad_bytes="replace")
+        return data_lines(path, nul="refuse")
+
+    def _note_faults(self, faults: RowFaults) -> None:
+        faults.check_share()
+        if note := faults.note():
+            self._note(note)
 
     def _note_lines(self, lines: Lines) -> None:
         if lines.had_byte_order_mark:
@@ -163,13 +217,15 @@ class PairFile:
         self._notes[note] = None
 
 
-def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
+def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2), leaves_out_faults: bool = False) -> PairFile:
     """Inspect data files and determine how to read them.
 
     Args:
         paths: a file of TSV, CSV, JSONL, Parquet or Arrow, or two files of text whose lines n belong together.
         columns: columns of source and target: 1-based numbers, or names of headings or keys; with two files, (2, 1)
             makes the second the source.
+        leaves_out_faults: whether rows that cannot be read, such as those of a wrong width, are left out and noted, if
+            they are at most `heedful.data.row_faults.MOST_SHARE` of all; else the first raises an error.
 
     Raises:
         DataError: a file is missing, empty, neither text nor a table, or lacks the requested columns.
@@ -179,11 +235,27 @@ def find_pairs(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
     for path in paths:
         check_data_file(path)
     if len(paths) == 2:
-        return _find_two(paths, columns)
-    number, line = _first_line(paths[0])
-    rows = row_format(paths[0], line, number, columns)
-    rows.cells(line, str(paths[0]), number)
-    return _not_only_header(PairFile(paths, rows.columns, rows, number if rows.has_header else 0), rows.has_header)
+        return _find_two(paths, columns, leaves_out_faults)
+    number, line = first_line(paths[0])
+    return found_pairs(paths[0], row_format(paths[0], line, number, columns), number, leaves_out_faults)
+
+
+def found_pairs(path: Path, rows: RowFormat, number: int, leaves_out_faults: bool = False) -> PairFile:
+    """Open a file whose format is known.
+
+    Args:
+        path: the file.
+        rows: format of its rows.
+        number: 1-based number of its first line that is not empty.
+        leaves_out_faults: as for `find_pairs`.
+
+    Raises:
+        DataError: its first row does not have this format, or there are no rows but headings.
+    """
+    first = next(record for record in rows.records(data_lines(path, nul="refuse")) if record.text)
+    rows.cells(first.text, str(path), number)
+    header_line = number if rows.has_header else 0
+    return _not_only_header(PairFile([path], rows.columns, rows, header_line, leaves_out_faults), rows.has_header)
 
 
 def check_columns(paths: Sequence[Path], columns: Columns) -> None:
@@ -223,24 +295,22 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
     Raises:
         DataError: a requested column does not exist.
     """
-    if is_table(path) or _is_json(path, line):
+    if is_json_lines(path, line):
         return JsonRows.of(line, columns, str(path), number)
     lines = [other for other in islice(data_lines(path, bad_bytes="replace"), _SAMPLE_LINES) if other]
     if columns in ((1, 2), (2, 1)) and _suffix(path) not in (".csv", ".tsv") and LexiconRows.suits(lines):
         return LexiconRows((1, 2) if columns == (1, 2) else (2, 1))
-    if _suffix(path) == ".csv":
-        style = csv_style(lines)
-    else:
-        style = QUOTED_TABS if is_quoted_tsv(lines) else TABS
-    return ColumnRows.of(line, columns, str(path), number, style, lines)
+    style = cell_style(path, lines)
+    records = whole_records(lines, style)
+    return ColumnRows.of(records[0], columns, str(path), number, style, records)
 
 
-def _find_two(paths: Sequence[Path], columns: Columns) -> PairFile:
+def _find_two(paths: Sequence[Path], columns: Columns, leaves_out_faults: bool) -> PairFile:
     for path, other in zip(paths, reversed(paths), strict=True):
-        check_one_side(path, other, _first_line(path)[1])
+        check_one_side(path, other, first_line(path)[1])
     source, target = (next(data_lines(paths[int(column) - 1])) for column in columns)
     has_header = is_header(source, target)
-    return _not_only_header(PairFile(paths, columns, None, int(has_header)), has_header)
+    return _not_only_header(PairFile(paths, columns, None, int(has_header), leaves_out_faults), has_header)
 
 
 def check_one_side(path: Path, other: Path, line: str) -> None:
@@ -265,14 +335,44 @@ def _not_only_header(pairs: PairFile, has_header: bool) -> PairFile:
     return pairs
 
 
-def _first_line(path: Path) -> tuple[int, str]:
+def first_line(path: Path) -> tuple[int, str]:
+    """Find the first line of a data file that is not empty.
+
+    Returns:
+        Its 1-based number, and the line.
+
+    Raises:
+        DataError: there is none.
+    """
     for number, line in enumerate(data_lines(path, nul="refuse"), start=1):
         if line:
             return number, line
     raise DataError(f"{path}: nothing but empty lines")
 
 
-def _is_json(path: Path, first: str) -> bool:
+def cell_style(path: Path, lines: Sequence[str]) -> CellStyle:
+    """Choose separator and quoting of the cells of a file.
+
+    Args:
+        path: the file; .csv is RFC 4180 with any separator, else tabs separate cells.
+        lines: its first lines that are not empty.
+    """
+    if _suffix(path) == ".csv":
+        return csv_style(lines)
+    if not any("\t" in line for line in lines) and (style := headed_style(lines)) is not None:
+        return style
+    return QUOTED_TABS if is_quoted_tsv(lines) else TABS
+
+
+def is_json_lines(path: Path, first: str) -> bool:
+    """Tell whether a file has a JSON object on each line, as tables are read.
+
+    Args:
+        path: the file.
+        first: its first line that is not empty.
+    """
+    if is_table(path):
+        return True
     # A tab inside a JSON string is always escaped, so a line with tabs that starts with a brace is a row of a TSV.
     looks_so = first.startswith("{") and first.rstrip().endswith("}") and "\t" not in first
     return looks_so or _suffix(path) in _JSON_SUFFIXES

@@ -19,7 +19,7 @@ MOST_PIXELS: Final = 50_000_000
 """Largest number of pixels of a picture that is decoded; a small file may claim billions."""
 MOST_REGIONS: Final = 10_000
 FEATURES_SUFFIX: Final = ".npy"
-_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
+_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _OPAQUE: Final = 65535 / 255
 _ORIENTATION: Final = 0x0112
 """Tag of EXIF that says how to turn a picture."""

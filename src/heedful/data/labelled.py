@@ -2,38 +2,86 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, final
 
 from numpy.typing import NDArray
 
 from heedful.data.batching import IntArray, LengthSampler, pad
-from heedful.data.corpus import Pair, PairFile, find_pairs
+from heedful.data.corpus import (
+    Pair,
+    PairFile,
+    cell_style,
+    check_columns,
+    find_pairs,
+    first_line,
+    found_pairs,
+    is_json_lines,
+)
 from heedful.data.encoded import EncodedCorpus, Ids
-from heedful.data.rows import Columns
-from heedful.data.text_columns import has_label_first, is_label_header
+from heedful.data.label_rows import (
+    FASTTEXT,
+    FastTextRows,
+    LabelColumnRows,
+    LabelJsonRows,
+    Sample,
+    json_sample,
+    label_format,
+)
+from heedful.data.rows import CellStyle, ColumnRows, Columns, RowFormat, whole_records
+from heedful.data.tables import check_data_file, data_lines
+
+_SAMPLE_LINES: Final = 1000
+"""Number of first lines by which columns, headings and kinds of labels are recognised."""
 
 
-def find_labelled(paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
+def find_labelled(
+    paths: Sequence[Path], columns: Columns = (1, 2), separator: str = "", leaves_out_faults: bool = False
+) -> PairFile:
     """Inspect files of texts with labels.
 
     Args:
-        paths: as for `heedful.data.corpus.find_pairs`.
-        columns: columns of text and label; (1, 2) is (2, 1) where headings or keys tell that the label is first. A
-            first row of well-known headings of texts and labels is recognised.
+        paths: a file of any format that `heedful.data.corpus.find_pairs` reads, of fastText's lines, or a folder with
+            a folder of texts for each label; or two aligned files.
+        columns: columns of text and label, by number or name; "title+body" joins columns to one text, and "a+b" as
+            labels are columns with 1 for the texts that have the label. (1, 2) are found by headings, keys and content.
+        separator: separator of several labels in a cell; empty = a cell is one label.
+        leaves_out_faults: as for `heedful.data.corpus.find_pairs`.
+
+    Returns:
+        Text and label of each row; where texts may have several labels, these are joined as by
+        `heedful.text.label_sets.joined_labels`.
 
     Raises:
         DataError: as `heedful.data.corpus.find_pairs`.
         MissingExtra: a file is Parquet or Arrow, and pyarrow is not installed.
     """
-    file = find_pairs(paths, columns)
-    if tuple(columns) == (1, 2) and len(paths) == 1 and not any(file.headings):
-        first = next(iter(file), None)
-        if first is not None and is_label_header(first.source, first.target):
-            source, target = first.source.strip(), first.target.strip()
-            return find_pairs(paths, (target, source) if has_label_first(source, target) else (source, target))
-    is_swapped = tuple(columns) == (1, 2) and len(paths) == 1 and has_label_first(*file.headings)
-    return find_pairs(paths, (2, 1)) if is_swapped else file
+    check_columns(paths, columns)
+    if len(paths) != 1:
+        return find_pairs(paths, columns, leaves_out_faults)
+    (path,) = paths
+    check_data_file(path)
+    number, line = first_line(path)
+    where, lines = f"{path}:{number}", data_lines(path, bad_bytes="replace")
+    rows: RowFormat
+    if is_json_lines(path, line):
+        sample = json_sample(path, lines, _SAMPLE_LINES)
+        rows = LabelJsonRows(*label_format(sample, columns, separator, where))
+    elif any(word.startswith(FASTTEXT) for word in line.split()) and columns == (1, 2):
+        rows = FastTextRows(any(text.count(FASTTEXT) > 1 for text in islice(lines, _SAMPLE_LINES)))
+    else:
+        sample_lines = [text for text in islice(lines, _SAMPLE_LINES) if text]
+        style = cell_style(path, sample_lines)
+        lenient = CellStyle(style.separator, "lenient" if style.quotes == "strict" else style.quotes)
+        records = whole_records(sample_lines, style)
+        cells = [style.split(records[0], str(path), number), *map(lenient.split, records[1:])]
+        width = len(cells[0])
+        if width < 2:  # says what is wrong
+            ColumnRows.of(records[0], columns, str(path), number, style, records)
+        chosen, names = label_format(Sample((), [row for row in cells if len(row) == width]), columns, separator, where)
+        rows = LabelColumnRows(style, width, chosen, names)
+    return found_pairs(path, rows, number, leaves_out_faults)
 
 
 @final

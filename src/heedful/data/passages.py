@@ -52,7 +52,8 @@ class Passage:
         Returns:
             Indices of the first and the last token; None if the encoded passage does not have the answer.
         """
-        characters = _find(self.text, self.facts, tokenizer.normalize(_spaced(story.answer)), story.supporting)
+        answer = tokenizer.normalize(_spaced(story.answer))
+        characters = _find(self.text, self.facts, answer, story.supporting, story.occurrence)
         if characters is None:
             return None
         start, end = characters
@@ -89,8 +90,14 @@ def _joined(facts: tuple[str, ...]) -> tuple[str, Ranges]:
     return " ".join(texts), tuple((end - 1 - len(text), end - 1) for text, end in zip(texts, ends, strict=True))
 
 
-def _find(text: str, facts: Ranges, answer: str, supporting: tuple[int, ...]) -> tuple[int, int] | None:
+def _find(
+    text: str, facts: Ranges, answer: str, supporting: tuple[int, ...], occurrence: int | None
+) -> tuple[int, int] | None:
     """Characters of the answer in a text."""
+    if answer and occurrence is not None:
+        places = [match.span() for match in re.finditer(re.escape(answer), text)]
+        if occurrence < len(places):
+            return places[occurrence]
     regions = [*(facts[index] for index in supporting), (0, len(text))]
     for pattern in (rf"(?<!\w){re.escape(answer)}(?!\w)", re.escape(answer)):
         for start, end in regions:
@@ -110,7 +117,7 @@ def answer_place(story: Story) -> tuple[int, int] | None:
         ((9, 13), None)
     """
     text, facts = _joined(story.facts)
-    return _find(text, facts, _spaced(story.answer), story.supporting)
+    return _find(text, facts, _spaced(story.answer), story.supporting, story.occurrence)
 
 
 def encode_passage(tokenizer: Tokenizer, story: Story, config: TextConfig) -> Passage:

@@ -3,12 +3,14 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, cast, final
+from typing import Any, Final, Literal, NamedTuple, cast, final
 
-from heedful.data.text_columns import ChosenColumns, choose_columns, is_header, is_id
+from heedful.data.text_columns import ChosenColumns, choose_columns, is_header, is_heading, is_id
 from heedful.errors import DataError, did_you_mean
 from heedful.text.text_files import aligned_with
 
@@ -18,14 +20,29 @@ Columns = tuple[int | str, int | str]
 _QUOTED: Final = re.compile(r'"([^"]*(?:""[^"]*)*)"')
 _TAB_CELL: Final = re.compile(r'(?:^|(?<=\t))(?:"[^"]*(?:""[^"]*)*"(?=\t|$)|[^\t]*)')
 _SHOWN_KEYS: Final = 5
-_OPEN_QUOTE: Final = "a quoted cell continues on the next line; replace line breaks inside cells by spaces"
+_OPEN_QUOTE: Final = "a quoted cell is not closed; close it, or double the quote where it is part of the text"
 _AFTER_QUOTE: Final = "text after a closing quote; double the quotes inside a quoted cell"
 # A valid UTF-8 file without NUL can still contain both as JSON \u escapes.
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 
+MOST_LINES: Final = 1_000
+"""Largest number of lines of a quoted cell; a quote that opens more is taken for a fault."""
+
+
+class Record(NamedTuple):
+    """Row of a file."""
+
+    line: int
+    """1-based number of its first line."""
+    end: int
+    """1-based number of its last line, which is another one if a quoted cell has line breaks."""
+    text: str
+    """Its lines, joined by line breaks."""
+
+
 class RowFormat(ABC):
-    """Format of a line, which splits it into source and target."""
+    """Format of a row, which splits it into source and target."""
 
     columns: Columns
     """Columns of source and target, as requested: 1-based numbers, or keys of JSON objects."""
@@ -33,13 +50,25 @@ class RowFormat(ABC):
     """Whether the first line names the columns."""
     names: tuple[str, str] = ("", "")
     """Names of the columns of source and target: headings, or keys; empty where there are none."""
+    source_names: tuple[str, ...] = ()
+    """Names of all columns that are joined to a source; empty where there are none."""
+    has_label_sets: bool = False
+    """Whether targets are sets of labels, joined as by `heedful.text.label_sets.joined_labels`."""
+
+    def records(self, lines: Iterable[str]) -> Iterator[Record]:
+        """Divide lines into rows; by default, each line is one.
+
+        Yields:
+            The rows, empty ones included.
+        """
+        return (Record(number, number, line) for number, line in enumerate(lines, start=1))
 
     @abstractmethod
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
-        """Split a line into its cells.
+        """Split a row into its cells.
 
         Args:
-            line: text without its line end.
+            line: text of a record; line breaks in cells are read as spaces.
             number: 1-based line number, for messages.
 
         Raises:
@@ -98,14 +127,61 @@ class CellStyle:
                 end = quoted.end()
             else:
                 if self.quotes == "strict" and line.startswith('"', start):
-                    is_open = line.count('"', start) % 2 == 1
-                    raise DataError(f"{name}:{number}: {_OPEN_QUOTE if is_open else _AFTER_QUOTE}")
+                    fault = _OPEN_QUOTE if line.count('"', start) % 2 else _AFTER_QUOTE
+                    raise DataError(f"{name}:{number}: {fault}")
                 end = line.find(self.separator, start)
                 end = len(line) if end < 0 else end
                 cells.append(line[start:end])
             if end == len(line):
                 return cells
             start = end + 1
+
+    def records(self, lines: Iterable[str], num_cells: int = 0) -> Iterator[Record]:
+        """Join lines where a quoted cell has line breaks.
+
+        Args:
+            num_cells: number of cells of a row; lines that make no such row are left apart. 0 = any number.
+
+        Yields:
+            The rows; a row that is not complete at the end of the lines is left apart, too.
+        """
+        remaining, waiting, number = iter(lines), deque[str](), 0
+        while (line := waiting.popleft() if waiting else next(remaining, None)) is not None:
+            number += 1
+            num_more = 0
+            if self.quotes != "ordinary" and line.count('"') % 2 and self.is_open(line):
+                num_more = self._num_more(line, waiting, remaining, num_cells)
+            text = "\n".join([line, *(waiting.popleft() for _ in range(num_more))])
+            yield Record(number, number + num_more, text)
+            number += num_more
+
+    def is_open(self, line: str) -> bool:
+        """Tell whether a quoted cell begins in a line and does not end there."""
+        start = 0
+        while start >= 0:
+            quoted = _QUOTED.match(line, start)
+            if quoted and line[quoted.end() : quoted.end() + 1] in ("", self.separator):
+                start = quoted.end() + 1 if quoted.end() < len(line) else -1
+            elif line.startswith('"', start):
+                return line.count('"', start) % 2 == 1
+            else:
+                start = line.find(self.separator, start) + 1 or -1
+        return False
+
+    def _num_more(self, line: str, waiting: deque[str], remaining: Iterator[str], num_cells: int) -> int:
+        """Number of further lines that complete a row, 0 if none do; lines that are read for it are left waiting."""
+        for index in range(MOST_LINES):
+            if index == len(waiting):
+                other = next(remaining, None)
+                if other is None:
+                    return 0
+                waiting.append(other)
+            if waiting[index].count('"') % 2:  # closes the cell
+                text = "\n".join([line, *islice(waiting, index + 1)])
+                return (
+                    0 if num_cells and len(CellStyle(self.separator, "lenient").split(text)) != num_cells else index + 1
+                )
+        return 0
 
 
 TABS: Final = CellStyle("\t", "ordinary")
@@ -122,11 +198,36 @@ def csv_style(lines: Sequence[str]) -> CellStyle:
         The style in which all lines have the same number of cells, two or more; else the one with the most cells in the
         first line.
     """
-    styles = [CellStyle(separator, "lenient") for separator in ",;\t"]
-    counts = [[len(style.split(line)) for line in lines] for style in styles]
+    styles = [CellStyle(separator, "lenient") for separator in ",;\t|"]
+    counts = [[len(style.split(text)) for text in whole_records(lines, style)] for style in styles]
     even = [len(set(count)) == 1 and count[0] > 1 for count in counts]
     best = max(range(len(styles)), key=lambda index: (even[index], counts[index][0]))
     return CellStyle(styles[best].separator, "strict")
+
+
+def headed_style(lines: Sequence[str]) -> CellStyle | None:
+    """Recognise a file of commas or other separators without the name of one, by its headings.
+
+    Args:
+        lines: the first non-empty lines.
+
+    Returns:
+        The style, if the first row has well-known headings alone, such as "image,caption"; else None.
+    """
+    style = csv_style(lines)
+    cells = [cell.strip() for cell in CellStyle(style.separator, "lenient").split(lines[0])] if lines else []
+    return style if len(cells) > 1 and all(is_heading(cell) or is_id(cell) for cell in cells) else None
+
+
+def whole_records(lines: Sequence[str], style: CellStyle) -> list[str]:
+    """Divide the first lines of a file into rows.
+
+    Returns:
+        Those that are not empty, at least one, without a last one that is cut by the end of the lines.
+    """
+    records = [record.text for record in style.records(lines) if record.text]
+    is_cut = len(records) > 1 and style.is_open(records[-1])
+    return records[:-1] if is_cut else records
 
 
 def is_quoted_tsv(lines: Sequence[str]) -> bool:
@@ -137,10 +238,13 @@ def is_quoted_tsv(lines: Sequence[str]) -> bool:
 
     Returns:
         Whether every cell is in quotes but for whole numbers, on at least two lines; or every cell with a quote needs
-        its quotes (it contains a tab, a quote, or a comma, which no unquoted cell contains). All lines then have the
-        same number of cells, two or more.
+        its quotes (it contains a tab, a quote, a line break, or a comma, which no unquoted cell contains). All rows
+        then have the same number of cells, two or more, if need be after joining lines of quoted cells.
     """
     counts = {len(QUOTED_TABS.split(line)) for line in lines}
+    if len(counts) != 1:
+        lines = whole_records(lines, QUOTED_TABS)
+        counts = {len(QUOTED_TABS.split(line)) for line in lines}
     if len(counts) != 1 or counts == {1}:
         return False
     if len(lines) > 1 and all('"' in line and _is_all_quoted(line) for line in lines):
@@ -152,7 +256,7 @@ def is_quoted_tsv(lines: Sequence[str]) -> bool:
                 has_bare_comma = has_bare_comma or "," in cell
             elif not (quoted := _QUOTED.fullmatch(cell)):
                 return False
-            elif "\t" in quoted[1] or '"' in quoted[1]:
+            elif not {*'\t"\n'}.isdisjoint(quoted[1]):
                 has_reason = True
             elif "," in quoted[1]:
                 is_by_comma = True
@@ -205,7 +309,7 @@ class ColumnRows(RowFormat):
             DataError: a requested column does not exist.
         """
         cells = style.split(first, name, number)
-        source, target = (_column(column, cells, name, number) for column in columns)
+        source, target = (find_column(column, cells, f"{name}:{number}") for column in columns)
         lenient = CellStyle(style.separator, "ordinary" if style.quotes == "ordinary" else "lenient")
         is_named = any(isinstance(column, str) for column in columns)
         chosen = ChosenColumns((source, target))
@@ -228,13 +332,12 @@ class ColumnRows(RowFormat):
         files = f"give both, such as {name} {other}" if other else "give both"
         raise DataError(f"{name}:{number}: {problem}; {advice}; for two aligned files, {files}")
 
+    def records(self, lines: Iterable[str]) -> Iterator[Record]:
+        return self._style.records(lines, self.num_columns)
+
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
-        cells = self._style.split(line, name, number)
-        if len(cells) != self.num_columns:
-            problem = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, the lines before have {self.num_columns}"
-            mark = "tabs" if self._style.separator == "\t" else f"separators {self._style.separator!r}"
-            raise DataError(f"{name}:{number}: {problem}; put the same number of {mark} in every line")
-        return cells[self._source], cells[self._target]
+        cells = split_record(self._style, self.num_columns, line, name, number)
+        return cells[self._source].replace("\n", " "), cells[self._target].replace("\n", " ")
 
     def describe(self) -> str:
         named = zip(self.columns, self.names, strict=True)
@@ -243,8 +346,36 @@ class ColumnRows(RowFormat):
         return f"{self._style.name}, columns {source} and {target}{reason}"
 
 
-def _column(column: int | str, cells: Sequence[str], name: str, number: int) -> int:
-    """Number of a column, found by name if it is given by name.
+def split_record(style: CellStyle, num_columns: int, text: str, name: str, number: int) -> list[str]:
+    """Cut a row into cells.
+
+    Args:
+        num_columns: number of cells that it must have.
+        text: the row.
+        name: file, for messages.
+        number: 1-based number of its first line.
+
+    Raises:
+        DataError: it has another number of cells.
+    """
+    cells = style.split(text, name, number)
+    if len(cells) != num_columns:
+        problem = f"{len(cells)} column{'s' if len(cells) > 1 else ''}, the lines before have {num_columns}"
+        mark = "tabs" if style.separator == "\t" else f"separators {style.separator!r}"
+        raise DataError(f"{name}:{number}: {problem}; put the same number of {mark} in every line")
+    return cells
+
+
+def find_column(column: int | str, cells: Sequence[str], where: str) -> int:
+    """Find a column by its name.
+
+    Args:
+        column: a 1-based number, which stays as it is, or a name.
+        cells: headings.
+        where: file and line of the headings, for messages.
+
+    Returns:
+        The 1-based number.
 
     Raises:
         DataError: the name does not exist.
@@ -254,7 +385,7 @@ def _column(column: int | str, cells: Sequence[str], name: str, number: int) -> 
     names = [cell.strip() for cell in cells]
     if column in names:
         return names.index(column) + 1
-    raise DataError(f"{name}:{number}: no column {column!r}{did_you_mean(column, names)}")
+    raise DataError(f"{where}: no column {column!r}{did_you_mean(column, names)}")
 
 
 @final
@@ -283,7 +414,7 @@ class JsonRows(RowFormat):
         Raises:
             DataError: the line is not a JSON object, or a requested key does not exist.
         """
-        row = _parse(first, name, number)
+        row = parse_object(first, name, number)
         keys = list(row)
         texts = [key for key in keys if isinstance(row[key], str) and not is_id(key)]
         scalars = [key for key in keys if isinstance(row[key], str | int) and not is_id(key)]
@@ -304,15 +435,34 @@ class JsonRows(RowFormat):
         return rows
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
-        row = _parse(line, name, number)
-        return _text(row, self.source_key, name, number), _text(row, self.target_key, name, number)
+        row = parse_object(line, name, number)
+        for key in (self.source_key, self.target_key):
+            if key not in row:
+                raise DataError(f"{name}:{number}: no key {key!r}{did_you_mean(key, row)}")
+        return (
+            text_of(row[self.source_key], self.source_key, row, name, number),
+            text_of(row[self.target_key], self.target_key, row, name, number),
+        )
 
     def describe(self) -> str:
         others = f"; also there: {', '.join(map(repr, self._others[:_SHOWN_KEYS]))}" if self._others else ""
         return f"keys {self.source_key!r} and {self.target_key!r}{others}"
 
 
-def _parse(line: str, name: str, number: int) -> dict[str, Any]:
+def parse_object(line: str, name: str, number: int) -> dict[str, Any]:
+    """Read a JSON object from a line.
+
+    Args:
+        line: the line.
+        name: file, for messages.
+        number: 1-based number of the line.
+
+    Returns:
+        The object; of {"translation": {...}} the inner one, as data sets of translations are often published.
+
+    Raises:
+        DataError: the line is no JSON object.
+    """
     try:
         row: object = json.loads(line)
     except RecursionError:
@@ -326,22 +476,30 @@ def _parse(line: str, name: str, number: int) -> dict[str, Any]:
         raise DataError(f"{name}:{number}: expected a JSON object, got {type(row).__name__}{advice}")
     pairs = cast(dict[str, Any], row)
     nested = pairs.get("translation")
-    # Data sets of translations are often published as {"translation": {"de": ..., "en": ...}}.
     return cast(dict[str, Any], nested) if isinstance(nested, dict) else pairs
 
 
-def _text(row: dict[str, Any], key: str, name: str, number: int) -> str:
-    if key not in row:
-        raise DataError(f"{name}:{number}: no key {key!r}{did_you_mean(key, row)}")
-    text = row[key]
-    if isinstance(text, bool):
-        return str(text).lower()
-    if isinstance(text, int):  # a label, for instance; a table of text has its digits, too
-        return str(text)
-    if not isinstance(text, str):
+def text_of(value: object, key: str, row: Sized, name: str, number: int) -> str:
+    """Read a text from a JSON value.
+
+    Args:
+        value: a string, a whole number or a truth value.
+        key: its key, for messages.
+        row: the object that has it.
+        name: file.
+        number: 1-based line.
+
+    Raises:
+        DataError: the value is of another type, or contains what no text may.
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):  # a label, for instance; a table of text has its digits, too
+        return str(value)
+    if not isinstance(value, str):
         advice = "; choose two keys by position with --columns, such as 2,3" if len(row) > 2 else ""
-        raise DataError(f"{name}:{number}: key {key!r} holds {type(text).__name__}, expected a string{advice}")
-    if bad := _BAD_IN_TEXT.search(text):
+        raise DataError(f"{name}:{number}: key {key!r} holds {type(value).__name__}, expected a string{advice}")
+    if bad := _BAD_IN_TEXT.search(value):
         kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"
         raise DataError(f"{name}:{number}: {kind} in {key!r}; remove it")
-    return text
+    return value

@@ -2,22 +2,29 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpus import Pair
+from heedful.data.corpus import Pair, cell_style
 from heedful.data.passages import answer_place
-from heedful.data.tables import check_data_file, data_lines, fingerprint_table, table_identity
+from heedful.data.row_faults import RowFaults
+from heedful.data.rows import TABS, CellStyle, Record, split_record, whole_records
+from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
-from heedful.text.stories import SEPARATOR, Story, numbered_line, parse_story, story_of
+from heedful.text.stories import NAMES, SEPARATOR, Story, numbered_line, parse_story, story_of
 from heedful.text.text_files import stem
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
+
+MOST_WITHOUT: Final = 0.1
+"""Largest share of stories that are left out because their answers are not in their facts."""
+_SAMPLE_LINES: Final = 1000
 
 
 @final
@@ -71,11 +78,18 @@ def story_line(story: Story) -> str:
 class StoryFile:
     """Stories in a file; construct with `find_stories`."""
 
-    def __init__(self, path: Path) -> None:
-        """Store the path."""
+    def __init__(self, path: Path, leaves_out_faults: bool = False) -> None:
+        """Store the path.
+
+        Args:
+            leaves_out_faults: as for `find_stories`.
+        """
         self.path: Final = path
         self.name: Final = stem(path)
         """Name from which the model folder's default name is derived."""
+        self._leaves_out_faults: Final = leaves_out_faults
+        self.notes: Final[list[str]] = []
+        """Lines about rows that were left out so far."""
 
     def __iter__(self) -> Iterator[tuple[int, Story]]:
         """Read the stories from the start.
@@ -86,24 +100,44 @@ class StoryFile:
         Raises:
             DataError: a line is no story, or its story has no question.
         """
-        lines = data_lines(self.path, nul="refuse")
-        facts: dict[int, str] = {}
-        is_numbered: bool | None = None
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
+        lines = data_lines(self.path, "replace") if self._leaves_out_faults else data_lines(self.path, nul="refuse")
+        faults, reader = RowFaults(str(self.path), "question"), _StoryReader(lines.name)
+        table = self._table()
+        records = (table or _LINES).records(faults.watched(lines))
+        for record in records:
+            if not record.text.strip():
                 continue
-            numbered = numbered_line(line)
-            if is_numbered is None:
-                is_numbered = numbered is not None and numbered[0] == 1 and "\t" not in line
-            if numbered is None or not is_numbered:
-                story = parse_story(line, lines.name, number)
-            else:
-                story = _numbered_story(facts, *numbered, f"{lines.name}:{number}")
-            if story is None:
+            try:
+                faults.check(record)
+                story = reader.story(record, table)
+                if story is not None and not story.question:
+                    raise DataError(f"{lines.name}:{record.line}: the question is blank; write one")
+            except DataError as error:
+                faults.num_rows += 1
+                if not self._leaves_out_faults:
+                    raise
+                faults.add(record.line, error)
                 continue
-            if not story.question:
-                raise DataError(f"{lines.name}:{number}: the question is blank; write one")
-            yield number, story
+            if story is not None:
+                faults.num_rows += 1
+                yield record.line, story
+        faults.check_share()
+        if (note := faults.note()) and note not in self.notes:
+            self.notes.append(note)
+
+    def _table(self) -> "_StoryColumns | None":
+        """Columns of a file whose first row has headings."""
+        if is_table(self.path):
+            return None
+        sample = [line for line in islice(data_lines(self.path, "replace"), _SAMPLE_LINES) if line]
+        style = cell_style(self.path, sample) if sample else TABS
+        records = whole_records(sample, style) if sample else [""]
+        heads = [cell.strip().casefold() for cell in style.split(records[0], str(self.path), 1)]
+        if {"facts", "question"} <= {part for part, names in NAMES.items() if not {*names}.isdisjoint(heads)}:
+            return _StoryColumns(style, tuple(heads), len(heads))
+        if style.separator == "\t":
+            return None
+        return _StoryColumns(style, (), len(heads))  # facts, question and answer, in this order
 
     def identity(self) -> tuple[Any, ...]:
         """Return values that change whenever the content changes."""
@@ -130,6 +164,54 @@ class StoryFile:
         return f"{self.path}: stories; first: {shown}"
 
 
+@final
+class _StoryReader:
+    """Reader of the stories of a file, which remembers the facts of bAbI's numbered lines."""
+
+    def __init__(self, name: str) -> None:
+        self._name: Final = name
+        self._facts: Final[dict[int, str]] = {}
+        self._is_numbered: bool | None = None
+
+    def story(self, record: Record, table: "_StoryColumns | None") -> Story | None:
+        """Story of a row; None for a fact, and for headings."""
+        if table is not None:
+            return table.story(record, self._name)
+        numbered = numbered_line(record.text)
+        if self._is_numbered is None:
+            self._is_numbered = numbered is not None and numbered[0] == 1 and "\t" not in record.text
+        if numbered is None or not self._is_numbered:
+            return parse_story(record.text, self._name, record.line)
+        return _numbered_story(self._facts, *numbered, f"{self._name}:{record.line}")
+
+
+@final
+@dataclass(frozen=True)
+class _StoryColumns:
+    """Columns of stories."""
+
+    style: CellStyle
+    heads: tuple[str, ...]
+    """Headings; none = facts, question and answer."""
+    num_columns: int
+
+    def records(self, lines: Iterable[str]) -> Iterator[Record]:
+        return self.style.records(lines, self.num_columns)
+
+    def story(self, record: Record, name: str) -> Story | None:
+        cells = split_record(self.style, self.num_columns, record.text, name, record.line)
+        heads = self.heads or tuple(next(iter(names)) for names in NAMES.values())
+        if self.heads and tuple(cell.strip().casefold() for cell in cells) == self.heads:
+            return None
+        try:
+            return story_of(dict(zip(heads, cells, strict=False)))
+        except DataError as error:
+            raise DataError(f"{name}:{record.line}: {error}") from None
+
+
+_LINES: Final = _StoryColumns(TABS, (), 0)
+
+
 def _numbered_story(facts: dict[int, str], number: int, text: str, name: str) -> Story | None:
     """Story of a line of the bAbI tasks; None for a fact, which is added to those before it.
 
@@ -150,13 +232,15 @@ def _numbered_story(facts: dict[int, str], number: int, text: str, name: str) ->
     return story_of({"facts": [*facts.values()], "question": question, "answer": cells[0], "supporting": numbers})
 
 
-def find_stories(paths: Sequence[Path]) -> StoryFile:
+def find_stories(paths: Sequence[Path], leaves_out_faults: bool = False) -> StoryFile:
     """Check a file of stories.
 
     Args:
         paths: one file of JSON lines, of rows separated by tabs, or a table; see `heedful.text.stories.parse_story`. Or
-            one in the format of the bAbI tasks: every line begins with its number in the story, and a question has its
-            answer and the numbers of its supporting facts in columns after tabs.
+            SQuAD's JSON; CSV or TSV with headings; or one in the format of the bAbI tasks: every line begins with its
+            number in the story, and a question has its answer and the numbers of its supporting facts in columns after
+            tabs.
+        leaves_out_faults: whether a small share of rows that are no stories are left out and noted.
 
     Raises:
         UsageError: there is more than one file.
@@ -165,11 +249,14 @@ def find_stories(paths: Sequence[Path]) -> StoryFile:
     if len(paths) != 1:
         raise UsageError(f"expected one file of stories, got {len(paths)}")
     check_data_file(paths[0])
-    return StoryFile(paths[0])
+    return StoryFile(paths[0], leaves_out_faults)
 
 
 def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]:
     """Read the stories of a file that says the answers.
+
+    Questions without an answer, as in SQuAD 2.0, are left out and noted where others have one, and so are those whose
+    answer is not in the facts, if they are at most `MOST_WITHOUT` of all.
 
     Args:
         in_facts: whether every answer must be a part of the facts of its story.
@@ -178,18 +265,30 @@ def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]
         The stories.
 
     Raises:
-        DataError: a story has no answer, or not in its facts.
+        DataError: no story has an answer, or too many have it not in their facts.
     """
+    num_stories, num_unanswered, num_absent = 0, 0, 0
+    first_unanswered = first_absent = ""
     for number, story in file:
+        num_stories += 1
         if not story.answer:
-            raise DataError(
-                f'{file.path}:{number}: no answer; write {{"facts": [...], "question": "...", "answer": "..."}}'
-            )
-        if in_facts and answer_place(story) is None:
-            raise DataError(
-                f"{file.path}:{number}: the answer {shortened(story.answer)} is not in the facts; copy it from them"
-            )
-        yield story
+            num_unanswered += 1
+            expected = '{"facts": [...], "question": "...", "answer": "..."}'
+            first_unanswered = first_unanswered or f"{file.path}:{number}: no answer; write {expected}"
+        elif in_facts and answer_place(story) is None:
+            num_absent += 1
+            missing = f"the answer {shortened(story.answer)} is not in the facts; copy it from them"
+            first_absent = first_absent or f"{file.path}:{number}: {missing}"
+        else:
+            yield story
+    if num_absent > MOST_WITHOUT * num_stories:
+        raise DataError(first_absent)
+    if num_stories and num_unanswered == num_stories:
+        raise DataError(first_unanswered)
+    for num_left_out, first in ((num_unanswered, first_unanswered), (num_absent, first_absent)):
+        note = f"{num_left_out:,} of {counted(num_stories, 'question')} left out; the first: {first}"
+        if num_left_out and note not in file.notes:
+            file.notes.append(note)
 
 
 def distinct_stories(stories: Iterable[Story]) -> list[Story]:

@@ -1,7 +1,7 @@
-"""Tables of texts, read as lines of JSON: Parquet, Arrow, folders that Hugging Face's `datasets` saves, and TMX.
+"""Tables read as lines of JSON: Parquet, Arrow, folders that `datasets` saves, TMX, JSON documents, folders of texts.
 
-Every reader of JSONL thus reads them too, with the same keys, messages and row numbers. All but TMX need pyarrow, from
-the extra `parquet`.
+Every reader of JSONL thus reads them too, with the same keys, messages and row numbers. Parquet and Arrow need pyarrow,
+from the extra `parquet`.
 """
 
 import hashlib
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast, final
 
+from heedful.data.folders import folder_files, folder_rows, is_folder_table
+from heedful.data.json_documents import document_rows, is_json_document
 from heedful.data.tmx import is_tmx, tmx_rows
 from heedful.errors import DamagedFile, DataError, MissingExtra
 from heedful.files.atomic_write import recorded_name
@@ -31,15 +33,16 @@ _CONTINUATION: Final = b"\xff\xff\xff\xff"
 
 
 def is_table(path: Path) -> bool:
-    """Tell whether a path is a table, by its content and, for Arrow streams and TMX, its name.
+    """Tell whether a path is a table, by its content and, for Arrow streams, TMX and JSON documents, its name.
 
     Args:
         path: a data file or folder.
 
     Returns:
-        Whether it is a Parquet or Arrow table, a translation memory, or a folder saved by `Dataset.save_to_disk`.
+        Whether it is a Parquet or Arrow table, a translation memory, a JSON document, or a folder saved by
+        `Dataset.save_to_disk`, of texts by label, or of pictures and their captions.
     """
-    if is_tmx(path) or (path / _STATE).is_file():
+    if is_tmx(path) or (path / _STATE).is_file() or is_json_document(path) or is_folder_table(path):
         return True
     try:
         with open_regular(path) as file:
@@ -77,7 +80,7 @@ def fingerprint_table(path: Path) -> Fingerprint:
     """
     if not path.is_dir():
         return fingerprint_file(path)
-    parts = [fingerprint_file(part) for part in _saved_files(path)]
+    parts = [fingerprint_file(part) for part in _files(path)]
     digest = hashlib.sha256("".join(str(part["sha256"]) for part in parts).encode()).hexdigest()
     sums = {key: sum(int(part[key]) for part in parts) for key in ("size", "lines")}
     return {"name": recorded_name(path), "sha256": digest, **sums}
@@ -95,7 +98,7 @@ def table_identity(path: Path) -> tuple[Any, ...]:
     Raises:
         DataError: a file cannot be read.
     """
-    return tuple(file_identity(part) for part in (_saved_files(path) if path.is_dir() else (path,)))
+    return tuple(file_identity(part) for part in _files(path))
 
 
 def data_lines(
@@ -144,15 +147,19 @@ def _json_rows(path: Path) -> Iterator[bytes]:
         MissingExtra: pyarrow is not installed.
         DataError: the file is damaged.
     """
-    if is_tmx(path):
-        yield from (f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in tmx_rows(path))
+    if is_tmx(path) or is_json_document(path):
+        rows = tmx_rows(path) if is_tmx(path) else document_rows(path)
+        yield from (f"{json.dumps(row, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass") for row in rows)
+        return
+    if path.is_dir() and not (path / _STATE).is_file():
+        yield from folder_rows(path)
         return
     try:
         import pyarrow  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtra("pyarrow", "parquet", f"{path}: a table in Parquet or Arrow") from None
     try:
-        for batch in itertools.chain.from_iterable(map(_batches, _saved_files(path) if path.is_dir() else [path])):
+        for batch in table_batches(path):
             plain = batch.select(_plain_columns(batch.schema))
             plain.validate(full=True)  # offsets of a damaged file may point anywhere
             rows = plain.to_pylist()
@@ -162,6 +169,27 @@ def _json_rows(path: Path) -> Iterator[bytes]:
     except (pyarrow.ArrowException, OSError, TypeError, ValueError) as error:
         reason = str(error).split("\n")[0]
         raise DataError(f"{path}: cannot be read as a table: {reason}; fetch or write the file again") from None
+
+
+def _files(path: Path) -> list[Path]:
+    """Files of a table, in the order of their rows."""
+    if not path.is_dir():
+        return [path]
+    return _saved_files(path) if (path / _STATE).is_file() else folder_files(path)
+
+
+def is_columnar(path: Path) -> bool:
+    """Tell whether a path is a table in Parquet or Arrow, whose columns have types."""
+    return is_table(path) and not (is_tmx(path) or is_json_document(path) or is_folder_table(path))
+
+
+def table_batches(path: Path) -> Iterator[Any]:
+    """Read the batches of rows of a table in Parquet or Arrow, with the types of its columns.
+
+    Args:
+        path: a table for which `is_columnar` is true.
+    """
+    return itertools.chain.from_iterable(map(_batches, _files(path)))
 
 
 def _saved_files(folder: Path) -> list[Path]:

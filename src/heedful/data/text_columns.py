@@ -1,7 +1,8 @@
 """Choice of the columns of source and target in a file that also has columns of identifiers."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 HEADER_WORDS: Final = frozenset(
     (
@@ -12,6 +13,8 @@ HEADER_WORDS: Final = frozenset(
         "russian ukrainian turkish arabic hebrew hindi vietnamese indonesian chinese mandarin cantonese "
         "japanese korean swedish danish finnish greek en de fr pt nl pl cs ru uk tr ar he hi vi zh ja ko sv "
         "da fi el en-us en-gb pt-br zh-cn zh-tw zh-hans zh-hant eng deu fra spa por rus ara zho jpn kor cmn "
+        "image caption captions picture photo img file filename filepath image_name image_path file_name comment "
+        "图片 图像 描述 说明 "
         "原文 译文 譯文 源 目标 目標 源语言 目标语言 英文 中文 英语 "
         "汉语 德语 日语 拼音 输入 输出 文本 翻译 摘要 标题 标签 类别"
     ).split()
@@ -25,20 +28,28 @@ ID_WORDS: Final = frozenset(
 
 LABEL_WORDS: Final = frozenset(
     (
-        "label labels class classes category categories sentiment v1 y stars star rating ratings score scores polarity "
-        "intent intents topic topics tag tags emotion genre department section airline_sentiment label_text "
-        "coarse_label fine_label 标签 类别 分类 类型 情感 评分 意图 主题"
+        "label labels class classes category categories cats sentiment sentiments v1 y stars star rating ratings score "
+        "scores polarity intent intents topic topics tag tags emotion emotions genre genres department section target "
+        "airline_sentiment label_text coarse_label fine_label type kind group subject language lang priority is_spam "
+        "标签 标注 类别 分类 类型 情感 情绪 评分 星级 意图 主题 打分 种类"
     ).split()
 )
 """Known headings of labels."""
 TEXT_WORDS: Final = frozenset(
     (
         "text texts sentence sentences review reviews message messages sms document documents content contents body "
-        "comment comments tweet tweets headline headlines title description question questions utterance query "
-        "article phrase post news v2 x review_text full_text 文本 内容 评论 标题 正文 句子 问题 新闻 短信"
+        "comment comments tweet tweets headline headlines title description question questions utterance utterances "
+        "query queries article articles phrase post posts news v2 x sentence1 abstract summary input source email "
+        "mail ticket feedback statement 文本 内容 评论 标题 正文 句子 问题 新闻 短信 评价 留言 微博 邮件 描述 原文"
     ).split()
 )
 """Known headings of texts that have a label."""
+_MOST_HEADING: Final = 40
+"""Longest heading, in characters."""
+_FEW_ROWS: Final = 20
+"""Number of rows from which on columns are told by their content."""
+_LEAST_MEAN: Final = 20
+"""Least mean length of the texts of a column that is told by its content, in characters."""
 
 
 class ChosenColumns(NamedTuple):
@@ -62,47 +73,181 @@ def is_header(source: str, target: str) -> bool:
         >>> is_header("English", "German"), is_header("word", "Wort")
         (True, False)
     """
-    return len({_folded(source), _folded(target)}) == 2 and _is_heading(source) and _is_heading(target)
+    return len({_folded(source), _folded(target)}) == 2 and is_heading(source) and is_heading(target)
 
 
-def is_label_header(source: str, target: str) -> bool:
-    """Tell whether a first row names the columns of a text and its label, in either order.
+class LabelColumns(NamedTuple):
+    """Columns of texts and of their labels."""
+
+    texts: tuple[int, ...]
+    """0-based columns that are joined to one text."""
+    labels: tuple[int, ...]
+    """0-based column of labels, or those that have a 1 for each text with their label."""
+    is_one_hot: bool = False
+    """Whether each label has a column of its own."""
+    has_several: bool = False
+    """Whether a text may have any number of labels."""
+    separator: str = ""
+    """Separator of labels in a cell; empty = a cell is one label."""
+
+
+def choose_label_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[LabelColumns, tuple[str, ...]]:
+    """Choose the columns of texts and labels, by known names and by what the rows hold.
 
     Args:
-        source: its first cell.
-        target: its second cell.
+        names: headings or keys; none = the first row may be one of headings.
+        rows: cells of the first rows, at least one.
 
     Returns:
-        Whether one is a known heading of labels, and the other one of texts.
+        The columns, and the headings; none if the first row is no row of headings.
 
     Example:
-        >>> is_label_header("Category", "Message"), is_label_header("内容", "类别"), is_label_header("text", "word")
-        (True, True, False)
+        >>> choose_label_columns((), [["Category", "Message"], ["ham", "See you"], ["spam", "Win now"]])[0][:2]
+        ((1,), (0,))
     """
-    cells = _folded(source), _folded(target)
-    return any(one in LABEL_WORDS and other in TEXT_WORDS for one, other in (cells, cells[::-1]))
+    width = len(rows[0])
+    body = [row for row in rows if len(row) == width]
+    if not names and _are_label_headings(body):
+        names, body = tuple(str(cell).strip() for cell in rows[0]), body[1:] or body
+    columns = [[row[index] for row in body] for index in range(width)]
+    used = [index for index in range(width) if any(map(_is_filled, columns[index]))]
+    if names:
+        return _by_names(names, columns, used), tuple(names)
+    if len(body) >= _FEW_ROWS and len(used) > 1 and (by_content := _by_content(columns, used)):
+        return by_content, ()
+    if width < 2:
+        return LabelColumns((0,), (0,)), ()
+    source, target = choose_columns([[str(cell) for cell in row] for row in body], (1, 2)).columns
+    return LabelColumns((source - 1,), (target - 1,)), ()
 
 
-def has_label_first(source: str, target: str) -> bool:
-    """Tell whether of two headings the first names labels, and the second does not.
+def _by_names(names: Sequence[str], columns: Sequence[Sequence[Any]], used: Sequence[int]) -> LabelColumns:
+    labels = [index for index in used if _is_named(names[index], LABEL_WORDS)]
+    others = [index for index in used if index not in labels]
+    are_texts = [index for index in others if any(isinstance(value, str) for value in columns[index])]
+    named = [index for index in are_texts if _is_named(names[index], TEXT_WORDS)]
+    usable = named or [index for index in are_texts if not is_id(names[index])] or others or list(used)
+    if not named and not labels:
+        usable = usable[:1]  # without known names, the first column has the texts
+    text = max(usable, key=lambda index: _mean_length(columns[index]))
+    rest = [index for index in others if index != text and not is_id(names[index])]
+    if not labels:
+        is_one_hot = len(rest) > 1 and all(_is_binary(columns[index]) for index in rest)
+        return LabelColumns((text,), tuple(rest) if is_one_hot else tuple(rest[:1]) or (text,), is_one_hot)
+    binary = [index for index in labels if _is_binary(columns[index])]
+    if len(labels) > 1 and len(binary) + sum(_is_binary(columns[index]) for index in rest) == len(labels) + len(rest):
+        return LabelColumns((text,), tuple(sorted((*labels, *rest))), True)
+    return LabelColumns((text,), (labels[0],))
+
+
+def choose_text_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Choose the column of texts in a table without labels.
 
     Args:
-        source: the first.
-        target: the second.
+        names: headings or keys.
+        rows: the first rows.
 
-    Example:
-        >>> has_label_first("Label", "text"), has_label_first("text", "label"), has_label_first("", "")
-        (True, False, False)
+    Returns:
+        The name: the longest texts under known names, or else the longest texts.
     """
-    return _folded(source) in LABEL_WORDS and _folded(target) not in LABEL_WORDS
+    body = [row for row in rows if len(row) == len(names)]
+    columns = [[row[index] for row in body] for index in range(len(names))]
+    texts = [index for index, cells in enumerate(columns) if any(isinstance(cell, str) for cell in cells)]
+    known = [index for index in texts if _is_named(names[index], TEXT_WORDS)]
+    usable = known or [index for index in texts if not is_id(names[index])] or [*range(len(names))]
+    return names[max(usable, key=lambda index: _mean_length(columns[index]))]
+
+
+def _by_content(columns: Sequence[Sequence[Any]], used: Sequence[int]) -> LabelColumns | None:
+    """Columns of rows without headings: the longest texts, and few different values beside them."""
+    number = len(columns[0])
+    means = {index: _mean_length(columns[index]) for index in used}
+    text = max(used, key=lambda index: means[index])
+    distinct = {index: len({*map(str, columns[index])}) for index in used if index != text}
+    label = min(distinct, key=lambda index: distinct[index])
+    others = [mean for index, mean in means.items() if index != text]
+    is_clear = means[text] >= _LEAST_MEAN and means[text] > 3 * max(others) and 2 <= distinct[label] <= number / 5
+    return LabelColumns((text,), (label,)) if is_clear and len({*map(str, columns[text])}) > number / 2 else None
+
+
+def _are_label_headings(rows: Sequence[Sequence[Any]]) -> bool:
+    """Whether a first row has headings: known names, of which that of the labels is no label of the others."""
+    first, body = [str(cell) for cell in rows[0]], rows[1:]
+    folded = [_folded(cell) for cell in first]
+    filled = [cell for cell in folded if cell]
+    if len(filled) < 2 or len({*filled}) < len(filled) or max(map(len, filled)) > _MOST_HEADING:
+        return False
+    if any(map(is_number, filled)):
+        return False
+    labels = [index for index, cell in enumerate(first) if _is_named(cell, LABEL_WORDS)]
+    texts = [index for index, cell in enumerate(first) if _is_named(cell, TEXT_WORDS) and index not in labels]
+    recurring = {index: {_folded(str(row[index])) for row in body} for index in labels}
+    if texts and any(folded[index] not in recurring[index] for index in labels):
+        return True
+    if len(first) == 2 and is_header(*first):
+        return True
+    used = [index for index in range(len(first)) if folded[index]]
+    numeric = [index for index in used if all(is_number(str(row[index])) for row in body)]
+    if (len(body) > 1 and len(numeric) > 1) or (numeric and len(body) >= _FEW_ROWS):
+        return True
+    return len(body) >= _FEW_ROWS and len(first) == 2 and any(_is_new_name(rows, text, 1 - text) for text in (0, 1))
+
+
+def looks_like_headings(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a first row has headings, in a table of which nothing else is known.
+
+    Args:
+        rows: the first rows, all of the same width.
+
+    Returns:
+        Whether it is one as in texts with labels; or has a known name of texts or images that no other row repeats.
+    """
+    first = [_folded(cell) for cell in rows[0]]
+    known = [index for index, cell in enumerate(first) if cell in HEADER_WORDS or cell in TEXT_WORDS]
+    is_unlike = all(first[index] != _folded(row[index]) for row in rows[1:] for index in known)
+    has_short = all(len(cell) <= _MOST_HEADING for cell in first)
+    return _are_label_headings(rows) or (bool(known) and is_unlike and has_short and not any(map(is_number, first)))
+
+
+def _is_new_name(rows: Sequence[Sequence[Any]], text: int, label: int) -> bool:
+    """Whether a first row has unknown names: a word where all others have longer texts, and a label that never recurs.
+
+    All other labels recur.
+    """
+    heads, body = [str(rows[0][index]).strip() for index in (text, label)], rows[1:]
+    if not all(head.replace("-", "_").isidentifier() for head in heads):
+        return False
+    counts = Counter(_folded(str(row[label])) for row in body)
+    longer = sum(len(str(row[text])) > 2 * len(heads[0]) and " " in str(row[text]).strip() for row in body)
+    often = min(counts.values()) >= 3 and 2 <= len(counts) <= len(body) / 5
+    return often and _folded(heads[1]) not in counts and longer == len(body)
+
+
+def _is_named(name: str, words: frozenset[str]) -> bool:
+    """Whether a heading is a known one, or ends in one, such as "review_text" or "Review Text"."""
+    folded = _folded(name).replace("-", "_")
+    folded = folded.replace(" ", "_") if name.strip().istitle() else folded
+    return folded in words or ("_" in folded and folded.rpartition("_")[2] in words and folded.isidentifier())
+
+
+def _is_filled(value: Any) -> bool:
+    return value is not None and value == value and str(value).strip() != ""
+
+
+def _is_binary(values: Sequence[Any]) -> bool:
+    return all(str(value).strip() in ("0", "1", "0.0", "1.0", "True", "False") for value in values)
+
+
+def _mean_length(values: Sequence[Any]) -> float:
+    return sum(len(value) for value in values if isinstance(value, str)) / max(1, len(values))
 
 
 def _folded(cell: str) -> str:
     return cell.strip().casefold()
 
 
-def _is_heading(cell: str) -> bool:
-    """Whether a cell is a known heading, or joins some by underscores, such as "source_text"."""
+def is_heading(cell: str) -> bool:
+    """Tell whether a cell is a known heading, or joins some by underscores, such as "source_text"."""
     name = _folded(cell)
     return name in HEADER_WORDS or ("_" in name and HEADER_WORDS.issuperset(name.split("_")))
 
@@ -140,9 +285,9 @@ def choose_columns(rows: Sequence[Sequence[str]], columns: tuple[int, int]) -> C
     if named:
         return ChosenColumns(_ordered(named, columns), True)
     body = rows[1:] or rows
-    numeric = [column for column, cells in enumerate(zip(*body, strict=True)) if all(map(_is_number, cells))]
+    numeric = [column for column, cells in enumerate(zip(*body, strict=True)) if all(map(is_number, cells))]
     distinct = [column for column in numeric if len({row[column] for row in body}) > len(body) / 2]
-    has_header = any(not _is_number(rows[0][column]) for column in numeric)
+    has_header = any(not is_number(rows[0][column]) for column in numeric)
     for ids in (numeric, distinct):
         texts = [column for column in range(len(rows[0])) if column not in ids]
         if len(texts) == 2 and texts != [0, 1]:
@@ -154,7 +299,7 @@ def choose_columns(rows: Sequence[Sequence[str]], columns: tuple[int, int]) -> C
 
 def _named(first: Sequence[str]) -> list[int]:
     """Columns of the first two known headings of a row of headings, unless they are the first two columns."""
-    named = [column for column, cell in enumerate(first) if _is_heading(cell)][:2]
+    named = [column for column, cell in enumerate(first) if is_heading(cell)][:2]
     rest = (cell for column, cell in enumerate(first) if column not in named)
     is_row_of_headings = all(is_id(cell) or _folded(cell).replace("-", "_").isidentifier() for cell in rest)
     is_usable = len(named) == 2 and named != [0, 1] and _folded(first[named[0]]) != _folded(first[named[1]])
@@ -166,7 +311,8 @@ def _ordered(texts: Sequence[int], columns: tuple[int, int]) -> tuple[int, int]:
     return texts[columns[0] - 1] + 1, texts[columns[1] - 1] + 1
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Tell whether a cell holds a whole number."""
     return cell.strip().isdecimal()
 
 

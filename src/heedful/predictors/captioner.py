@@ -251,7 +251,7 @@ class Captioner(Predictor):
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
         file = CaptionFile(paths, columns)
-        rows = [pair for pair in file.pairs if pair.source.strip() and pair.target.strip()]
+        rows = [pair for pair in file if pair.source.strip() and pair.target.strip()]
         for pair in rows:
             if not file.image(pair).is_file():  # before any work, and with the line
                 raise DataError(f"{file.where(pair)}: {file.image(pair)}: no such file; correct the path")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,10 @@ from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.labels import LabelReport, score_labels
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
-from heedful.predictors.label_predictor import LabelPredictor
+from heedful.predictors.label_predictor import TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.text.quoting import shortened
 from heedful.text.weighted_words import weighted_sentences
-
-if TYPE_CHECKING:
-    pass
 
 WINDOW_TEXTS: Final = 2048
 """Number of texts that are sorted by length together, so that memory does not grow with the input."""
@@ -83,6 +80,12 @@ class Classifier(LabelPredictor):
             raise FileRefused(
                 f"{folder.file(NGRAMS)}: damaged: not for {len(self.labels)} labels; copy the folder again"
             )
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Names of the columns of texts in the training data; none = they had no names, or are not recorded."""
+        names = self.folder.facts.get(TEXT_COLUMNS)
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
     def classify(self, texts: Iterable[str]) -> list[Classification]:
         """Classify texts.

@@ -19,6 +19,9 @@ from heedful.text.tokenizer_files import load_tokenizer
 if TYPE_CHECKING:
     from heedful.models.label_model import LabelModel
 
+TEXT_COLUMNS: Final = "text_columns"
+"""Entry of `heedful.json`: names of the columns of texts in the training data."""
+
 
 def read_labels(path: Path) -> list[str]:
     """Read the labels of a model.

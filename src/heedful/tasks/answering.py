@@ -15,6 +15,7 @@ from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
+    MOST_WITHOUT,
     Stories,
     StoryFile,
     answered_stories,
@@ -56,7 +57,7 @@ class AnsweringTask(LabelTask[StoryFile]):
     def find(self, paths: DataPaths) -> dict[str, StoryFile]:
         if paths.columns != (1, 2):
             raise UsageError("--columns: stories are no pairs of columns; leave it out")
-        return {name: find_stories(files) for name, files in paths.parts.items()}
+        return {name: find_stories(files, leaves_out_faults=True) for name, files in paths.parts.items()}
 
     def file_defaults(self, files: Mapping[str, StoryFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         kind = "bidaf" if _suit_spans(story for _, story in files["train"]) else "memory_network"
@@ -96,6 +97,7 @@ class AnsweringTask(LabelTask[StoryFile]):
         named = "answers are spans of the facts" if has_spans else listed
         report = [
             *(part.describe() for part in files.values()),
+            *(note for part in files.values() for note in part.notes),
             f"{len(stories):,} of {len(read):,} stories kept, without repeated ones",
             *([] if has_own_validation else ["validation is on the training stories and says nothing about new ones"]),
             f"{len(parts['train']):,} stories for training, {len(parts['dev']):,} for validation, "
@@ -149,17 +151,20 @@ class AnsweringTask(LabelTask[StoryFile]):
 def _suit_spans(stories: Iterable[Story]) -> bool:
     """Tell whether answers are spans of the facts that cannot be chosen otherwise.
 
-    That is, all are in the facts, and attention over facts cannot help, because every story is one text, or the answers
-    are too many to be labels.
+    That is, nearly all are in the facts, and attention over facts cannot help, because every story is one text, or the
+    answers are too many to be labels.
     """
     answers: set[str] = set()
-    num_stories, is_divided = 0, False
+    num_stories, num_absent, is_divided = 0, 0, False
     for story in stories:
-        if answer_place(story) is None:
-            return False
+        if not story.answer:
+            continue
         num_stories += 1
+        num_absent += answer_place(story) is None
         answers.add(story.answer)
         is_divided = is_divided or len(story.facts) > 1
+    if num_absent > MOST_WITHOUT * num_stories:
+        return False
     return num_stories > 0 and (not is_divided or len(answers) > min(MOST_LABELS, num_stories // 2))
 
 

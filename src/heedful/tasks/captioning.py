@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 from torch import nn
@@ -14,12 +14,21 @@ from torch import nn
 from heedful.config.base import Tree, merge
 from heedful.data.batch import Sampler
 from heedful.data.boxes import store_boxes
-from heedful.data.captioned import IMAGES, CaptionFile, CaptionSampler, StoredImages, captions_by_length, write_images
+from heedful.data.captioned import (
+    IMAGES,
+    CaptionFile,
+    CaptionSampler,
+    ImageFaults,
+    StoredImages,
+    captions_by_length,
+    readable_image,
+    write_images,
+)
 from heedful.data.corpus import Pair
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import read_linked, with_links
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide, write_encoded
-from heedful.data.images import ImageConfig, look_at, read_image
+from heedful.data.images import ImageConfig, look_at
 from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES, count_characters
@@ -100,11 +109,11 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
     )
 
     def find(self, paths: DataPaths) -> dict[str, CaptionFile]:
-        return {name: CaptionFile(files, paths.columns) for name, files in paths.parts.items()}
+        return {name: CaptionFile(files, paths.columns, True) for name, files in paths.parts.items()}
 
     def file_defaults(self, files: Mapping[str, CaptionFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         file, most = files["train"], resolve({}).text.max_characters
-        captions = [pair.target.strip() for pair in file.pairs if 0 < len(pair.target.strip()) <= most]
+        captions = [pair.target.strip() for pair in file if 0 < len(pair.target.strip()) <= most]
         has_words = 2 * sum(" " in caption for caption in captions) > len(captions)
         units = "words" if has_words else "characters"
         longest = max((len(each.split()) if has_words else len(each) for each in captions), default=1)
@@ -249,8 +258,16 @@ def _suited_images(file: CaptionFile, region_size: int) -> Tree:
     Raises:
         DataError: no row has an image and a caption, or an image is unusable.
     """
-    usable = (pair for pair in file.pairs if pair.source.strip() and pair.target.strip())
-    looks = [look_at(file.image(pair), file.where(pair)) for pair in islice(usable, _LOOKED_AT)]
+    usable = (pair for pair in file if pair.source.strip() and pair.target.strip())
+    looks: list[dict[str, Any]] = []
+    first: DataError | None = None
+    for pair in islice(usable, _LOOKED_AT):
+        try:
+            looks.append(look_at(file.image(pair), file.where(pair)))
+        except DataError as error:
+            first = first or error
+    if first and not looks:
+        raise first
     if not looks:
         raise DataError(f"{file.path}: no row has an image and a caption; name their columns with --columns PATH,TEXT")
     if looks[0]["kind"] == "features":
@@ -286,7 +303,7 @@ def _read(files: Mapping[str, CaptionFile], config: TextConfig, images: ImageCon
     train = EncodedCorpus.read(folder / "run/data", (len(stored), len(tokenizer)))
     if (links := folder / "run/data/links").is_dir():
         train = with_links(train, links, _num_regions(images))
-    roots = {part: files.get(part, files["train"]).path.parent for part in ("dev", "test")}
+    roots = {part: files.get(part, files["train"]).folder for part in ("dev", "test")}
     return CaptioningData(
         sizes=(*images.sizes, len(tokenizer)),
         facts={"tokenizer": name},
@@ -330,7 +347,7 @@ def _prepare(
     """
     file = files["train"]
     corpus_filter = CorpusFilter(config.max_characters)
-    pairs = [*map(_trimmed, corpus_filter.apply(file.pairs))]
+    pairs = [*map(_trimmed, corpus_filter.apply(file))]
     report = corpus_filter.report(file.pairs.notes)
     if len(pairs) < MIN_PAIRS:
         raise DataError(f"{file.path}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
@@ -347,10 +364,18 @@ def _prepare(
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
     train_images, dev_images, test_images = (_images(files.get(part, file), parts[part]) for part in parts)
-    for path, where in test_images.values():
-        read_image(path, images, where)  # refused now, and not after the training
-    num_images = write_images(data, [*train_images.values(), *dev_images.values()], images)
-    numbers = {source: number for number, source in enumerate(train_images)}
+    faults = ImageFaults()
+    for source, (path, where) in [*test_images.items()]:  # refused now, and not after the training
+        if readable_image(path, images, where, faults) is None:
+            del test_images[source]
+    are_stored = iter(write_images(data, [*train_images.values(), *dev_images.values()], images, faults))
+    train_images, dev_images = (
+        {source: image for source, image in own.items() if next(are_stored)} for own in (train_images, dev_images)
+    )
+    left_out = faults.notes()
+    usable = {"train": train_images, "dev": dev_images, "test": test_images}
+    parts = {part: [pair for pair in own if pair.source in usable[part]] for part, own in parts.items()}
+    numbers, num_images = {source: number for number, source in enumerate(train_images)}, len(train_images)
     captions = [(pair, [*tokenizer.encode(pair.target), EOS]) for pair in parts["train"]]
     fitting = [(pair, ids) for pair, ids in captions if len(ids) <= config.longest]
     if not fitting:
@@ -362,6 +387,7 @@ def _prepare(
     lines = [
         *(part.pairs.describe() for part in files.values()),
         *report.notes,
+        *left_out,
         report.summary(),
         *([f"{counted(num_long, 'caption')} longer than {config.longest} tokens left out"] if num_long else []),
         *boxed,
@@ -369,7 +395,7 @@ def _prepare(
         f"{counted(len(train_images), 'image')} for training, {len(sets['dev']):,} for validation, "
         f"{len(sets['test']):,} for testing",
     ]
-    dev_folder = files.get("dev", file).path.parent.resolve()
+    dev_folder = files.get("dev", file).folder.resolve()
     facts = {"report": lines, "first_dev": len(train_images), "files": checksums, "dev_folder": str(dev_folder)}
     evaluation = {name: {"sources": one.sources, "references": one.references} for name, one in sets.items()}
     write_facts(folder / PREPARED, PREPARED_FORMAT, {**names, **facts, **evaluation})
@@ -381,7 +407,7 @@ def _divided(files: Mapping[str, CaptionFile], pairs: list[Pair], max_characters
     parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
     for pair in pairs:
         parts[split(pair)].append(pair)
-    own = {name: CorpusFilter(max_characters).apply(files[name].pairs) for name in ("dev", "test") if name in files}
+    own = {name: CorpusFilter(max_characters).apply(files[name]) for name in ("dev", "test") if name in files}
     return parts | {name: [*map(_trimmed, captions)] for name, captions in own.items()}
 
 

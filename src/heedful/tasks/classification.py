@@ -1,6 +1,6 @@
 """Classification: texts with a label each, learned by a text classifier."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -17,6 +17,7 @@ from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepared_files import is_texts
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
+from heedful.data.task_check import check_task
 from heedful.engines.folder import open_folder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
@@ -26,6 +27,7 @@ from heedful.errors import DataError, FileRefused
 from heedful.models.label_model import label_run
 from heedful.models.store import load_model
 from heedful.models.text_classifier import TextClassifierConfig
+from heedful.predictors.label_predictor import TEXT_COLUMNS
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.advice import label_verdict
 from heedful.tasks.experiment import Experiment
@@ -59,7 +61,18 @@ class ClassificationTask(LabelTask[PairFile]):
     kinds = frozenset({"text_classifier", "hierarchical", "self_attentive"})
 
     def find(self, paths: DataPaths) -> dict[str, PairFile]:
-        return {name: find_labelled(files, paths.columns) for name, files in paths.parts.items()}
+        return {
+            name: find_labelled(files, paths.columns, leaves_out_faults=True) for name, files in paths.parts.items()
+        }
+
+    def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
+        report = check_task(self.name, paths.data, paths.dev, paths.test, paths.columns)
+        told = ("ambiguous", "alike labels", "single rows", "unseen labels", "leaked pair")
+        return [
+            str(each).removeprefix("warning: ")
+            for each in report.findings
+            if each.kind in told and each.level == "warning"
+        ]
 
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         model = resolve({}).model
@@ -110,7 +123,7 @@ class ClassificationTask(LabelTask[PairFile]):
         sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
         lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
         encoded = partial(_encoded, parts["train"], labels, config, described)
-        facts: dict[str, Any] = {"report": described, **sets}
+        facts: dict[str, Any] = {"report": described, TEXT_COLUMNS: file.source_names, **sets}
         checksums: Mapping[str, str] = {}
         if has_ngrams(experiment):
             dev = parts["dev"] if has_own_validation else []

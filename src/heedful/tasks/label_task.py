@@ -31,7 +31,7 @@ from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
 from heedful.models.pretrained import place_vectors
 from heedful.predictors.interface import Items, Predictor, spaced
-from heedful.predictors.label_predictor import LabelPredictor
+from heedful.predictors.label_predictor import TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
@@ -228,7 +228,12 @@ class LabelTask(Task[FileT, LabelData]):
         named = f", {len(labels):,} labels" if labels else ""
         return LabelData(
             sizes=(len(tokenizer), len(labels)),
-            facts={"tokenizer": name, "labels": LABELS, **({"ngrams": str(ngrams)} if ngrams else {})},
+            facts={
+                "tokenizer": name,
+                "labels": LABELS,
+                **({"ngrams": str(ngrams)} if ngrams else {}),
+                **({TEXT_COLUMNS: columns} if (columns := facts.get(TEXT_COLUMNS)) else {}),
+            },
             report=tuple(report),
             num_examples=len(train),
             vocabulary=f"{len(tokenizer):,} {config.source_units}{named}",

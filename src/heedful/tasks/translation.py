@@ -100,7 +100,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
 
     def find(self, paths: DataPaths) -> dict[str, PairFile]:
-        return {name: find_pairs(files, paths.columns) for name, files in paths.parts.items()}
+        return {name: find_pairs(files, paths.columns, True) for name, files in paths.parts.items()}
 
     def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
         files = (*paths.data, *paths.dev, *paths.test)

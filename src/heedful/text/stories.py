@@ -1,5 +1,6 @@
 """Stories: facts, a question about them, and its answer; one JSON object or one row of tab-separated cells each."""
 
+import ast
 import json
 import re
 from collections.abc import Mapping
@@ -13,8 +14,16 @@ SEPARATOR: Final = " | "
 _NUMBERED: Final = re.compile(r"(\d{1,9}) (.*)")
 _SEPARATORS: Final = re.compile(r"(?:^|\s+)\|(?:\s+|$)")
 _EXPECTED: Final = '{"facts": ["...", "..."], "question": "...", "answer": "..."}'
+_ARRAY: Final = re.compile(r"array\((\[.*?\])(?:, dtype=[^)]*)?\)", re.DOTALL)
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _KEYS: Final = ("facts", "question", "answer", "supporting")
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "facts": ("facts", "passage", "context", "paragraph", "story", "段落", "文章", "上下文", "背景"),
+    "question": ("question", "query", "问题", "问句"),
+    "answer": ("answer", "answers", "answer_text", "label", "答案", "回答"),
+    "answer_start": ("answer_start", "start"),
+}
+"""Keys and headings of the parts of a story."""
 
 
 @final
@@ -28,6 +37,8 @@ class Story:
     """The right answer; empty = unknown."""
     supporting: tuple[int, ...] = ()
     """0-based indices of the facts that the answer follows from, in any order; none = unknown."""
+    occurrence: int | None = None
+    """Number of occurrences of the answer in the facts before the right one; None = unknown."""
 
     def to_json(self) -> str:
         """Write the story as one line of JSON.
@@ -42,6 +53,7 @@ class Story:
         row: dict[str, Any] = {"facts": self.facts, "question": self.question}
         row |= {"answer": self.answer} if self.answer else {}
         row |= {"supporting": self.supporting} if self.supporting else {}
+        row |= {} if self.occurrence is None else {"occurrence": self.occurrence}
         return json.dumps(row, ensure_ascii=False)
 
 
@@ -104,8 +116,9 @@ def story_of(row: Mapping[str, Any]) -> Story:
     """Check the parts of a story.
 
     Args:
-        row: "facts", or "passage" for a single text, and "question", and optionally "answer" and "supporting"; other
-            keys are ignored.
+        row: "facts", or "passage" for a single text, and "question", and optionally "answer" and "supporting"; or with
+            other `NAMES`. Answers may be as in SQuAD, of which the first is taken; none = the question has no answer.
+            Other keys are ignored.
 
     Returns:
         The story, without blank facts.
@@ -113,16 +126,19 @@ def story_of(row: Mapping[str, Any]) -> Story:
     Raises:
         DataError: a part is missing, or is of a wrong type.
     """
-    facts_key = "passage" if "passage" in row and "facts" not in row else "facts"
-    for key in (facts_key, "question"):
+    keys = {part: next((name for name in names if name in row), names[0]) for part, names in NAMES.items()}
+    facts_key, question_key = keys["facts"], keys["question"]
+    for key in (facts_key, question_key):
         if key not in row:
             alternative = ", nor 'passage'" if key == "facts" else ""
             raise DataError(f"no key {key!r}{alternative}{did_you_mean(key, row)}; write {_EXPECTED}")
-    question, answer, supporting = row["question"], row.get("answer", ""), row.get("supporting")
+    question, supporting = row[question_key], row.get("supporting")
+    answer, start = _answer(row.get(keys["answer"]), row.get(keys["answer_start"]))
     texts = _facts(row[facts_key], facts_key)
-    for key, value in (("question", question), ("answer", answer)):
-        if not isinstance(value, str):
-            raise DataError(f"{key!r} is {type(value).__name__}; expected a string")
+    if not isinstance(question, str):
+        raise DataError(f"{question_key!r} is {type(question).__name__}; expected a string")
+    if not isinstance(answer, str):
+        raise DataError(f"{keys['answer']!r} is {type(answer).__name__}; expected a string")
     for key, text in (*((facts_key, fact) for fact in texts), ("question", question), ("answer", answer)):
         if bad := _BAD_IN_TEXT.search(text):
             kind = "NUL character" if bad[0] == "\0" else f"half a character ({bad[0]!a}, a lone surrogate)"
@@ -134,7 +150,45 @@ def story_of(row: Mapping[str, Any]) -> Story:
         question.strip(),
         answer.strip(),
         tuple(real.index(index) for index in indices if index in real),
+        row.get("occurrence") if start is None else _occurrence(texts, answer, start),
     )
+
+
+def _answer(value: object, start: object) -> tuple[object, int | None]:
+    """The first answer, and its first character in the facts, as SQuAD and tables of it have them."""
+    if isinstance(value, str) and value.lstrip().startswith("{") and "text" in value:
+        # A table of data sets has the answers as Python writes them.
+        plain = _ARRAY.sub(r"\1", value)
+        try:
+            value = ast.literal_eval(plain)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            pass
+    if isinstance(value, list | tuple):
+        answers = cast(list[Any], value)
+        if answers and isinstance(answers[0], Mapping):
+            first = cast(Mapping[str, Any], answers[0])
+            return first.get("text", ""), _whole(first.get("answer_start"))
+        return (answers[0] if answers else ""), _whole(start)
+    if isinstance(value, Mapping):
+        parts = cast(Mapping[str, Any], value)
+        texts, starts = parts.get("text", ""), parts.get("answer_start")
+        return _answer(texts, starts) if not isinstance(texts, Mapping) else ("", None)
+    return ("" if value is None or value != value else value), _whole(start)
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, list | tuple):
+        return _whole(cast(list[Any], value)[0]) if value else None
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value if type(value) is int and value >= 0 else None
+
+
+def _occurrence(facts: list[str], answer: object, start: int) -> int | None:
+    """Number of occurrences before the one nearest to a place; None if the facts do not have the answer."""
+    text, answer = " ".join(facts), str(answer).strip()
+    places = [match.start() for match in re.finditer(re.escape(answer), text)] if answer else []
+    return min(range(len(places)), key=lambda index: abs(places[index] - start)) if places else None
 
 
 def _facts(value: object, key: str) -> list[str]:

@@ -1,0 +1,128 @@
+"""Tables on the command line: a file of rows is read, and given back with the columns of the results."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from heedful.cli.lines import STANDARD, opened_output, refuse_overwriting
+from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.options import FILES
+from heedful.errors import DataError, UsageError
+from heedful.files.atomic_write import temporary_path
+
+if TYPE_CHECKING:
+    from heedful.data.answered_tables import AnsweredTable, TableRow
+
+InputColumn = Annotated[
+    str,
+    typer.Option(
+        "--columns",
+        metavar="NAME",
+        help="Column of a table that is read, by name or number; A+B joins two. Default: that of the training data.",
+        show_default=False,
+        rich_help_panel=FILES,
+    ),
+]
+Results = Callable[[list[Any]], Iterable[Mapping[str, Any]]]
+"""Function from the inputs of some rows to the results of each, by name."""
+_SHOWN: Final = 5
+
+
+def is_table_file(path: Path | None) -> bool:
+    """Tell whether a file of inputs is a table, by its name."""
+    from heedful.data.answered_tables import table_form
+
+    return path is not None and path != STANDARD and table_form(path) is not None
+
+
+def answer_table(
+    table: "AnsweredTable",
+    target: Path | None,
+    read: Callable[["TableRow"], Any],
+    results: Results,
+    names: Sequence[str],
+    messages: Messages,
+    window_rows: int,
+) -> None:
+    """Answer the rows of a table, and write it with the results behind its columns.
+
+    Args:
+        table: the table.
+        target: where it goes, in the form that the name tells; None or "-" is standard output, in its own form.
+        read: function that gives the input of a row, or None for a row without one, whose results stay empty.
+        results: function that answers inputs.
+        names: names of the results.
+        messages: where to warn of rows that cannot be read.
+        window_rows: most rows that are answered together.
+
+    Raises:
+        UsageError: the target has no form of a table.
+    """
+    from heedful.data.answered_tables import TableWriter, table_form, write_parquet
+
+    form = table_form(target) if target not in (None, STANDARD) else table_form(table.path)
+    if form is None:
+        raise UsageError(f"{target}: give a name that ends in .csv, .tsv, .jsonl or .parquet")
+    if target in (None, STANDARD) and form == "parquet":
+        form = "jsonl"
+    faults = RepeatedWarning(messages, "rows could not be read and have no results")
+    answered = _answered(table, read, results, faults, window_rows)
+    if form == "parquet" and target is not None:
+        refuse_overwriting(target, (table.path,))
+        with temporary_path(target) as temporary:
+            write_parquet(temporary, table, answered, names)
+            temporary.replace(target)
+    else:
+        writer = TableWriter(table, form, names)
+        with ExitStack() as stack:
+            output = stack.enter_context(opened_output(target, (table.path,)))
+            output.write(writer.head())
+            for row, own in answered:
+                output.write(writer.row(row, own))
+    faults.close()
+
+
+def _answered(
+    table: "AnsweredTable",
+    read: Callable[["TableRow"], Any],
+    results: Results,
+    faults: RepeatedWarning,
+    window_rows: int,
+) -> Iterator[tuple["TableRow", Mapping[str, Any]]]:
+    rows = iter(table)
+    while window := list(islice(rows, window_rows)):
+        inputs: dict[int, Any] = {}
+        for index, row in enumerate(window):
+            try:
+                if row.fault:
+                    raise DataError(row.fault)
+                value = read(row)
+            except DataError as error:
+                faults.add(str(error))
+                value = None
+            if value is not None:
+                inputs[index] = value
+        answers = dict(zip(inputs, results([*inputs.values()]), strict=True))
+        for index, row in enumerate(window):
+            yield row, answers.get(index, {})
+
+
+def text_of_row(names: Sequence[str]) -> Callable[["TableRow"], str | None]:
+    """Make the function that reads the text of a row.
+
+    Args:
+        names: columns, which are joined as in training.
+    """
+    from heedful.data.label_rows import PART_SEPARATOR
+
+    def read(row: "TableRow") -> str | None:
+        values = (row.values.get(name) for name in names)
+        parts = [str(value) for value in values if value is not None and value == value]
+        text = PART_SEPARATOR.join(part for part in parts if part.strip()) if len(names) > 1 else "".join(parts)
+        return text.replace("\n", " ") if text.strip() else None
+
+    return read

@@ -1,0 +1,262 @@
+"""Data doctor of the other tasks: labelled texts, stories with answers, and images with captions."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar, final
+
+from heedful.data.captioned import MOST_BROKEN, CaptionFile
+from heedful.data.corpus import Pair
+from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role, Rule
+from heedful.data.labelled import find_labelled
+from heedful.data.leakage import TrainingIndex
+from heedful.data.passages import answer_place
+from heedful.data.row_faults import most_faults
+from heedful.data.rows import Columns
+from heedful.data.split import MIN_PAIRS
+from heedful.data.stories import MOST_WITHOUT, StoryFile, find_stories, story_line
+from heedful.data.tally import Tally
+from heedful.errors import DataError
+from heedful.text.counts import counted
+from heedful.text.label_sets import shown_labels, split_labels
+from heedful.text.quoting import shortened
+from heedful.text.scripts import main_script
+
+Key = TypeVar("Key", bound=Hashable)
+
+_TASK_RULES: Final[Mapping[str, Rule]] = {
+    "unreadable": Rule("warning", "cannot be read", "training leaves them out"),
+    "empty": Rule("warning", "lack a text or a label", "training leaves them out", 0.01),
+    "duplicate": Rule("note", "repeat an earlier row", "training takes each once"),
+    "ambiguous": Rule("warning", "have the text of an earlier row, but another label", "decide for one", 0.001),
+    "unanswered": Rule("warning", "have no answer", "training leaves them out"),
+    "absent": Rule("warning", "have an answer that is no part of the facts", "copy answers from the facts"),
+    "missing": Rule("warning", "name an image that is not there", "training leaves them out"),
+    "leaked pair": RULES["leaked pair"],
+    "leaked source": Rule("warning", "have a text that is in the {} data too, with another label", "", 0.01),
+}
+_FEW: Final = 5
+"""Number of labels that a finding lists."""
+_UNEVEN: Final = 0.9
+"""Share of a label from which on the others are rare."""
+_MOST_SOURCES: Final = 5_000_000
+"""Number of rows up to which texts with several labels are looked for."""
+
+
+class _Files(NamedTuple):
+    """Opened data of a role."""
+
+    pairs: Iterator[Pair]
+    form: Callable[[], str]
+    notes: Callable[[], Sequence[str]]
+
+
+def check_task(
+    task: str, train: Sequence[Path], dev: Sequence[Path] = (), test: Sequence[Path] = (), columns: Columns = (1, 2)
+) -> CheckReport:
+    """Check the data of one training for a task other than translation.
+
+    Args:
+        task: "classification", "answering" or "captioning".
+        train: one file, or two aligned ones.
+        dev: the same for validation; may be empty.
+        test: the same for testing; may be empty.
+
+    Returns:
+        The findings; an unreadable file is a finding too.
+
+    Cost: one pass over each file, without its images; about 100 bytes of memory per row.
+    """
+    roles: tuple[tuple[Role, Sequence[Path]], ...] = (("train", train), ("dev", dev), ("test", test))
+    readings: list[_Reading] = []
+    for role, paths in roles:
+        if paths:
+            reading = _Reading(task, role, paths, columns)
+            reading.run(readings)
+            readings.append(reading)
+    findings = [finding for reading in readings for finding in reading.findings(readings[0])]
+    findings.sort(key=lambda finding: LEVELS.index(finding.level))
+    return CheckReport(tuple(reading.facts() for reading in readings), tuple(findings))
+
+
+@final
+class _Reading:
+    """One pass over the files of one role, with all counts."""
+
+    def __init__(self, task: str, role: Role, paths: Sequence[Path], columns: Columns) -> None:
+        self.role: Final[Role] = role
+        self.labels: Final[Counter[str]] = Counter()
+        self._first_lines: Final[dict[str, int]] = {}
+        self.seen: Final = TrainingIndex()
+        self._task: Final = task
+        self._paths: Final = tuple(paths)
+        self._columns: Final = columns
+        self._kinds: Final = Tally[str]()
+        self._leaks: Final = Tally[tuple[str, Role]]()
+        self._general: Final[list[Finding]] = []
+        self._scripts: Final[tuple[Counter[str], Counter[str]]] = (Counter(), Counter())
+        self._num_characters = [0, 0]
+        self._num_rows = self._num_usable = 0
+        self._form = ""
+
+    def run(self, earlier: Sequence["_Reading"]) -> None:
+        """Read all files."""
+        label_of: dict[int, int] = {}
+        block: list[Pair] = []
+        try:
+            files = self._open()
+            self._form = files.form()
+            for pair in files.pairs:
+                self._num_rows += 1
+                if not self._look_at(pair, label_of):
+                    continue
+                block.append(pair)
+                if len(block) == 8192:
+                    self._compare(block, earlier)
+                    block = []
+            for note in files.notes():
+                self._say("warning" if "left out as unreadable" in note else "note", "file", note, str(self._paths[0]))
+        except DataError as error:
+            where, _, message = str(error).partition(": ")
+            self._say("error", "file", message, where)
+        self._compare(block, earlier)
+
+    def _open(self) -> _Files:
+        if self._task == "classification":
+            file = find_labelled(self._paths, self._columns, leaves_out_faults=True)
+            return _Files(iter(file), file.describe, lambda: file.notes)
+        if self._task == "captioning":
+            images = CaptionFile(self._paths, self._columns, leaves_out_faults=True)
+            return _Files(self._with_images(images), images.pairs.describe, lambda: images.pairs.notes)
+        stories = find_stories(self._paths, leaves_out_faults=True)
+        return _Files(self._answered(stories), stories.describe, lambda: stories.notes)
+
+    def _with_images(self, file: CaptionFile) -> Iterator[Pair]:
+        known: dict[str, bool] = {}
+        for pair in file:
+            if pair.source and pair.source not in known:
+                known[pair.source] = file.image(pair).is_file()
+            if not known.get(pair.source, True):
+                self._kinds.add("missing", pair.line)
+            yield pair
+
+    def _answered(self, file: StoryFile) -> Iterator[Pair]:
+        for number, story in file:
+            if not story.answer:
+                self._kinds.add("unanswered", number)
+            elif answer_place(story) is None:
+                self._kinds.add("absent", number)
+            yield Pair(story_line(story), story.answer or " ", number)
+
+    def _look_at(self, pair: Pair, label_of: dict[int, int]) -> bool:
+        """Record the findings about a row, and return whether training would use it."""
+        source, target, line = pair
+        if not source.strip() or not target.strip():
+            if self._task != "answering":
+                self._kinds.add("empty", line)
+            return False
+        self._num_usable += 1
+        for side, text in enumerate((source, target)):
+            self._num_characters[side] += len(text)
+            self._scripts[side][main_script(text)] += 1
+        if self._task == "classification":
+            for label in split_labels(target.strip()) or (target.strip(),):
+                self.labels[label] += 1
+                self._first_lines.setdefault(label, line)
+        if self._task != "captioning" and len(label_of) < _MOST_SOURCES:
+            text, label = hash(source.strip()), hash(target.strip())
+            known = label_of.setdefault(text, label)
+            if known != label:
+                self._kinds.add("ambiguous", line)
+        return True
+
+    def _compare(self, block: Sequence[Pair], earlier: Sequence["_Reading"]) -> None:
+        if not block:
+            return
+        met = self.seen.add(block)
+        for index in met.pair.nonzero()[0].tolist():
+            self._kinds.add("duplicate", block[index].line)
+        for other in earlier:
+            sighting = other.seen.find(block)
+            for kind, flags in (("leaked pair", sighting.pair), ("leaked source", sighting.source & ~sighting.pair)):
+                if self._task != "captioning" or kind == "leaked pair":
+                    for index in flags.nonzero()[0].tolist():
+                        self._leaks.add((kind, other.role), block[index].line)
+
+    def _say(self, level: Level, kind: str, message: str, where: str, advice: str = "") -> None:
+        self._general.append(Finding(level, kind, message.removeprefix(f"{where}: "), where, advice))
+
+    def findings(self, train: "_Reading") -> list[Finding]:
+        """Return all findings.
+
+        Args:
+            train: reading of the training data.
+        """
+        limits = {"absent": MOST_WITHOUT, "missing": MOST_BROKEN}
+        for kind in _TASK_RULES:
+            if count := self._kinds.counts.get(kind, 0):
+                is_refused = kind in limits and count > most_faults(self._num_rows, limits[kind])
+                # Answers that are no part of their facts are labels, unless most are spans.
+                is_refused = is_refused and (kind != "absent" or 2 * count < self._num_rows)
+                if kind == "absent" and 2 * count >= self._num_rows:
+                    continue
+                self._add(kind, self._kinds, [kind], level="error" if is_refused else None)
+        for kind, role in self._leaks.counts:
+            self._add(kind, self._leaks, [(kind, role)], role)
+        if self._task == "classification":
+            self._judge_labels(train)
+        if self.role == "train" and self._num_usable < MIN_PAIRS and not any(f.level == "error" for f in self._general):
+            message = f"{counted(self._num_usable, 'row')} to learn from; training needs at least {MIN_PAIRS}"
+            self._say("error", "few rows", message, str(self._paths[0]))
+        return self._general
+
+    def _add(
+        self, kind: str, tally: Tally[Key], keys: Sequence[Key], other: str = "", level: Level | None = None
+    ) -> None:
+        rule, count, lines = _TASK_RULES[kind], tally.total(keys), tally.lines(keys)
+        usual: Level = rule.level if count >= rule.least_share * self._num_rows else "note"
+        message = f"{count:,} of {counted(self._num_rows, 'row')} {rule.what.format(other)}"
+        where = f"{self._paths[0]}:{lines[0]}"
+        self._general.append(Finding(level or usual, kind, message, where, rule.advice, count, lines))
+
+    def _judge_labels(self, train: "_Reading") -> None:
+        path = str(self._paths[0])
+        if self.role != "train":
+            if others := [label for label in self.labels if train.labels and label not in train.labels]:
+                number = counted(sum(self.labels[label] for label in others), "row")
+                message = f"{number} with labels that no training text has: {_listed(others)}"
+                self._say("warning", "unseen labels", message, f"{path}:{self._first_lines[others[0]]}")
+            return
+        if len(self.labels) == 1:
+            (label,) = self.labels
+            self._say("error", "one label", f"every row has the label {shortened(label)}", path, "give rows of another")
+            return
+        folded: dict[str, list[str]] = defaultdict(list)
+        for label in self.labels:
+            folded[" ".join(label.casefold().split())].append(label)
+        if alike := [" and ".join(map(shortened, own)) for own in folded.values() if len(own) > 1]:
+            advice = "if they are one, write them alike"
+            line = min(self._first_lines[own[1]] for own in folded.values() if len(own) > 1)
+            message = f"labels that differ only in case or spaces: {'; '.join(alike[:_FEW])}"
+            self._say("warning", "alike labels", message, f"{path}:{line}", advice)
+        if few := [label for label, number in self.labels.items() if number == 1]:
+            message = f"{counted(len(few), 'label')} of {len(self.labels):,} with one row: {_listed(few)}"
+            advice = "give more rows, or leave them out"
+            self._say("warning", "single rows", message, f"{path}:{self._first_lines[few[0]]}", advice)
+        (label, number), *_ = self.labels.most_common(1) or [("", 0)]
+        if number > _UNEVEN * self._num_usable:
+            share = 100 * number / self._num_usable
+            message = f"{share:.0f} % of the rows have the label {shortened(shown_labels(label))}"
+            self._say("note", "uneven labels", message, path, "macro-F1 counts each label the same")
+
+    def facts(self) -> FileFacts:
+        """Return the figures."""
+        means = [characters / max(1, self._num_usable) for characters in self._num_characters]
+        files = tuple(map(str, self._paths))
+        scripts = dict(self._scripts[0]), dict(self._scripts[1])
+        return FileFacts(self.role, files, self._num_rows, self._num_usable, (means[0], means[1]), scripts, self._form)
+
+
+def _listed(labels: Sequence[str]) -> str:
+    more = ", ..." if len(labels) > _FEW else ""
+    return ", ".join(map(shortened, labels[:_FEW])) + more

@@ -1,0 +1,202 @@
+"""Texts with labels as people have them: headings, columns and formats; and no row of data is taken for headings."""
+
+import csv
+import io
+import json
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from heedful.data.labelled import find_labelled
+from heedful.data.rows import Columns
+from heedful.errors import DataError
+from heedful.text.label_sets import joined_labels, split_labels
+from tests.thorough import thorough
+
+PAIRS = (
+    "text,label label,text v1,v2 Category,Message message,category text,stars 内容,类别 review,sentiment "
+    "sentence,label Label,SMS text,category tweet,sentiment comment,label headline,category title,topic "
+    "question,type query,intent utterance,intent text,intent Review,Rating review_text,rating text,airline_sentiment "
+    "text,target content,sentiment Text,Emotion article,genre document,class x,y body,tag description,category "
+    "news,label text,class description,genre post,subreddit_label abstract,topic summary,score text,polarity "
+    "input,output text,language email,is_spam text,toxic feedback,score statement,status_label title,department "
+    "文本,标签 评论,情感 标题,分类 句子,标签 问题,类型 新闻,类别 正文,主题 评价,评分 内容,标签 短信,类别 评论,星级 "
+    "微博,情绪 文本,意图 留言,类别 邮件,类型 utt,domain snippet,verdict"
+).split()
+TEXTS = [f"the {word} room was {n} times as good, see you" for n, word in enumerate(("red", "blue", "old") * 20)]
+LABELS = [("good", "bad", "3")[n % 3] for n in range(60)]
+
+
+def write(path: Path, rows: list[tuple[str, ...]], separator: str) -> Path:
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
+    path.write_text(stream.getvalue(), "utf-8")
+    return path
+
+
+def read(path: Path, columns: Columns = (1, 2)) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in find_labelled([path], columns)]
+
+
+def test_sixty_pairs_of_headings_are_recognised_with_any_separator(tmp_path: Path):
+    assert len({*PAIRS}) >= 60
+    firsts = ("label", "v1", "Category", "Label")
+    for index, pair in enumerate(PAIRS):
+        first, second = pair.split(",")
+        rows = [*zip(TEXTS, LABELS, strict=True)]
+        written = [(label, text) for text, label in rows] if first in firsts else rows
+        for separator, suffix in ((",", "csv"), ("\t", "tsv"), (";", "csv")):
+            path = write(tmp_path / f"{index}.{suffix}", [(first, second), *written], separator)
+            assert read(path) == rows, (pair, separator)
+
+
+CORPORA = {
+    "classification/trec.train.tsv": (1, 2),
+    "classification/sst2.train.tsv": (1, 2),
+    "classification/sst5.train.tsv": (1, 2),
+    "classification/mr.train.tsv": (1, 2),
+    "classification/banking77.train.csv": (1, 2),
+    "classification/sms.train.tsv": (2, 1),
+    "chn_hotel/train.tsv": (3, 1),
+}
+
+
+def no_heading_is_invented(folder: Path, number: int) -> None:
+    root = Path(__file__).parents[2] / "../shared/data"
+    root = root if root.is_dir() else Path(os.environ.get("HEEDFUL_SHARED", "/nowhere"))
+    if not root.is_dir():
+        pytest.skip("the corpora of ../shared/data are not here")
+    drawn = random.Random(49)
+    for name, columns in CORPORA.items():
+        separator = "," if name.endswith(".csv") else "\t"
+        quotes = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
+        with (root / name).open(encoding="utf-8", newline="") as stream:
+            rows = [tuple(row) for row in csv.reader(stream, delimiter=separator, quoting=quotes)][1:]
+        for _ in range(number // len(CORPORA) + 1):
+            size = drawn.choice((1, 2, 5, 20, 21, 50, 300))
+            start = drawn.randrange(len(rows) - size)
+            path, cut = folder / f"cut{Path(name).suffix}", rows[start : start + size]
+            if separator == ",":
+                write(path, cut, separator)
+            else:
+                path.write_text("".join("\t".join(row) + "\n" for row in cut), "utf-8")
+            for chosen in ((1, 2), columns):
+                pairs = [*find_labelled([path], chosen)]
+                assert len(pairs) == size, (name, start, size, rows[start])
+
+
+def test_no_row_of_data_is_taken_for_headings(tmp_path: Path):
+    no_heading_is_invented(tmp_path, 60)
+
+
+@thorough
+def test_no_row_of_two_thousand_corpora_is_taken_for_headings(tmp_path: Path):
+    no_heading_is_invented(tmp_path, 2_000)
+
+
+def test_columns_are_found_by_name_and_by_content(tmp_path: Path):
+    rows = [
+        (str(n), "2026-01-01", text, "short title", label)
+        for n, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    wanted = [*zip(TEXTS, LABELS, strict=True)]
+    named = write(tmp_path / "named.csv", [("id", "date", "body", "title", "label"), *rows], ",")
+    assert read(named) == wanted
+    joined = read(named, columns=("title+body", "label"))
+    assert joined == [(f"short title | {text}", label) for text, label in wanted]
+    assert read(named, columns=("4+3", 5)) == joined
+    assert read(write(tmp_path / "plain.tsv", [(label, "", n, text) for n, _, text, _, label in rows], "\t")) == wanted
+    messy = [("v1", "v2", "", "", ""), *((label, text, "", "", "") for text, label in wanted)]
+    assert read(write(tmp_path / "spam.csv", messy, ",")) == wanted
+    for columns, message in ((("body", "lable"), "no column 'lable'; did you mean 'label'"), ((3, 9), "column 9")):
+        with pytest.raises(DataError, match=message):
+            find_labelled([named], columns)
+
+
+def test_formats_of_other_libraries(tmp_path: Path):
+    wanted = [("good room", "pos"), ("bad room", "neg"), ("fine", "pos")]
+
+    def jsonl(name: str, rows: Sequence[object]) -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        return path
+
+    def document(name: str, value: object, indent: int | None = None) -> Path:
+        path = tmp_path / name
+        path.write_text(json.dumps(value, indent=indent), "utf-8")
+        return path
+
+    objects = [{"text": text, "label": label} for text, label in wanted]
+    cats = [
+        {"text": text, "cats": {"pos": float(label == "pos"), "neg": float(label == "neg")}} for text, label in wanted
+    ]
+    columns = {"text": [text for text, _ in wanted], "label": [label for _, label in wanted]}
+    fasttext = tmp_path / "fasttext.txt"
+    fasttext.write_text("".join(f"__label__{label} {text}\n" for text, label in wanted), "utf-8")
+    paths = [
+        fasttext,
+        document("array.json", objects),
+        document("indented.json", objects, 2),
+        document("data.json", {"data": objects}, 2),
+        document("pairs.json", [*map(list, wanted)]),
+        document("spacy.json", [[text, {"cats": cats[n]["cats"]}] for n, (text, _) in enumerate(wanted)]),
+        document("pandas.json", {name: dict(enumerate(values)) for name, values in columns.items()}),
+        document("split.json", {"columns": ["text", "label"], "index": [0, 1, 2], "data": [*map(list, wanted)]}),
+        jsonl("cats.jsonl", cats),
+        jsonl("lists.jsonl", [{"text": text, "labels": [label]} for text, label in wanted]),
+        jsonl(
+            "numbers.jsonl", [{"idx": n, "sentence": text, "label": label} for n, (text, label) in enumerate(wanted)]
+        ),
+    ]
+    for path in paths:
+        assert read(path) == wanted, path.name
+        assert not find_labelled([path]).has_label_sets
+    assert read(jsonl("stars.jsonl", [{"text": "a", "stars": 4.0}, {"text": "b", "stars": None}])) == [
+        ("a", "4"),
+        ("b", ""),
+    ]
+    for label in ("pos", "neg"):
+        for number, (text, own) in enumerate(wanted):
+            if own == label:
+                (tmp_path / "folders" / label).mkdir(parents=True, exist_ok=True)
+                (tmp_path / "folders" / label / f"{number}.txt").write_text(text, "utf-8")
+    assert sorted(read(tmp_path / "folders")) == sorted(wanted)
+    (tmp_path / "bad.json").write_text('[{"text"]', "utf-8")
+    with pytest.raises(DataError, match=r"bad.json:1:9: not JSON"):
+        find_labelled([tmp_path / "bad.json"])
+    with pytest.raises(DataError, match="JSON without rows"):
+        find_labelled([document("none.json", {"a": {"b": 1}}, 2)])
+
+
+def test_several_labels_as_people_write_them(tmp_path: Path):
+    wanted = [("one", ("a", "b")), ("two", ()), ("three", ("b",)), ("four", ("a",))]
+    one_hot = [
+        ("id", "comment_text", "a", "b"),
+        *((str(n), text, str(int("a" in own)), str(int("b" in own))) for n, (text, own) in enumerate(wanted)),
+    ]
+    marked = [("text", "tags"), *((text, "|".join(own)) for text, own in wanted)]
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text("".join(json.dumps({"text": text, "labels": own}) + "\n" for text, own in wanted), "utf-8")
+    cats = tmp_path / "cats.jsonl"
+    scored = ({"text": text, "cats": {name: 0.9 if name in own else 0.1 for name in "ab"}} for text, own in wanted)
+    cats.write_text("".join(json.dumps(row) + "\n" for row in scored), "utf-8")
+    fasttext = tmp_path / "fasttext.txt"
+    fasttext.write_text(
+        "".join(f"{' '.join(f'__label__{one}' for one in own)} {text}\n" for text, own in wanted if own), "utf-8"
+    )
+    files = [
+        find_labelled([write(tmp_path / "hot.csv", one_hot, ",")]),
+        find_labelled([write(tmp_path / "hot2.csv", one_hot, ",")], ("comment_text", "a+b")),
+        find_labelled([write(tmp_path / "marked.csv", marked, ",")], separator="|"),
+        find_labelled([lists]),
+        find_labelled([cats]),
+        find_labelled([fasttext]),
+    ]
+    for file in files:
+        assert file.has_label_sets
+        rows = [(pair.source, split_labels(pair.target)) for pair in file]
+        assert rows == [row for row in wanted if row[1] or file is not files[-1]], file.describe()
+    assert joined_labels(["b", "a", "b"]) == joined_labels(["a", "b"])
