@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.rows import (
-    CellStyle,
-    ColumnRows,
-    Columns,
-    JsonRows,
-    csv_style,
-    is_quoted_tsv,
-)
+from heedful.data.cells import CellStyle, csv_style, is_quoted_tsv
+from heedful.data.rows import ColumnRows, Columns, JsonRows
 from heedful.errors import DataError
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\0"))

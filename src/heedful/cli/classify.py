@@ -143,8 +143,8 @@ def _label_table(
 
     def results(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
         for result in classifier.stream(texts):
-            found = _best(result, top, min_confidence)
-            yield dict(zip(added, chain.from_iterable(found), strict=False))
+            best = _best(result, top, min_confidence)
+            yield dict(zip(added, chain.from_iterable(best), strict=False))
 
     answer_table(table, target, text_of_row(names), results, added, messages, WINDOW_TEXTS)
 

@@ -9,8 +9,9 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
-from heedful.data.corpus import cell_style, first_line, is_json_lines
-from heedful.data.rows import CellStyle, parse_object, whole_records
+from heedful.data.cells import CellStyle, cell_style, whole_records
+from heedful.data.corpus import first_line, is_json_lines
+from heedful.data.rows import parse_object
 from heedful.data.tables import check_data_file, data_lines, is_columnar, table_batches
 from heedful.data.text_columns import looks_like_headings
 from heedful.errors import DataError, MissingExtra, did_you_mean
@@ -126,15 +127,15 @@ class AnsweredTable:
         """
         names = [each.strip() for each in self.names]
         parts = [name] if name in names else [part.strip() for part in name.split("+")]
-        found: list[str] = []
+        columns: list[str] = []
         for part in parts:
             if part in names:
-                found.append(self.names[names.index(part)])
+                columns.append(self.names[names.index(part)])
             elif part.isdecimal() and 1 <= int(part) <= len(names):
-                found.append(self.names[int(part) - 1])
+                columns.append(self.names[int(part) - 1])
             else:
                 raise DataError(f"{self.path}: no column {part!r}{did_you_mean(part, names)}; name it with --columns")
-        return tuple(found)
+        return tuple(columns)
 
     def new_names(self, names: Sequence[str]) -> dict[str, str]:
         """Name the columns of results: as they are called, or where the table has one, "predicted_" before it.
@@ -142,11 +143,11 @@ class AnsweredTable:
         Returns:
             The name in the table of each.
         """
-        taken = set(self.names) if self.has_headings else set[str]()
-        is_taken = not taken.isdisjoint(names)
+        is_taken = self.has_headings and not {*self.names}.isdisjoint(names)
         return {name: f"predicted_{name}" if is_taken else name for name in names}
 
 
+@final
 class TableWriter:
     """Writer of a table in one form."""
 

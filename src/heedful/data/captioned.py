@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.batching import IntArray, LengthSampler, collect_links, select_links, teacher_forced
-from heedful.data.corpus import Pair, PairFile, cell_style, find_pairs, first_line, found_pairs, is_json_lines
+from heedful.data.cells import CellStyle, cell_style, whole_records
+from heedful.data.corpus import Pair, PairFile, find_pairs, first_line, found_pairs, is_json_lines
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.folders import PICTURES
 from heedful.data.images import FEATURES_SUFFIX, ImageConfig, inside, read_image, stack_features
 from heedful.data.label_rows import LabelColumnRows, LabelJsonRows, json_sample
 from heedful.data.prepared_files import verify_files
 from heedful.data.row_faults import RowFaults
-from heedful.data.rows import CellStyle, Columns, whole_records
+from heedful.data.rows import Columns
 from heedful.data.tables import check_data_file, data_lines
 from heedful.data.text_columns import LabelColumns
 from heedful.errors import DataError, FileRefused
@@ -98,8 +99,9 @@ class CaptionFile:
         Raises:
             DataError: a file is missing, empty, or lacks the columns.
         """
-        found = _find_columns(paths[0], leaves_out_faults) if len(paths) == 1 and columns == (1, 2) else None
-        self.pairs: Final[PairFile] = found or find_pairs(paths, columns, leaves_out_faults)
+        is_open = len(paths) == 1 and columns == (1, 2)
+        by_name = _find_columns(paths[0], leaves_out_faults) if is_open else None
+        self.pairs: Final[PairFile] = by_name or find_pairs(paths, columns, leaves_out_faults)
         self.path: Final = paths[0]
         self.name: Final = self.pairs.name
         """Name from which the model folder's default name is derived."""

@@ -13,22 +13,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, final
 
-from heedful.data.lexicon import LexiconRows
-from heedful.data.row_faults import RowFaults
-from heedful.data.rows import (
-    QUOTED_TABS,
-    TABS,
-    CellStyle,
-    ColumnRows,
-    Columns,
-    JsonRows,
+from heedful.data.cells import (
     Record,
-    RowFormat,
-    csv_style,
-    headed_style,
-    is_quoted_tsv,
+    cell_style,
+    suffix_of,
     whole_records,
 )
+from heedful.data.lexicon import LexiconRows
+from heedful.data.row_faults import RowFaults
+from heedful.data.rows import ColumnRows, Columns, JsonRows, RowFormat
 from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError, UsageError
@@ -298,7 +291,7 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
     if is_json_lines(path, line):
         return JsonRows.of(line, columns, str(path), number)
     lines = [other for other in islice(data_lines(path, bad_bytes="replace"), _SAMPLE_LINES) if other]
-    if columns in ((1, 2), (2, 1)) and _suffix(path) not in (".csv", ".tsv") and LexiconRows.suits(lines):
+    if columns in ((1, 2), (2, 1)) and suffix_of(path) not in (".csv", ".tsv") and LexiconRows.suits(lines):
         return LexiconRows((1, 2) if columns == (1, 2) else (2, 1))
     style = cell_style(path, lines)
     records = whole_records(lines, style)
@@ -323,7 +316,7 @@ def check_one_side(path: Path, other: Path, line: str) -> None:
         DataError: the file is JSONL or a table, or has several columns.
     """
     # The content alone is no proof: a side of a corpus may be program code or JSON.
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     separators = {".tsv": "\t", ".csv": ","}.get(suffix)
     if is_table(path) or suffix in _JSON_SUFFIXES or (separators and separators in line):
         raise DataError(f"{path}: holds both sides of its pairs; give it alone, not with {other}")
@@ -350,20 +343,6 @@ def first_line(path: Path) -> tuple[int, str]:
     raise DataError(f"{path}: nothing but empty lines")
 
 
-def cell_style(path: Path, lines: Sequence[str]) -> CellStyle:
-    """Choose separator and quoting of the cells of a file.
-
-    Args:
-        path: the file; .csv is RFC 4180 with any separator, else tabs separate cells.
-        lines: its first lines that are not empty.
-    """
-    if _suffix(path) == ".csv":
-        return csv_style(lines)
-    if not any("\t" in line for line in lines) and (style := headed_style(lines)) is not None:
-        return style
-    return QUOTED_TABS if is_quoted_tsv(lines) else TABS
-
-
 def is_json_lines(path: Path, first: str) -> bool:
     """Tell whether a file has a JSON object on each line, as tables are read.
 
@@ -375,15 +354,11 @@ def is_json_lines(path: Path, first: str) -> bool:
         return True
     # A tab inside a JSON string is always escaped, so a line with tabs that starts with a brace is a row of a TSV.
     looks_so = first.startswith("{") and first.rstrip().endswith("}") and "\t" not in first
-    return looks_so or _suffix(path) in _JSON_SUFFIXES
+    return looks_so or suffix_of(path) in _JSON_SUFFIXES
 
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}...")
-
-
-def _suffix(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def split_of(source: str, dev_share: float, test_share: float) -> Split:

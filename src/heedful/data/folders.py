@@ -52,7 +52,7 @@ def folder_rows(path: Path) -> Iterator[bytes]:
     if _has_captions(path):
         for picture in _pictures(path):
             text = _caption_file(picture)
-            captions = [line for line in _content(text).splitlines() if line.strip()] if text.is_file() else []
+            captions = [line for line in _content(text).split("\n") if line.strip()] if text.is_file() else []
             for caption in captions or [""]:
                 yield _line({"image": picture.relative_to(path).as_posix(), "caption": caption})
         return

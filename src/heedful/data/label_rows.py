@@ -5,16 +5,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, final
 
-from heedful.data.rows import (
-    CellStyle,
-    Columns,
-    Record,
-    RowFormat,
-    find_column,
-    parse_object,
-    split_record,
-    text_of,
-)
+from heedful.data.cells import CellStyle, Record, split_record
+from heedful.data.rows import Columns, RowFormat, find_column, parse_object, text_of
 from heedful.data.text_columns import LabelColumns, choose_label_columns
 from heedful.errors import DataError, did_you_mean
 from heedful.text.label_sets import joined_labels

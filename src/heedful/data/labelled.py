@@ -9,16 +9,8 @@ from typing import Any, ClassVar, Final, Protocol, final
 from numpy.typing import NDArray
 
 from heedful.data.batching import IntArray, LengthSampler, pad
-from heedful.data.corpus import (
-    Pair,
-    PairFile,
-    cell_style,
-    check_columns,
-    find_pairs,
-    first_line,
-    found_pairs,
-    is_json_lines,
-)
+from heedful.data.cells import CellStyle, cell_style, whole_records
+from heedful.data.corpus import Pair, PairFile, check_columns, find_pairs, first_line, found_pairs, is_json_lines
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.label_rows import (
     FASTTEXT,
@@ -29,7 +21,7 @@ from heedful.data.label_rows import (
     json_sample,
     label_format,
 )
-from heedful.data.rows import CellStyle, ColumnRows, Columns, RowFormat, whole_records
+from heedful.data.rows import ColumnRows, Columns, RowFormat
 from heedful.data.tables import check_data_file, data_lines
 
 _SAMPLE_LINES: Final = 1000

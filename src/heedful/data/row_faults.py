@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, final
 
-from heedful.data.rows import Record
+from heedful.data.cells import Record
 from heedful.errors import DataError
 from heedful.text.counts import counted
 from heedful.text.lines import Lines

@@ -9,10 +9,10 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpus import Pair, cell_style
+from heedful.data.cells import TABS, CellStyle, Record, cell_style, split_record, whole_records
+from heedful.data.corpus import Pair
 from heedful.data.passages import answer_place
 from heedful.data.row_faults import RowFaults
-from heedful.data.rows import TABS, CellStyle, Record, split_record, whole_records
 from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted

@@ -363,18 +363,7 @@ def _prepare(
     tokenizer, names, checksums = kept_tokenizer(train, config.target_units, config.normalization, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
-    train_images, dev_images, test_images = (_images(files.get(part, file), parts[part]) for part in parts)
-    faults = ImageFaults()
-    for source, (path, where) in [*test_images.items()]:  # refused now, and not after the training
-        if readable_image(path, images, where, faults) is None:
-            del test_images[source]
-    are_stored = iter(write_images(data, [*train_images.values(), *dev_images.values()], images, faults))
-    train_images, dev_images = (
-        {source: image for source, image in own.items() if next(are_stored)} for own in (train_images, dev_images)
-    )
-    left_out = faults.notes()
-    usable = {"train": train_images, "dev": dev_images, "test": test_images}
-    parts = {part: [pair for pair in own if pair.source in usable[part]] for part, own in parts.items()}
+    parts, (train_images, _, _), left_out = _stored(files, parts, images, data)
     numbers, num_images = {source: number for number, source in enumerate(train_images)}, len(train_images)
     captions = [(pair, [*tokenizer.encode(pair.target), EOS]) for pair in parts["train"]]
     fitting = [(pair, ids) for pair, ids in captions if len(ids) <= config.longest]
@@ -399,6 +388,32 @@ def _prepare(
     facts = {"report": lines, "first_dev": len(train_images), "files": checksums, "dev_folder": str(dev_folder)}
     evaluation = {name: {"sources": one.sources, "references": one.references} for name, one in sets.items()}
     write_facts(folder / PREPARED, PREPARED_FORMAT, {**names, **facts, **evaluation})
+
+
+def _stored(
+    files: Mapping[str, CaptionFile], parts: Mapping[str, list[Pair]], config: ImageConfig, data: Path
+) -> tuple[dict[str, list[Pair]], list[dict[str, tuple[Path, str]]], list[str]]:
+    """Store the images for training and validation.
+
+    Returns:
+        Captions and images of each part, without those of images that cannot be read, and notes about these.
+
+    Raises:
+        DataError: more than may be left out cannot be read.
+    """
+    named = [_images(files.get(part, files["train"]), own) for part, own in parts.items()]
+    faults = ImageFaults()
+    for source, (path, where) in [*named[2].items()]:  # refused now, and not after the training
+        if readable_image(path, config, where, faults) is None:
+            del named[2][source]
+    are_stored = iter(write_images(data, [*named[0].values(), *named[1].values()], config, faults))
+    for own in named[:2]:
+        for source in [*own]:
+            if not next(are_stored):
+                del own[source]
+    left_out = faults.notes()
+    both = zip(parts.items(), named, strict=True)
+    return {part: [pair for pair in pairs if pair.source in own] for (part, pairs), own in both}, named, left_out
 
 
 def _divided(files: Mapping[str, CaptionFile], pairs: list[Pair], max_characters: int) -> dict[str, list[Pair]]:

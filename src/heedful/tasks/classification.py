@@ -67,11 +67,11 @@ class ClassificationTask(LabelTask[PairFile]):
 
     def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
         report = check_task(self.name, paths.data, paths.dev, paths.test, paths.columns)
-        told = ("ambiguous", "alike labels", "single rows", "unseen labels", "leaked pair")
+        kinds = ("ambiguous", "alike labels", "single rows", "unseen labels", "leaked pair")
         return [
             str(each).removeprefix("warning: ")
             for each in report.findings
-            if each.kind in told and each.level == "warning"
+            if each.kind in kinds and each.level == "warning"
         ]
 
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
