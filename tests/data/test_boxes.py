@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from heedful.data.boxes import Box, BoxedCaptions, regions_of, store_boxes
-from heedful.data.captioned import CaptionFile
+from heedful.data.caption_files import CaptionFile
 from heedful.data.corpus import Pair
 from heedful.data.corpus_links import with_links
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide

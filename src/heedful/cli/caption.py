@@ -135,7 +135,7 @@ def _caption_rows(
         DataError: some images could not be read, or the table has no column of images.
     """
     from heedful.data.answered_tables import AnsweredTable, TableRow
-    from heedful.data.captioned import find_image_column, image_folder, image_name
+    from heedful.data.caption_files import find_image_column, image_folder, image_name
     from heedful.data.images import inside
     from heedful.predictors.captioner import WINDOW_IMAGES
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from heedful.data.captioned import CaptionFile
+from heedful.data.caption_files import CaptionFile
 from heedful.data.corpus import Pair
 from heedful.data.corrected_links import TokenLinks
 from heedful.data.encoded import ENCODED, write_encoded

@@ -1,10 +1,8 @@
-"""Images with captions: the data file that names them, stored arrays of images, and batches."""
+"""Images with captions: stored arrays of images, those that cannot be read, and batches."""
 
 import hashlib
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -12,17 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.batching import IntArray, LengthSampler, collect_links, select_links, teacher_forced
-from heedful.data.cells import CellStyle, cell_style, whole_records
-from heedful.data.corpus import Pair, PairFile, find_pairs, first_line, found_pairs, is_json_lines
 from heedful.data.encoded import EncodedCorpus, Ids
-from heedful.data.folders import PICTURES
-from heedful.data.images import FEATURES_SUFFIX, ImageConfig, inside, read_image, stack_features
-from heedful.data.label_rows import LabelColumnRows, LabelJsonRows, json_sample
+from heedful.data.images import ImageConfig, read_image, stack_features
 from heedful.data.prepared_files import verify_files
 from heedful.data.row_faults import RowFaults
-from heedful.data.rows import Columns
-from heedful.data.tables import check_data_file, data_lines
-from heedful.data.text_columns import LabelColumns
 from heedful.errors import DataError, FileRefused
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts, write_facts
@@ -34,11 +25,6 @@ _OFFSETS: Final = "images.offsets"
 _ADVICE: Final = "prepare the data again"
 
 
-_NUMBER: Final = re.compile(r"#\d+$")
-"""Number of a caption behind the name of its image, as in Flickr8k."""
-_SAMPLE_LINES: Final = 200
-_LOOKED_AT: Final = 20
-"""First images whose folder is looked for."""
 MOST_BROKEN: Final = 0.05
 """Largest share of images that are left out because they are missing or damaged."""
 
@@ -82,175 +68,6 @@ class ImageFaults:
         for own in self._of_files.values():
             own.check_share()
         return [note for own in self._of_files.values() if (note := own.note())]
-
-
-@final
-class CaptionFile:
-    """File of images and captions; or a folder of images, each beside a text of its name."""
-
-    def __init__(self, paths: Sequence[Path], columns: Columns, leaves_out_faults: bool = False) -> None:
-        """Inspect the file.
-
-        Args:
-            paths: one file, or a file of paths and an aligned file of captions.
-            columns: (1, 2) are found by headings, keys, and names of pictures.
-            leaves_out_faults: as for `heedful.data.corpus.find_pairs`.
-
-        Raises:
-            DataError: a file is missing, empty, or lacks the columns.
-        """
-        is_open = len(paths) == 1 and columns == (1, 2)
-        by_name = _find_columns(paths[0], leaves_out_faults) if is_open else None
-        self.pairs: Final[PairFile] = by_name or find_pairs(paths, columns, leaves_out_faults)
-        self.path: Final = paths[0]
-        self.name: Final = self.pairs.name
-        """Name from which the model folder's default name is derived."""
-        self.folder: Final = self._find_folder()
-        """Folder that the paths of the images are relative to."""
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Read the path of each image and its caption."""
-        for pair in self.pairs:
-            yield pair._replace(source=image_name(pair.source))
-
-    def _find_folder(self) -> Path:
-        if self.path.is_dir():
-            return self.path
-        try:
-            return image_folder(self.path, [pair.source for pair in islice(self, _LOOKED_AT)])
-        except DataError:  # a row that cannot be read is refused with all others
-            return self.path.parent
-
-    def identity(self) -> tuple[Any, ...]:
-        """Return values that change whenever the rows change.
-
-        Returns:
-            The identity of each file.
-        """
-        return self.pairs.identity()
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Describe the rows so that any change is detected; the images are stored with checksums by `write_images`."""
-        return self.pairs.fingerprint()
-
-    def where(self, pair: Pair) -> str:
-        """Name the place of a row, for messages.
-
-        Args:
-            pair: a row.
-        """
-        return f"{self.path}:{pair.line}"
-
-    def image(self, pair: Pair) -> Path:
-        """Find the image of a row.
-
-        Args:
-            pair: a row.
-
-        Raises:
-            DataError: the path leads out of the file's folder.
-        """
-        return inside(self.folder, pair.source, self.where(pair))
-
-
-def image_name(cell: str) -> str:
-    """Read the path of an image from a cell.
-
-    Returns:
-        The path, without space around it and a number of a caption behind it, as in "dog.jpg#2".
-    """
-    return _NUMBER.sub("", cell.strip())
-
-
-def image_folder(path: Path, names: Iterable[str]) -> Path:
-    """Find the folder that the paths in a file are relative to.
-
-    Args:
-        path: the file.
-        names: some of its cells of images.
-
-    Returns:
-        The file's own folder; or, as in COCO and Flickr, the first folder in it or beside it that has one of the
-        images.
-    """
-    own = path.parent
-    shown = [name for name in map(image_name, islice(names, _LOOKED_AT)) if name]
-    try:
-        around = (own.iterdir(), own.resolve().parent.iterdir())
-        folders = [own, *(child for listed in around for child in sorted(listed) if child.is_dir())]
-        return next((each for each in folders if any((each / name).is_file() for name in shown)), own)
-    except (OSError, ValueError):
-        return own
-
-
-def find_image_column(names: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> str:
-    """Find the column of images in a table.
-
-    Args:
-        names: headings or keys.
-        rows: the first rows, values by name.
-        path: the table, for messages.
-
-    Returns:
-        Its name.
-
-    Raises:
-        DataError: no column has names of pictures.
-    """
-    for name in names:
-        if rows and all(_is_picture(row.get(name)) for row in rows if row.get(name)):
-            return name
-    raise DataError(f"{path}: no column of names of pictures, such as dog.jpg; name it with --columns")
-
-
-def _find_columns(path: Path, leaves_out_faults: bool) -> PairFile | None:
-    """File whose columns of images and captions are told by the names of pictures; None = they are not.
-
-    Raises:
-        DataError: the file is unusable.
-    """
-    check_data_file(path)
-    number, line = first_line(path)
-    lines = data_lines(path, bad_bytes="replace")
-    if is_json_lines(path, line):
-        names, rows = json_sample(path, lines, _SAMPLE_LINES)
-        chosen = _chosen(rows)
-        return found_pairs(path, LabelJsonRows(chosen, names), number, leaves_out_faults) if chosen else None
-    sample = [text for text in islice(lines, _SAMPLE_LINES) if text]
-    style = cell_style(path, sample)
-    lenient = CellStyle(style.separator, "lenient" if style.quotes == "strict" else style.quotes)
-    cells = [lenient.split(text) for text in whole_records(sample, style)]
-    heads, body = cells[0], [row for row in cells if len(row) == len(cells[0])]
-    chosen = _chosen(body)
-    if chosen is None:
-        return None
-    is_header = len(body) > 1 and not _is_picture(heads[chosen.texts[0]])
-    return found_pairs(
-        path, LabelColumnRows(style, len(heads), chosen, heads if is_header else ()), number, leaves_out_faults
-    )
-
-
-def _chosen(rows: Sequence[Sequence[Any]]) -> LabelColumns | None:
-    """Columns of pictures, by their names in all rows but one of headings, and of captions, the longest texts."""
-    columns = [*zip(*rows, strict=True)]
-    images = [
-        index
-        for index, cells in enumerate(columns)
-        if any(map(_is_picture, cells)) and all(map(_is_picture, cells[1:]))
-    ]
-    others = [
-        index
-        for index, cells in enumerate(columns)
-        if index not in images and any(isinstance(cell, str) for cell in cells)
-    ]
-    if not images or not others:
-        return None
-    caption = max(others, key=lambda index: sum(len(cell) for cell in columns[index] if isinstance(cell, str)))
-    return LabelColumns((images[0],), (caption,))
-
-
-def _is_picture(cell: Any) -> bool:
-    return isinstance(cell, str) and Path(image_name(cell)).suffix.lower() in (*PICTURES, FEATURES_SUFFIX)
 
 
 def write_images(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar, final
 
-from heedful.data.captioned import MOST_BROKEN, CaptionFile
+from heedful.data.caption_files import CaptionFile
+from heedful.data.captioned import MOST_BROKEN
 from heedful.data.corpus import Pair
 from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role, Rule
 from heedful.data.labelled import find_labelled

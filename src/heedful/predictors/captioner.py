@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.base import read_toml, validate
-from heedful.data.captioned import CaptionFile
+from heedful.data.caption_files import CaptionFile
 from heedful.data.images import ImageConfig, checked_features, encode_png, read_image
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns

@@ -14,9 +14,9 @@ from torch import nn
 from heedful.config.base import Tree, merge
 from heedful.data.batch import Sampler
 from heedful.data.boxes import store_boxes
+from heedful.data.caption_files import CaptionFile
 from heedful.data.captioned import (
     IMAGES,
-    CaptionFile,
     CaptionSampler,
     ImageFaults,
     StoredImages,
