@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 FAILED: Final = 2
 CheckedTask = Annotated[
     Literal["translation", "classification", "answering", "captioning"],
-    typer.Option("--task", help="Task that the data are for.", rich_help_panel=FILES),
+    typer.Option(
+        "--task",
+        metavar="translation|classification|answering|captioning",
+        help="Task that the data are for.",
+        rich_help_panel=FILES,
+    ),
 ]
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
 

@@ -37,13 +37,13 @@ UNSURE: Final = "unsure"
 ShowAttention = Annotated[
     bool, typer.Option("--show-attention", help="Show the weights of sentences and words in the text.")
 ]
-Top = Annotated[int, typer.Option("--top", min=1, max=1_000, metavar="K", help="Number of labels of each text.")]
+Top = Annotated[int, typer.Option("--top", min=1, max=1_000, metavar="INTEGER", help="Number of labels of each text.")]
 MinConfidence = Annotated[
     float,
     typer.Option(
         min=0.0,
         max=1.0,
-        metavar="P",
+        metavar="FLOAT",
         help=f"Probability below which the label is {UNSURE!r}; see the curve of heedful evaluate.",
     ),
 ]
