@@ -27,10 +27,14 @@ export default {
       note.hidden = !note.textContent;
       frame.srcdoc = model.get("page");
     };
-    line.addEventListener("change", () => {
+    const send = () => {
+      if (line.value === model.get("text")) return;
       model.set("text", line.value);
       model.save_changes();
-    });
+    };
+    line.addEventListener("change", send);
+    // In JupyterLab no change follows the Enter key.
+    line.addEventListener("keydown", (event) => { if (event.key === "Enter") send(); });
     model.on("change:text", () => { line.value = model.get("text"); });
     model.on("change:page", show);
     model.on("change:error", show);
