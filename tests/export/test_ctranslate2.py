@@ -1,12 +1,15 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import ctranslate2
 import numpy as np
 import pytest
 import torch
 
+from heedful.cpu import contention
+from heedful.cpu.contention import CpuContention
 from heedful.engines.ctranslate2 import CTranslate2, ctranslate2_backend, token_names, why_not
 from heedful.engines.engine import Backend, decode_sorted
 from heedful.errors import UsageError
@@ -215,3 +218,43 @@ def test_other_attention_is_refused(tmp_path: Path):
 def test_other_models_are_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="not RNNsearch; export --to onnx"):
         export_ctranslate2(make_model("rnnsearch"), tmp_path, MOST)
+
+
+def test_in_company_it_takes_one_thread_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    used: list[int] = []
+
+    class Counted:
+        def __init__(self, *arguments: Any, intra_threads: int, **options: Any) -> None:
+            self._threads = intra_threads
+            self._translator = translator(*arguments, intra_threads=intra_threads, **options)
+
+        def translate_batch(self, *arguments: Any, **options: Any) -> Any:
+            used.append(self._threads)
+            return self._translator.translate_batch(*arguments, **options)
+
+        def score_batch(self, *arguments: Any, **options: Any) -> Any:
+            return self._translator.score_batch(*arguments, **options)
+
+    translator = ctranslate2.Translator
+    export_ctranslate2(make_model("transformer-bias").float(), tmp_path, MOST)
+    monkeypatch.setattr(ctranslate2, "Translator", Counted)
+    watch, chosen = CpuContention(2, may_use_fewer=True), CpuContention(2, may_use_fewer=False)
+    engine = CTranslate2("ctranslate2", tmp_path, MOST, threads=2)
+    threads: list[set[int]] = []
+    outputs: list[list[tuple[int, ...]]] = []
+    for current, is_met in (
+        (watch, False),
+        (watch, True),
+        (watch, True),
+        (watch, False),
+        (chosen, True),
+        (None, False),
+    ):
+        watch.is_met = chosen.is_met = is_met
+        monkeypatch.setattr(contention, "_current", current)
+        found = engine.decode(draw_sources(4, 6), SearchConfig(beam=1))
+        outputs.append([hypotheses[0].token_ids for hypotheses in found])
+        threads.append({*used})
+        used.clear()
+    assert threads == [{2}, {1}, {1}, {2}, {2}, {2}]
+    assert all(each == outputs[0] for each in outputs)

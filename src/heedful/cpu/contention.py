@@ -56,6 +56,8 @@ class CpuContention:
         """Number of threads to use now."""
         self.others = 0.0
         """Number of processors that other programs used when the number of threads last fell."""
+        self.is_met = False
+        """Whether other programs are in the way of our threads now."""
         self._most = num_threads
         self._may_use_fewer = may_use_fewer
         self._openmp: dict[str, _IdleTeam] = {}
@@ -65,6 +67,11 @@ class CpuContention:
         """Watch until `stop`; does nothing where the system does not say how busy its processors are."""
         if _busy_seconds() is not None:
             threading.Thread(target=self._watch, name="heedful-contention", daemon=True).start()
+
+    @property
+    def asks_for_one(self) -> bool:
+        """Whether threads that cannot be made to sleep, as those of CTranslate2, should be one now."""
+        return self.is_met and self._may_use_fewer
 
     def stop(self) -> None:
         """End the watch; OpenMP spins again."""
@@ -79,7 +86,7 @@ class CpuContention:
             num_quiet = num_quiet + 1 if missing <= FREE else 0
             is_met = missing >= BUSY and now.delay_since(before) >= DELAYED
             is_company = is_met or (is_company and num_quiet < QUIET)
-            before = now
+            before, self.is_met = now, is_company
             self._let_sleep(is_company)
             if not is_company:
                 self.num_threads = self._most
@@ -87,7 +94,7 @@ class CpuContention:
                 self.others = others
                 self.num_threads = max(1, min(self.num_threads - 1, round(len(allowed_processors()) - others)))
         self._let_sleep(False)
-        self.num_threads = self._most
+        self.num_threads, self.is_met = self._most, False
 
     def _let_sleep(self, is_asleep: bool) -> None:
         """Let threads of OpenMP sleep or spin while they wait."""

@@ -15,6 +15,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.cpu.contention import contention_watch
 from heedful.engines.engine import Backend
 from heedful.errors import FileRefused
 from heedful.search.config import SearchConfig
@@ -133,24 +134,41 @@ class CTranslate2(Backend):
 
         Args:
             max_length: maximum number of tokens of an output, EOS included.
-            threads: number of threads; 0 = OMP_NUM_THREADS, or CTranslate2's own choice if that is not set.
+            threads: number of threads; 0 = OMP_NUM_THREADS, or CTranslate2's own choice if that is not set. While
+                other programs are in the way, it is one, unless the user has set the number: CTranslate2 divides each
+                operation between its threads, and so waits for the one that has no processor.
             is_named: whether the user named CTranslate2, and so accepts its own beam search.
 
         Raises:
             FileRefused: the model cannot be read.
         """
-        import ctranslate2
-
         num_threads = os.environ.get("OMP_NUM_THREADS", "")
         number = threads or (int(num_threads) if num_threads.isdecimal() else 0)
         self.name = name
+        self._folder: Final = folder
         self._max_length: Final = max_length
         self._is_named: Final = is_named
         self.has_shortlist = (folder / SHORTLIST).is_file()
+        self._whole: Final[Any] = self._open(number)
+        self._single: Any = None
+
+    def _open(self, threads: int) -> Any:
+        import ctranslate2
+
         try:
-            self._translator: Final[Any] = ctranslate2.Translator(str(folder), device="cpu", intra_threads=number)
+            return ctranslate2.Translator(str(self._folder), device="cpu", intra_threads=threads)
         except (RuntimeError, ValueError) as error:
-            raise FileRefused(f"{folder}: not readable: {error}; export the model again") from None
+            raise FileRefused(f"{self._folder}: not readable: {error}; export the model again") from None
+
+    @property
+    def _translator(self) -> Any:
+        """CTranslate2 with as many threads as are best now; that of one is opened when it is first needed."""
+        watch = contention_watch()
+        if watch is None or not watch.asks_for_one:
+            return self._whole
+        if self._single is None:
+            self._single = self._open(1)
+        return self._single
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
         return why_not(config, need_alignment, self._is_named)
