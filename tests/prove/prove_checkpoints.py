@@ -340,7 +340,7 @@ class Toy:
         checkpoint = newest(folder / "checkpoints")
         if checkpoint is None:
             return {}
-        timed = ("seconds", "update_seconds", "tokens_per_second", "loss")
+        timed = ("seconds", "update_seconds", "tokens_per_second", "loss", "sha256")
         state = {key: value for key, value in checkpoint.state.items() if key not in timed}
         lines = (folder / "metrics.jsonl").read_bytes().decode().split("\n")[:-1]
         metrics = [{key: value for key, value in json.loads(line).items() if key not in timed} for line in lines]

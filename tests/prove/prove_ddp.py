@@ -33,7 +33,7 @@ from tests.prove.prove_checkpoints import Record, bits, newest, table
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
 from tests.prove.task_trainings import TASKS, parts
 
-TIMED = ("seconds", "update_seconds", "tokens_per_second", "loss")
+TIMED = ("seconds", "update_seconds", "tokens_per_second", "loss", "sha256")
 PHASES = ("forward", "backward", "gather", "step", "validation", "save")
 WAYS = ("kill", "error")
 SURVIVE_SECONDS = 60.0

@@ -3,6 +3,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from heedful.pages.record import damaged_parts
 from heedful.training.history import HISTORY, History
 from heedful.training.progress import Progress
 
@@ -51,3 +52,12 @@ def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path: Path):
 def test_names_that_are_no_utf8_are_noted(tmp_path: Path):
     History(tmp_path, 0, {"data": "odd\udcff.tsv"}).end("failed", 0, "")
     assert "odd?.tsv" in [line.get("data") for line in events(tmp_path)]
+
+
+def test_a_bit_that_flips_is_told(tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    History(tmp_path / "run", 5, {}).end("stopped", 6, "")
+    path = tmp_path / "run" / HISTORY
+    assert damaged_parts(tmp_path) == []
+    path.write_bytes(path.read_bytes().replace(b'"step": 6', b'"step": 7'))
+    assert damaged_parts(tmp_path) == [f"run/{HISTORY}"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.pages.record import METRICS, damaged_parts, read_validations
 from heedful.training.metrics import MetricsLog
 
 
@@ -68,6 +69,28 @@ def test_what_came_after_a_checkpoint_is_forgotten(torn: bytes, tmp_path: Path):
     log.add({"step": 5})
     log.flush()
     assert steps(path) == [4, 5]
+
+
+def test_a_bit_that_flips_costs_its_line_and_is_told(tmp_path: Path):
+    path = tmp_path / METRICS
+    log = MetricsLog(path)
+    for step in (1, 2, 3):
+        log.add({"step": step, "scores": {"loss": 0.25 * step}, "sample": ["é", "b", "c"]})
+    log.flush()
+    whole, lines = path.read_bytes(), read_validations(tmp_path)
+    start, end = (place + 1 for place, byte in enumerate(whole[:-1]) if byte == ord("\n"))
+    for place in range(start, end):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        found, log = read_validations(tmp_path), MetricsLog(path)
+        if b'"sha256"' in whole[place - 7 : place + 8] and len(found) == 3:
+            assert found[::2] == lines[::2]  # the name of the checksum itself: all else is as it was written
+            continue
+        assert 1 <= len(found) < 3, place
+        assert found == [line for line in lines if line in found], place
+        assert damaged_parts(tmp_path) == [METRICS]
+        assert log.cut(3) in (1, 2)
+        assert damaged_parts(tmp_path) == []
+        assert read_validations(tmp_path) == found
 
 
 def test_nothing_is_cut_where_nothing_is(tmp_path: Path):

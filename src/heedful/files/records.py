@@ -18,7 +18,6 @@ from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
 from heedful.files.formats import Format
 
 CHECKSUM: Final = "sha256"
-"""Entry of a record with the checksum of its other entries."""
 """Key of the sha256 of all other keys and values."""
 
 
@@ -33,10 +32,8 @@ def write_facts(path: Path, kind: Format, facts: Mapping[str, Any]) -> None:
         FileRefused: a folder, a pipe or a device is in the place of the file, or a link to one.
         OSError: the disk is full or refuses.
     """
-    # As the record will be read: tuples become lists, and bytes of file names that are no UTF-8 question marks.
-    stamped = json.loads(json.dumps(kind.stamp(facts), ensure_ascii=False).encode(errors="replace"))
     with atomic_write(path, is_internal=True) as stream:
-        json.dump({**stamped, CHECKSUM: checksum(stamped)}, stream, indent=1)
+        json.dump(sealed(kind, facts), stream, indent=1)
 
 
 def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
@@ -59,9 +56,21 @@ def read_facts(path: Path, kind: Format, advice: str) -> dict[str, Any]:
     except DamagedFile as error:
         raise FileRefused(f"{str(error).rpartition('; ')[0]}; {advice}") from None
     content = kind.strip(path, facts)
-    if CHECKSUM in content and content.pop(CHECKSUM) != checksum({k: v for k, v in facts.items() if k != CHECKSUM}):
+    if not is_as_written(facts):
         raise FileRefused(f"{path}: damaged: it does not match its checksum; {advice}")
-    return content
+    return {key: value for key, value in content.items() if key != CHECKSUM}
+
+
+def sealed(kind: Format, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a record, or of one line of a log, with its version and its checksum."""
+    # As it will be read: tuples become lists, and bytes of file names that are no UTF-8 question marks.
+    stamped = json.loads(json.dumps(kind.stamp(facts), ensure_ascii=False).encode(errors="replace"))
+    return {**stamped, CHECKSUM: checksum(stamped)}
+
+
+def is_as_written(facts: Mapping[str, Any]) -> bool:
+    """Tell whether a record matches its checksum; those of earlier versions have none, and are believed."""
+    return CHECKSUM not in facts or facts[CHECKSUM] == checksum({k: v for k, v in facts.items() if k != CHECKSUM})
 
 
 class RecordSchema(BaseModel, ABC):

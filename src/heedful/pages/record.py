@@ -12,7 +12,7 @@ from pydantic import Field
 from heedful.errors import DamagedFile, FileRefused, NewerFormat, UsageError
 from heedful.files.bounded_read import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
 from heedful.files.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
-from heedful.files.records import RecordSchema, read_facts
+from heedful.files.records import CHECKSUM, RecordSchema, is_as_written, read_facts
 
 METRICS: Final = "run/metrics.jsonl"
 HISTORY: Final = "run/history.jsonl"
@@ -273,13 +273,13 @@ def _lines(path: Path, kind: Format, kinds: type[RecordSchema]) -> list[dict[str
     for line in _text(path).split("\n"):
         try:
             value = parse_json(line)
-            content = kind.strip(path, value) if isinstance(value, dict) else {}
+            content = kind.strip(path, value) if isinstance(value, dict) and is_as_written(value) else {}
         except NewerFormat:
             raise
         except (ValueError, FileRefused):
             continue
         if not kinds.error(content):
-            objects.append(content)
+            objects.append({key: value for key, value in content.items() if key != CHECKSUM})
     return objects
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from heedful.files.formats import HISTORY_FORMAT
+from heedful.files.records import sealed
 
 if TYPE_CHECKING:
     from heedful.training.progress import Progress, Watcher
@@ -66,10 +67,10 @@ class History:
             self._append({"event": "resumed" if self.step else "began", "step": self.step, **self._facts})
 
     def _append(self, event: Mapping[str, Any]) -> None:
-        line = HISTORY_FORMAT.stamp({**event, "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")})
+        line = sealed(HISTORY_FORMAT, {**event, "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")})
         with suppress(OSError), self._path.open("a+b") as file:
             # A crash may have truncated the last line; start a new line.
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             is_cut = end > 0 and file.read(1) != b"\n"
-            file.write(b"\n" * is_cut + json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
+            file.write(b"\n" * is_cut + json.dumps(line, ensure_ascii=False).encode() + b"\n")

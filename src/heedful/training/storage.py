@@ -67,8 +67,9 @@ class Storage:
         return checkpoint
 
     def cut(self) -> None:
-        """Remove log lines after the checkpoint that was read."""
-        self.metrics.cut(self.saved_step)
+        """Remove log lines after the checkpoint that was read; report damaged ones, which are removed too."""
+        if number := self.metrics.cut(self.saved_step):
+            self._warn(f"{self.metrics.path}: {number} damaged line{'s' * (number > 1)} left out")
 
     def hold(self, best: Best) -> None:
         """Hold the best model so far, to be written by the next save.
