@@ -8,8 +8,10 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --randomly-seed=1 --hypothesis-profile=gate
 QUICK := -m "not thorough"
 # Two processes share the tests: one that has run out of tests takes over half of what the other has left. Threads that
-# spin while they wait would take the other process's core.
+# spin while they wait would take the other process's core; tests that pytest has rewritten are kept, for rewriting all
+# of them takes each process half a minute.
 SHARED_OUT := --numprocesses=2 --dist=worksteal
+ENVIRONMENT := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -25,7 +27,7 @@ demo: $(VENV)/.installed-train ## install everything that training needs and run
 
 .PHONY: test
 test: $(VENV)/.installed-dev ## install everything the tests need and run them
-	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) $(SHARED_OUT) tests src
+	$(ENVIRONMENT) $(PYTEST) $(QUICK) $(SHARED_OUT) tests src
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## the gate: format, lint, types, imports, tests (minutes)
@@ -46,7 +48,7 @@ bench: $(VENV)/.installed-dev ## run every benchmark that needs no data of yours
 
 .PHONY: prove-tests
 prove-tests: $(VENV)/.installed-dev ## run the tests that the gate leaves out because they take long (minutes)
-	OMP_WAIT_POLICY=passive $(PYTEST) -m thorough tests
+	$(ENVIRONMENT) $(PYTEST) -m thorough tests
 
 .PHONY: prove-attention
 prove-attention: $(VENV)/.installed-dev ## test attention kernels on thousands of random shapes (minutes)
@@ -96,6 +98,15 @@ prove-kernel-cache: $(VENV)/.installed-dev ## damage the cache of compiled kerne
 .PHONY: prove-bounds
 prove-bounds: $(VENV)/.installed-dev ## run all tests of compiled kernels with Numba's checks of bounds (an hour)
 	NUMBA_BOUNDSCHECK=1 OMP_WAIT_POLICY=passive $(PYTEST) tests/cpu tests/contracts tests/attention tests/layers tests/training tests/models
+
+.PHONY: prove-mutants
+prove-mutants: $(VENV)/.installed-dev ## change the source at 400 random places and test that the gate notices; ARGS="--limit 50" (hours)
+	$(BIN)/python -m tests.prove.prove_mutants $(ARGS)
+
+.PHONY: prove-notebook
+prove-notebook: $(VENV)/.installed-dev ## run the widget in JupyterLab, in Chromium (a minute)
+	$(PIP) jupyterlab anywidget
+	$(BIN)/python -m tests.prove.prove_notebook
 
 .PHONY: prove-hostile
 prove-hostile: $(VENV)/.installed-dev ## run every command with damaged files, full disks, kills and odd options; ONLY= LIMIT= SHARD= (hours)

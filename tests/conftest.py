@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import jaxtyping
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from tests import shapes
@@ -34,6 +35,14 @@ settings.load_profile("heedful")
 if importlib.util.find_spec("triton") and not Path("/dev/nvidiactl").exists():
     if np.lib.NumpyVersion(np.__version__) < "2.4.0":
         os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples where there may be some: a module of tests would be imported a second time for its own."""
+    collectors = yield
+    is_test = file_path.name.startswith("test_")
+    return [each for each in collectors if not (is_test and isinstance(each, DoctestModule))]
 
 
 def pytest_collection_finish() -> None:

@@ -30,7 +30,7 @@ PICTURES = sorted(path.stem for path in (ROOT / "docs" / "pictures").glob("*.svg
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-TRIED = ("dot", "additive", "softmax", "hard", "linear_chain")
+TRIED = ("additive", "hard")
 """Mechanisms whose row in the table of transforms is made anew, seconds each; contracts/test_transforms.py has all."""
 
 

@@ -4,10 +4,9 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.package import SOURCE
-from tests.architecture.test_task_seam import add_line, heedful
+from tests.architecture.test_task_seam import add_line, run_commands
+from tests.cli.command import heedful
 
 METRIC = '''
 """Toy metric: the number of evaluations so far."""
@@ -18,36 +17,42 @@ import numpy as np
 class Toy:
     name = "toy"
     unit = "points"
-    higher_is_better = HIGHER
+    higher_is_better = True
 
     count = 0
 
     def statistics(self, hypotheses, references):
-        Toy.count += 1
-        return np.full((len(hypotheses), 1), Toy.count / len(hypotheses))
+        type(self).count += 1
+        return np.full((len(hypotheses), 1), self.count / len(hypotheses))
 
     def scores(self, totals):
         return totals[..., 0]
 
     def signature(self, references):
         return "toy"
+
+
+class Low(Toy):
+    name = "low"
+    higher_is_better = False
+    count = 0
 '''
 
 
-def package(folder: Path, higher_is_better: bool) -> Path:
-    """A copy of the package, with the loops it has compiled, and the toy metric."""
+def package(folder: Path) -> Path:
+    """A copy of the package, with the loops it has compiled, and the toy metrics."""
     shutil.copytree(SOURCE / "heedful", folder / "heedful")
     metrics = folder / "heedful" / "evaluation" / "metrics"
-    (metrics / "toy.py").write_text(METRIC.replace("HIGHER", str(higher_is_better)), encoding="utf-8")
+    (metrics / "toy.py").write_text(METRIC, encoding="utf-8")
     text = (metrics / "table.py").read_text(encoding="utf-8")
-    text = add_line(text, "import", "from heedful.evaluation.metrics.toy import Toy")
-    text = add_line(text, "METRICS", '    "toy": lambda setting: Toy(),')
+    text = add_line(text, "import", "from heedful.evaluation.metrics.toy import Low, Toy")
+    text = add_line(text, "METRICS", '    "toy": lambda setting: Toy(), "low": lambda setting: Low(),')
     (metrics / "table.py").write_text(text, encoding="utf-8")
     return folder
 
 
-def train(source: Path, folder: Path) -> tuple[int, str]:
-    """Exit code and standard error of a training of three validations that is selected by the toy metric."""
+def training(folder: Path, metric: str) -> tuple[object, ...]:
+    """The command of a training of three validations that is selected by a toy metric."""
     (folder / "pairs.tsv").write_text("".join(f"a{n}\t{n}c\n" for n in range(40)), encoding="utf-8")
     sizes = ("embedding_size", "hidden_size", "maxout_size")
     settings = [f"model.{size}=8" for size in sizes] + [
@@ -55,21 +60,22 @@ def train(source: Path, folder: Path) -> tuple[int, str]:
         "training.max_steps=3",
         "training.validate_every=1",
     ]
-    options = [word for setting in (*settings, "training.select_by=toy") for word in ("--set", setting)]
-    done = heedful(source, "train", str(folder / "pairs.tsv"), "--out", str(folder / "m"), *options)
-    return done.returncode, done.stderr
+    options = [word for setting in (*settings, f"training.select_by={metric}") for word in ("--set", setting)]
+    return ("train", folder / "pairs.tsv", "--out", folder / metric, *options)
 
 
-@pytest.mark.parametrize(("higher_is_better", "best"), [(True, [True, True, True]), (False, [True, False, False])])
-def test_a_toy_metric_selects_the_model_in_its_direction(higher_is_better: bool, best: list[bool], tmp_path: Path):
-    code, errors = train(package(tmp_path / "source", higher_is_better), tmp_path)
-    assert code == 0, errors
-    lines = [json.loads(line) for line in (tmp_path / "m/run/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["scores"]["toy"] for line in lines] == [1, 2, 3]
-    assert [line["is_best"] for line in lines] == best
+def test_a_toy_metric_selects_the_model_in_its_direction(tmp_path: Path):
+    wanted = {"toy": [True, True, True], "low": [True, False, False]}
+    commands = [training(tmp_path, metric) for metric in wanted]
+    for done, (metric, best) in zip(run_commands(package(tmp_path / "source"), *commands), wanted.items(), strict=True):
+        assert done.code == 0, done.err
+        text = (tmp_path / metric / "run/metrics.jsonl").read_text(encoding="utf-8")
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert [line["scores"][metric] for line in lines] == [1, 2, 3]
+        assert [line["is_best"] for line in lines] == best
 
 
 def test_without_its_line_it_is_refused(tmp_path: Path):
-    code, errors = train(SOURCE, tmp_path)
-    assert code == 2
-    assert "toy" in errors
+    done = heedful(*training(tmp_path, "toy"))
+    assert done.code == 2
+    assert "toy" in done.err

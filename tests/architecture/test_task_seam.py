@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.architecture.package import SOURCE
+from tests.cli.command import Done, heedful
 
 MODEL = '''
 """A toy model: one linear layer over counts of letters."""
@@ -210,9 +212,28 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-def heedful(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "heedful", *arguments],
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from heedful.cli.main import main
+
+ended = []
+for words in json.loads(sys.argv[1]):
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in "oe")
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words)
+    for stream in (out, err):
+        stream.flush()
+    ended.append([code, *(stream.buffer.getvalue().decode() for stream in (out, err))])
+print(json.dumps(ended))
+"""
+
+
+def run_commands(package: Path, *commands: Sequence[object]) -> list[Done]:
+    """Run commands one after the other in a fresh process, which imports the package from a folder."""
+    words = json.dumps([[*map(str, command)] for command in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, words],
         env=os.environ | {"PYTHONPATH": str(package), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -220,24 +241,31 @@ def heedful(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    return [Done(*ended) for ended in json.loads(done.stdout)]
 
 
 def test_a_toy_task_trains_a_step_and_goes_on(package: Path, tmp_path: Path):
     (tmp_path / "texts.tsv").write_text("".join(f"{'abc' * n}{n}\tx\n" for n in range(20)), encoding="utf-8")
-    command = ("train", str(tmp_path / "texts.tsv"), "--task", "toy", "--out", str(tmp_path / "m"))
-    done = heedful(package, *command, "--set", "training.max_steps=1")
-    assert done.returncode == 0, done.stderr
+    command = ("train", tmp_path / "texts.tsv", "--task", "toy", "--out", tmp_path / "m")
+    first, again, info, tasks = run_commands(
+        package,
+        (*command, "--set", "training.max_steps=1"),
+        (*command, "--set", "training.max_steps=3"),
+        ("info", tmp_path / "m"),
+        ("list", "tasks"),
+    )
+    assert first.code == 0, first.err
+    assert again.code == 0, again.err
+    assert "resuming at step 1" in again.err
     facts = json.loads((tmp_path / "m" / "heedful.json").read_text(encoding="utf-8"))
     assert (facts["task"], facts["kind"]) == ("toy", "toy")
-    again = heedful(package, *command, "--set", "training.max_steps=3")
-    assert again.returncode == 0, again.stderr
-    assert "resuming at step 1" in again.stderr
-    assert "toy" in heedful(package, "info", str(tmp_path / "m")).stdout
-    assert "A toy task" in heedful(package, "list", "tasks").stdout
+    assert "toy" in info.out
+    assert "A toy task" in tasks.out
 
 
 def test_without_its_lines_it_is_refused(tmp_path: Path):
     (tmp_path / "texts.tsv").write_text("a\tb\n" * 20, encoding="utf-8")
-    done = heedful(SOURCE, "train", str(tmp_path / "texts.tsv"), "--task", "toy", "--out", str(tmp_path / "m"))
-    assert done.returncode == 2
-    assert "--task toy: no such task" in done.stderr
+    done = heedful("train", tmp_path / "texts.tsv", "--task", "toy", "--out", tmp_path / "m")
+    assert done.code == 2
+    assert "--task toy: no such task" in done.err

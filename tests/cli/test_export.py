@@ -218,19 +218,24 @@ def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
     path = copied / "engines" / "ctranslate2" / "vmap.txt"
     path.write_bytes(path.read_bytes()[:-2])
     assert heedful(*arguments, "--engine", "ctranslate2", stdin=b"abc\n").code == 3
-    done = heedful("export", copied, "--to", "onnx", "--shortlist")
-    assert done.code == 0, done.err
-    by_onnx = heedful(*arguments, "--engine", "onnx", stdin=LINES.encode())
-    assert (by_onnx.code, by_onnx.err, by_onnx.out) == (0, "engine onnx\n", listed.out)
     shutil.rmtree(copied / "engines" / "ctranslate2")  # whose list is damaged
     by_torch = heedful(*arguments, "--engine", "torch", stdin=LINES.encode())
     assert (by_torch.code, by_torch.err, by_torch.out) == (0, "engine torch\n", listed.out)
-    free = heedful(*arguments, "--engine", "onnx", "--require", "a", stdin=LINES.encode())
-    assert free.err == "engine onnx; the whole vocabulary, because phrases may have any token\n"
     shutil.rmtree(copied / "run")
     missing = heedful("export", copied, "--to", "ctranslate2", "--shortlist")
     assert missing.code == 2
     assert "has no training pairs in run/data" in missing.errors[0]
+
+
+@thorough
+def test_a_shortlist_is_used_by_onnx_runtime(copied: Path):
+    arguments = ("translate", copied, "--beam", "1", "--shortlist", "--engine")
+    done = heedful("export", copied, "--to", "onnx", "--shortlist")
+    assert done.code == 0, done.err
+    by_onnx, by_torch = (heedful(*arguments, engine, stdin=LINES.encode()) for engine in ("onnx", "torch"))
+    assert (by_onnx.code, by_onnx.err, by_onnx.out) == (0, "engine onnx\n", by_torch.out)
+    free = heedful(*arguments, "onnx", "--require", "a", stdin=LINES.encode())
+    assert free.err == "engine onnx; the whole vocabulary, because phrases may have any token\n"
 
 
 @thorough

@@ -41,6 +41,8 @@ class Contract:
     """1: every score, mask and normalizer is tried; 2: every pair of these."""
     is_crossed: bool = False
     """Whether every score is tried with every normalizer, under one mask of many."""
+    is_dear: bool = False
+    """Whether one combination takes a tenth of a second or more."""
 
     def __str__(self) -> str:
         return self.check.__name__
@@ -68,10 +70,10 @@ CONTRACTS: tuple[Contract, ...] = (
     ),
     Contract(batch_changes_nothing),
     Contract(gradients_are_right, has_gradients=True),
-    Contract(second_derivatives_are_right, has_gradients=True, is_crossed=True),
+    Contract(second_derivatives_are_right, has_gradients=True, is_crossed=True, is_dear=True),
     Contract(layouts_change_nothing),
     Contract(shifts_of_scores_change_nothing, lambda each: _kind(each).is_shift_invariant and can_shift(each.score)),
     Contract(agrees_with_plain),
     Contract(summaries_are_of_the_weights),
-    Contract(errors_are_small, lambda each: _kind(each) is Softmax, has_gradients=True),
+    Contract(errors_are_small, lambda each: _kind(each) is Softmax, has_gradients=True, is_dear=True),
 )

@@ -78,7 +78,7 @@ CROSSED = [
 ]
 
 
-@pytest.mark.parametrize(("score", "normalizer", "bias"), thinned(CROSSED, 2))
+@pytest.mark.parametrize(("score", "normalizer", "bias"), thinned(CROSSED, 3))
 def test_every_score_with_every_normalizer(score: str, normalizer: str, bias: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(SCORES, "novel", factory(score, bias))
     is_tree = NORMALIZERS[normalizer].scope == "matrix"
@@ -98,7 +98,7 @@ def test_every_score_with_every_normalizer(score: str, normalizer: str, bias: st
             contracts.equals_the_reference(way, combination)
     contracts.gradients_are_right(way, combination)
     # Of five pairs one: every score and every normalizer is among them.
-    if CROSSED.index((score, normalizer, bias)) % 5 == 0:
+    if CROSSED.index((score, normalizer, bias)) % 9 == 0:
         contracts.second_derivatives_are_right(way, combination)
 
 

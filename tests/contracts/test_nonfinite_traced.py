@@ -63,12 +63,12 @@ def test_mapped(combination: Combination):
     hidden_nan_and_infinity_reach_nothing(mapped, combination)
 
 
-@pytest.mark.parametrize("combination", thinned(COMPILED, 2), ids=str)
+@pytest.mark.parametrize("combination", thinned(COMPILED[::-1], 4), ids=str)
 def test_compiled(combination: Combination):
     hidden_nan_and_infinity_reach_nothing(compiled, combination)
 
 
-@pytest.mark.parametrize("mask", thinned(MASKED, 3))
+@pytest.mark.parametrize("mask", thinned(MASKED, 6))
 def test_every_mask_can_be_compiled(mask: str):
     case = make(Combination("scaled_dot", mask, "softmax", 3, 4), (3,), [3, 0, 2])
     with torch.no_grad():

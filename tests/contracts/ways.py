@@ -141,13 +141,16 @@ def _rows(mask: str, num_queries: int, num_keys: int) -> MaskBounds | None:
     return None if made is None else made.rows(num_queries, num_keys, torch.device("cpu"))
 
 
-def covering(candidates: Sequence[Combination], strength: int) -> list[Combination]:
-    """Few of them, in which every score, mask and normalizer (strength 2: pair of these) occurs that does so in all."""
-    parts = {each: frozenset(combinations(enumerate(each[:3]), strength)) for each in candidates}
+def covering(candidates: Sequence[Combination], strength: int, places: Sequence[int] = (0, 1, 2)) -> list[Combination]:
+    """Few of them, in which every score, mask and normalizer (strength 2: pair of these) occurs that does so in all.
+
+    Other `places` leave out masks (1), for example.
+    """
+    parts = {each: frozenset(combinations([(place, each[place]) for place in places], strength)) for each in candidates}
     missing = {part for each in parts.values() for part in each}
     shuffled = random.Random(0).sample(list(candidates), len(candidates))
     taken: list[Combination] = []
-    for gain in range(len(list(combinations(range(3), strength))), 0, -1):
+    for gain in range(len(list(combinations(places, strength))), 0, -1):
         for each in shuffled:
             if len(parts[each] & missing) >= gain:
                 missing -= parts[each]

@@ -231,7 +231,7 @@ def test_blocks_know_their_own_states_only():
 
 @pytest.mark.parametrize(
     ("name", "has_sentences"),
-    [*thinned(((name, False) for name in CONFIGS), 2), ("luong-sentences", True), ("rnnsearch-sentences", True)],
+    [*thinned(((name, False) for name in CONFIGS), 4), ("luong-sentences", True), ("rnnsearch-sentences", True)],
 )
 def test_every_model_in_pytorch(name: str, has_sentences: bool):
     model = make_model(name).float()

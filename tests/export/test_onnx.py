@@ -19,7 +19,7 @@ from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
 from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
-from tests.thorough import is_thorough, thinned
+from tests.thorough import is_thorough
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
@@ -58,7 +58,7 @@ def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str)
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", thinned(["transformer-additive", "transformer-relative"], 2))
+@pytest.mark.parametrize("name", [is_thorough(name) for name in ("transformer-additive", "transformer-relative")])
 def test_other_scores_and_normalizers_are_the_models(name: str, tmp_path: Path):
     model = make_model(changed(CONFIGS[name], **ONE_LAYER)).float()
     export_graphs(model, tmp_path, MOST)
@@ -69,7 +69,7 @@ def test_other_scores_and_normalizers_are_the_models(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("name", "changes"),
-    thinned([("rnnsearch-coverage", {}), ("luong-coverage", {}), ("transformer-pre", ONE_LAYER)], 3),
+    [("rnnsearch-coverage", {}), is_thorough(("luong-coverage", {})), is_thorough(("transformer-pre", ONE_LAYER))],
 )
 def test_copies_and_coverage_are_the_models(name: str, changes: dict[str, int], tmp_path: Path):
     model = make_model(changed(CONFIGS[name], has_copy=True, **changes), is_shared=True).float()

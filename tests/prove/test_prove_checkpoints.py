@@ -68,16 +68,16 @@ def test_damage_is_named_and_the_one_before_taken(tmp_path: Path):
 
 
 def test_a_training_goes_on_to_the_same_bits(tmp_path: Path):
-    records = {f"resumed {name}": Record() for name in ("at all", "1x", "2x", "3x")}
-    sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (1,), (8,), (4, 9), (2, 3, 10)]), 12, records)
-    assert [(each.num_cases, each.failures) for each in records.values()] == [(1, []), (2, []), (1, []), (1, [])]
+    records = {f"resumed {name}": Record() for name in ("at all", "1x", "3x")}
+    sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (8,), (2, 3, 10)]), 12, records)
+    assert [(each.num_cases, each.failures) for each in records.values()] == [(1, [])] * 3
 
 
-@pytest.mark.parametrize("kind", sweeps.TASKS)
+@pytest.mark.parametrize("kind", thinned(sweeps.TASKS, 3))
 def test_a_training_of_another_task_goes_on_to_the_same_bits(kind: str, tmp_path: Path, record: Record):
     records = dict.fromkeys(("resumed at all", "resumed 1x", "resumed 2x", "resumed 3x"), record)
-    sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (8,), (4, 9)]), 12, records, kind)
-    assert (record.num_cases, record.failures) == (3, [])
+    sweeps.sweep_resume(tmp_path, iter([(*range(1, 12),), (4, 9)]), 12, records, kind)
+    assert (record.num_cases, record.failures) == (2, [])
 
 
 @pytest.mark.parametrize("kind", sweeps.TASKS)

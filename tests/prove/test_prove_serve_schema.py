@@ -5,14 +5,16 @@ import asyncio
 import pytest
 
 from tests.prove.prove_serve_schema import prove_schema, with_languages
+from tests.thorough import thorough
 
 
 def test_no_request_makes_the_server_fail():
-    assert asyncio.run(prove_schema(50))
+    assert asyncio.run(prove_schema(15))
 
 
+@thorough
 def test_a_server_that_fails_is_seen(capsys: pytest.CaptureFixture[str]):
-    assert not asyncio.run(prove_schema(50, poison=""))  # every text holds the empty one
+    assert not asyncio.run(prove_schema(5, poison=""))  # every text holds the empty one
     assert "Server error" in capsys.readouterr().out
 
 

@@ -437,13 +437,13 @@ from heedful.regression.estimator import NadarayaWatsonRegressor
 warnings.filterwarnings("ignore", message=".*does not inherit from `sklearn.base.BaseEstimator`")
 result = {}
 for parameters in (
-    ("gaussian", 1.0), ("laplacian", "learned"), ("boxcar", 2.0), ("triangular", "leave-one-out"), ("constant", 1.0)
+    ("triangular", "leave-one-out"), ("laplacian", "learned")
 ):
     checks = check_estimator(NadarayaWatsonRegressor(*parameters), on_skip=None, on_fail=None)
     result[str(parameters)] = [[check["check_name"], check["status"], str(check["exception"])] for check in checks]
 """
     found = run(code, SCIPY_ARRAY_API="1")  # one check asks for this variable
-    assert len(found) == 5
+    assert len(found) == 2
     for parameters, checks in found.items():
         assert len(checks) > 40
         rest = [check for check in checks if check[1] != "passed"]

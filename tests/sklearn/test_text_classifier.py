@@ -15,7 +15,13 @@ from sklearn.preprocessing import FunctionTransformer
 from heedful.sklearn import TextClassifier
 from tests.tasks.reviews import reviews
 
-SMALL = {"model.embedding_size": 8, "model.hidden_size": 4, "training.max_steps": 20, "training.precision": "float32"}
+SMALL = {
+    "model.embedding_size": 8,
+    "model.hidden_size": 4,
+    "training.max_steps": 20,
+    "training.validate_every": 20,
+    "training.precision": "float32",
+}
 
 
 def data(number: int = 60, seed: int = 0) -> tuple[list[str], list[str]]:
@@ -57,7 +63,7 @@ def test_it_works_with_the_tools_of_scikit_learn():
     )
     assert set(pipeline.fit(texts, numbers).predict(["clean", "dirty"])) <= {3, 4}
     assert cross_val_score(TextClassifier(settings=SMALL), texts, labels, cv=2).mean() >= 0.9
-    search = GridSearchCV(TextClassifier(settings=SMALL), {"random_state": [1, 2]}, cv=2)
+    search = GridSearchCV(TextClassifier(settings=SMALL), {"random_state": [1]}, cv=2, refit=False)
     assert search.fit(texts, labels).best_score_ >= 0.9
 
 

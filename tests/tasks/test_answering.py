@@ -94,9 +94,9 @@ def test_two_processes_train_the_model_of_one(tmp_path: Path):
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):
     data = write_stories(tmp_path / "stories.jsonl")
-    whole = make_run(data, tmp_path / "whole", "training.max_steps=60")
+    whole = make_run(data, tmp_path / "whole", "training.max_steps=30")
     whole.train()
-    parts = make_run(data, tmp_path / "parts", "training.max_steps=60")
+    parts = make_run(data, tmp_path / "parts", "training.max_steps=30")
     with pytest.raises(Stopped):
         parts.train(stop=20)
     parts.train()
@@ -104,7 +104,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path):
     assert parts.weights == whole.weights
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b'{"format": 1, "labels": [1]}'])
+@pytest.mark.parametrize("damage", thinned([b'{"format": 1, "labels": [1]}', b"", b"{}"], 3))
 def test_damaged_stories_are_prepared_again(damage: bytes, tmp_path: Path):
     data = write_stories(tmp_path / "stories.jsonl")
     make_run(data, tmp_path / "m", "training.max_steps=20").train()

@@ -28,7 +28,7 @@ from tests.prove.prove_checkpoints import Record
 from tests.prove.prove_ddp import Doom, Toy
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
 from tests.prove.task_trainings import TASKS, make_corpus
-from tests.thorough import thinned
+from tests.thorough import thinned, thorough
 
 together = pytest.mark.skipif(not IS_POSSIBLE, reason=REASON)
 CORPUS = make_corpus(20)
@@ -234,7 +234,7 @@ def test_two_processes_compute_what_one_does(kind: str, settings: dict[str, obje
 
 
 @together
-@pytest.mark.parametrize("kind", TASKS)
+@pytest.mark.parametrize("kind", thinned(TASKS, 3))
 def test_a_row_that_two_processes_count_is_noticed(kind: str, tmp_path: Path):
     assert prove_ddp.difference(tmp_path, Miscounting(kind, has_chance=False, num_steps=6), 2) > 1e-6
 
@@ -432,33 +432,39 @@ def test_one_process_raises_what_it_always_did(tmp_path: Path):
 # ---------------------------------------------------------------------------------------------------- command
 
 
+def run_command(folder: Path, *more: str) -> list[tuple[int, str, str]]:
+    """Train by two processes: exit code, standard output and standard error of each."""
+    data = write_pairs(folder / "words.tsv", 60)
+    (folder / "tiny.toml").write_bytes(SETTINGS.encode())
+    command = [sys.executable, "-m", "heedful", "train", str(data), "--config", str(folder / "tiny.toml"), *more]
+    command += ["--out", str(folder / "words.model")]
+    environment = {**ENVIRONMENT, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    started = [
+        subprocess.Popen(
+            command,
+            env={**environment, "OMP_NUM_THREADS": "1", "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]
+    ended = [process.communicate(timeout=120) for process in started]
+    texts = [(out.decode(), err.decode()) for out, err in ended]
+    return [(process.returncode, *text) for process, text in zip(started, texts, strict=True)]
+
+
 @together
 def test_the_command_trains_in_several_processes_of_which_one_speaks(tmp_path: Path):
-    data = write_pairs(tmp_path / "words.tsv", 60)
-    (tmp_path / "tiny.toml").write_bytes(SETTINGS.encode())
-    command = [sys.executable, "-m", "heedful", "train", str(data), "--config", str(tmp_path / "tiny.toml")]
-    command += ["--out", str(tmp_path / "words.model")]
-
-    def train(*more: str) -> list[tuple[int, str, str]]:
-        environment = {**ENVIRONMENT, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        started = [
-            subprocess.Popen(
-                [*command, *more],
-                env={**environment, "OMP_NUM_THREADS": "1", "RANK": str(rank), "LOCAL_RANK": str(rank)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            for rank in range(2)
-        ]
-        ended = [process.communicate(timeout=120) for process in started]
-        texts = [(out.decode(), err.decode()) for out, err in ended]
-        return [(process.returncode, *text) for process, text in zip(started, texts, strict=True)]
-
-    first, other = train()
+    first, other = run_command(tmp_path)
     assert first[0] == 0, first
     assert "step 8, " in first[2]
     assert "next:  heedful translate" in first[1]
     assert other == (0, "", "")
-    first, other = train("--seed", "5")
+
+
+@thorough
+@together
+def test_a_refusal_of_several_processes_is_said_by_one(tmp_path: Path):
+    first, other = run_command(tmp_path, "--set", "text.max_tokens=1")
     assert (first[0], first[2].count("heedful: error: ")) == (2, 1)
     assert other == (2, "", "")
