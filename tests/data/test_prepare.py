@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data import encoded
+from heedful.data import encoded, first_reading
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
 from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, prepare
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.data.prepared_tokenizers import sampled
 from heedful.data.same_data import EXPERIMENT
+from heedful.data.split import Split
 from heedful.errors import DataError, FileRefused
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS
@@ -388,3 +389,20 @@ def test_what_is_left_out_of_training_does_not_choose_the_units(tmp_path: Path):
     file.write_text(f"abc\tabd\n{'long ' * 40}\tx\n", encoding="utf-8", newline="\n")
     assert choose_units(find_pairs([file]), 100) == "characters"
     assert choose_units(find_pairs([file]), 1000) == "pieces"
+
+
+@pytest.mark.parametrize("most", [1, 7, 10**9])
+@pytest.mark.parametrize("num_pairs", [99, 100, 500, 12_000])
+def test_held_out_pairs_are_those_of_the_split_however_few_are_kept_in_memory(
+    num_pairs: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(first_reading, "_MOST_KEPT", most)
+    pairs = rows(num_pairs) + rows(20)  # some twice
+    (tmp_path / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    file = find_pairs([tmp_path / "train.tsv"])
+    first = first_reading.FirstReading(file, 100, has_dev=False, has_test=False)
+    split = Split(num_pairs, has_dev=False, has_test=False)
+    for part in ("dev", "test"):
+        wanted = [pair for pair in rows(num_pairs) if split(Pair(*pair, 1)) == part]
+        assert [pair[:2] for pair in first.held_out(part)] == wanted
+    assert [pair[:2] for pair in first.sample] == [pair for pair in pairs if split(Pair(*pair, 1)) == "train"]

@@ -261,12 +261,12 @@ class _Reading:
             for index in np.flatnonzero(flags).tolist():
                 self._kinds.add(kind, usable[index].line)
         for other in earlier:
-            sighting = other.seen.find(usable)
+            overlap = other.seen.find(usable)
             leaked = {
-                "leaked pair": sighting.pair,
-                "leaked near pair": sighting.folded_pair & ~sighting.pair,
-                "leaked source": sighting.source & ~sighting.folded_pair,
-                "leaked near source": sighting.folded_source & ~sighting.folded_pair & ~sighting.source,
+                "leaked pair": overlap.pair,
+                "leaked near pair": overlap.folded_pair & ~overlap.pair,
+                "leaked source": overlap.source & ~overlap.folded_pair,
+                "leaked near source": overlap.folded_source & ~overlap.folded_pair & ~overlap.source,
             }
             for kind, flags in leaked.items():
                 for index in np.flatnonzero(flags).tolist():

@@ -35,6 +35,11 @@ class CorpusReport:
     num_repeats: int = 0
     """Repeating pairs that are kept, so that a pair counts as often as it occurs."""
 
+    @property
+    def num_different(self) -> int:
+        """Pairs kept, each counted once."""
+        return self.num_kept - self.num_repeats
+
     def summary(self) -> str:
         """Return the counts on one line.
 

@@ -1,6 +1,6 @@
 """Leakage: evaluation data that is also in the training data, found by hashes, exactly or up to case and spaces."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple, final
@@ -34,6 +34,10 @@ class TrainingIndex:
     def __init__(self) -> None:
         self._sets: Final = tuple(DigestSet() for _ in Overlap._fields)
 
+    def __len__(self) -> int:
+        """Count the different pairs."""
+        return len(self._sets[0])
+
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Add pairs while iterating over them, block by block.
 
@@ -51,7 +55,7 @@ class TrainingIndex:
         Returns:
             The criteria by which each pair occurred before: in an earlier block, or earlier in this one.
         """
-        digests = _sighting_digests(pairs)
+        digests = _overlap_digests(pairs)
         return Overlap(*(~seen.add(column) for seen, column in zip(self._sets, digests, strict=True)))
 
     def find(self, pairs: Sequence[Pair]) -> Overlap:
@@ -60,11 +64,11 @@ class TrainingIndex:
         Returns:
             The criteria by which each pair occurs in the training data.
         """
-        digests = _sighting_digests(pairs)
+        digests = _overlap_digests(pairs)
         return Overlap(*(seen.contains(column) for seen, column in zip(self._sets, digests, strict=True)))
 
 
-def _sighting_digests(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
+def _overlap_digests(pairs: Sequence[Pair]) -> NDArray[np.uint64]:
     """[4, pair] digests in the order of `Overlap`."""
     columns = np.zeros((len(Overlap._fields), len(pairs)), dtype=np.uint64)
     for row, pair in enumerate(pairs):
@@ -110,25 +114,17 @@ def leakage(seen: TrainingIndex, evaluation: Iterable[Pair]) -> Leakage:
     return Leakage(num_rows, *(int(count) for count in counts))
 
 
-def describe_leaks(
-    training: Callable[[], Iterable[Pair]], evaluation: Mapping[str, Iterable[Pair] | None]
-) -> Iterator[str]:
+def describe_leaks(training: TrainingIndex, evaluation: Mapping[str, Iterable[Pair]]) -> Iterator[str]:
     """Describe evaluation rows that occur in the training data.
 
     Args:
-        training: function that returns the training pairs; not called if there are no evaluation files.
-        evaluation: evaluation pairs by name; None where they are split off the training data, and so have no leaks.
+        training: index of the training pairs.
+        evaluation: evaluation pairs by name.
 
     Yields:
         A line for each evaluation set that has such rows.
     """
-    files = {name: pairs for name, pairs in evaluation.items() if pairs is not None}
-    if not files:
-        return
-    seen = TrainingIndex()
-    for _ in seen.watch(training()):
-        pass
-    for name, pairs in files.items():
-        overlap = leakage(seen, pairs)
+    for name, pairs in evaluation.items():
+        overlap = leakage(training, pairs)
         if overlap.num_pairs or overlap.num_sources:
             yield f"{name}: {overlap.summary()}"

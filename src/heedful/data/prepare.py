@@ -4,7 +4,7 @@ Results are stored in the run's folder with checksums, so that a second call for
 pairs; results that are damaged are made again. Memory is constant except for 8 bytes per pair.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -17,11 +17,12 @@ from heedful.data.corpus_links import link_corpus
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.corrections import Correction, CorrectionJournal
 from heedful.data.encoded import ENCODED, EncodedCorpus, write_encoded
-from heedful.data.leakage import describe_leaks
+from heedful.data.first_reading import FirstReading
+from heedful.data.leakage import TrainingIndex, describe_leaks
 from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
 from heedful.data.prepared_files import is_texts, read_prepared, repaired
 from heedful.data.prepared_tokenizers import learn_tokenizers, named_tokenizers, sampled
-from heedful.data.split import MIN_PAIRS, SourceSpread, Split
+from heedful.data.split import Split
 from heedful.errors import DataError, FileRefused
 from heedful.files.atomic_write import digest
 from heedful.files.formats import PREPARED_FORMAT
@@ -171,32 +172,25 @@ def _recall(facts: dict[str, Any], config: TextConfig, folder: Path) -> Prepared
 
 
 def _prepare(files: Sources, config: TextConfig, folder: Path) -> PreparedPairs:
-    corpus_filter = CorpusFilter(config.max_characters, keeps_repeats=True)
-    spread = SourceSpread()
-    for _ in spread.watch(corpus_filter.apply(files.train)):
-        pass
-    report = corpus_filter.report(files.train.notes)
-    num_pairs = report.num_kept - report.num_repeats
-    if num_pairs < MIN_PAIRS:
-        raise DataError(
-            f"{files.train.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows"
-        )
-    split = Split(num_pairs, files.dev is not None, files.test is not None)
-    spread.check(split, files.train.paths[0])
+    first = FirstReading(files.train, config.max_characters, files.dev is not None, files.test is not None)
+    report, split = first.report, first.split
     data = folder / "run" / "data"
     data.mkdir(parents=True, exist_ok=True)
     described = [part.describe() for part in (files.train, files.dev, files.test) if part]
     lines = [*described, *report.notes, report.summary()]
-    rows = partial(_rows, files, split, config, "train")
-    source_tokenizer, target_tokenizer, names = learn_tokenizers(rows, config, num_pairs, folder)
+    source_tokenizer, target_tokenizer, names = learn_tokenizers(first.sample, config, report.num_different, folder)
     if config.target_units == "words" and config.source_units != "characters":
         # Before training, so that a model that is stopped early has a dictionary too.
-        names |= store_dictionary(lambda: sampled(rows(), DICTIONARY_PAIRS), source_tokenizer, target_tokenizer, folder)
-    dev, test = _held_out(files, split, config)
+        pairs = sampled(iter(first.sample), DICTIONARY_PAIRS)
+        names |= store_dictionary(pairs, source_tokenizer, target_tokenizer, folder)
+    dev, test = _held_out(files, first)
     # Where nothing is held out, validation is on the training pairs.
     held_out = {*dev.sources, *test.sources} if files.dev or split.dev_share else {*test.sources}
     corrections, error = _corrections(files, source_tokenizer, held_out)
-    num_long = _encode(files, corrections, split, config, (source_tokenizer, target_tokenizer), data)
+    evaluation = {name: pairs for name, pairs in (("validation", files.dev), ("test", files.test)) if pairs}
+    index = TrainingIndex() if evaluation else None
+    training = partial(_rows, files.train, split, config, index)
+    num_long = _encode(training, corrections, config, (source_tokenizer, target_tokenizer), data)
     if error:
         lines.append(error)
     if corrections:
@@ -208,8 +202,11 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> PreparedPairs:
         limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
         raise DataError(f"{files.train.paths[0]}: no pair is left for training; raise {limit}")
     lines += _describe(files, split, len(train), dev, test)
-    evaluation = {"validation": files.dev, "test": files.test}
-    lines += describe_leaks(rows, evaluation)
+    if index is not None:
+        if not len(index):  # an earlier call has encoded the pairs
+            for _ in training():
+                pass
+        lines += describe_leaks(index, evaluation)
     return PreparedPairs(source_tokenizer, target_tokenizer, names, train, dev, test, tuple(lines))
 
 
@@ -255,9 +252,11 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
     return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
 
 
-def _rows(files: Sources, split: Split, config: TextConfig, part: str) -> Iterator[Pair]:
-    corpus_filter = CorpusFilter(config.max_characters, keeps_repeats=part == "train")  # an item is scored once
-    return (pair for pair in corpus_filter.apply(files.train) if split(pair) == part)
+def _rows(file: PairFile, split: Split, config: TextConfig, index: TrainingIndex | None) -> Iterator[Pair]:
+    """Training pairs of a file, which are added to the index where there is one."""
+    corpus_filter = CorpusFilter(config.max_characters, keeps_repeats=True)
+    rows = (pair for pair in corpus_filter.apply(file) if split(pair) == "train")
+    return rows if index is None else index.watch(rows)
 
 
 def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> tuple[Sequence[Correction], str]:
@@ -276,9 +275,8 @@ def _corrections(files: Sources, tokenizer: Tokenizer, held_out: Set[str]) -> tu
 
 
 def _encode(
-    files: Sources,
+    training: Callable[[], Iterator[Pair]],
     corrections: Sequence[Correction],
-    split: Split,
     config: TextConfig,
     tokenizers: tuple[Tokenizer, Tokenizer],
     data: Path,
@@ -298,7 +296,7 @@ def _encode(
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         nonlocal num_long
-        rows = ((pair.source, pair.target) for pair in _rows(files, split, config, "train"))
+        rows = ((pair.source, pair.target) for pair in training())
         for source_text, target_text in chain(rows, ((one.source, one.correction) for one in corrections)):
             source = [*encode_text(source_tokenizer, source_text, config.split_sentences), EOS]
             target = [*target_tokenizer.encode(target_text), EOS]
@@ -312,13 +310,9 @@ def _encode(
     return num_long
 
 
-def _held_out(files: Sources, split: Split, config: TextConfig) -> tuple[EvaluationSet, EvaluationSet]:
-    if files.dev:
-        dev = EvaluationSet.of(files.dev)
-    else:
-        part = "dev" if split.dev_share else "train"
-        dev = EvaluationSet.of(_rows(files, split, config, part))
-    test = EvaluationSet.of(files.test or _rows(files, split, config, "test"))
+def _held_out(files: Sources, first: FirstReading) -> tuple[EvaluationSet, EvaluationSet]:
+    dev = EvaluationSet.of(files.dev or first.held_out("dev" if first.split.dev_share else "train"))
+    test = EvaluationSet.of(files.test or first.held_out("test"))
     if not len(dev):
         raise DataError("validation: no usable pair; give more rows or a larger --dev file")
     return dev, test

@@ -1,6 +1,6 @@
 """Dictionary of a word model, learned from its training pairs and stored with a checksum."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -23,12 +23,12 @@ DICTIONARY_PLACES: Final = 8_000_000
 
 
 def store_dictionary(
-    sample: Callable[[], Iterable[Pair]], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, folder: Path
+    sample: Iterable[Pair], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, folder: Path
 ) -> dict[str, str]:
     """Learn a dictionary for a model with unknown words, unless it exists already.
 
     Args:
-        sample: function that returns training pairs.
+        sample: training pairs to learn from.
 
     Returns:
         The file name in the model folder, by its role.
@@ -42,7 +42,7 @@ def store_dictionary(
         return {"dictionary": DICTIONARY}
     pairs: list[tuple[list[str], list[str]]] = []
     num_places = 0
-    for pair in sample():
+    for pair in sample:
         source, target = (
             UnitTokenizer.split(tokenizer.normalize(text), "words")
             for tokenizer, text in ((source_tokenizer, pair.source), (target_tokenizer, pair.target))

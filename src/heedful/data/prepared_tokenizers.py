@@ -1,7 +1,7 @@
 """Tokenizers of training data: learned once from a sample of the pairs, then read from the model folder."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +16,12 @@ TOKENIZER_LINES: Final = 1_000_000
 
 
 def learn_tokenizers(
-    rows: Callable[[], Iterator[Pair]], config: TextConfig, num_pairs: int, folder: Path
+    sample: Sequence[Pair], config: TextConfig, num_pairs: int, folder: Path
 ) -> tuple[Tokenizer, Tokenizer, dict[str, str]]:
     """Train tokenizers and store them, or read those that the folder has.
 
     Args:
-        rows: function that reads the training pairs.
+        sample: training pairs to learn from.
         num_pairs: number of pairs, held out ones too, which determines the number of pieces.
 
     Returns:
@@ -38,7 +38,6 @@ def learn_tokenizers(
             raise
         except FileRefused:
             pass  # trained again, and compared with those that a begun training depends on
-    sample = sampled(rows(), TOKENIZER_LINES)
     size = config.vocabulary_size or choose_size(
         num_pairs, count_characters(text for pair in sample for text in pair[:2])
     )

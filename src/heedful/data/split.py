@@ -12,6 +12,8 @@ MIN_PAIRS: Final = 10
 HELD_OUT_PAIRS: Final = 1000
 """Number of pairs held out for validation and for testing, each; at most a tenth of all pairs."""
 MOST_SHARE: Final = 0.1
+LEAST_TO_SPLIT: Final = 10 * MIN_PAIRS
+"""Number of pairs below which none are held out: validation uses the training pairs, and the report says so."""
 _ENOUGH: Final = 1.0 - 1e-6
 """Position from which on a source is held out for validation whatever the size of a corpus."""
 
@@ -29,10 +31,9 @@ class Split:
             has_test: whether there is a file for testing.
         """
         share = min(MOST_SHARE, HELD_OUT_PAIRS / max(1, num_pairs))
-        # Ten pairs are too few to hold any out: validation uses the training pairs, and the report says so.
-        self.dev_share = 0.0 if has_dev or num_pairs < 10 * MIN_PAIRS else share
+        self.dev_share = 0.0 if has_dev or num_pairs < LEAST_TO_SPLIT else share
         # A user who gives validation data decides about test data too: none are held out.
-        self.test_share = 0.0 if has_test or has_dev or num_pairs < 10 * MIN_PAIRS else share
+        self.test_share = 0.0 if has_test or has_dev or num_pairs < LEAST_TO_SPLIT else share
 
     def __call__(self, pair: Pair) -> str:
         """Choose the part that a pair belongs to.
