@@ -4,6 +4,8 @@ import re
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heedful.errors import UsageError
 from heedful.text.kept import Kept, find_kept, has_words, kept_rules, own_spans
@@ -62,6 +64,26 @@ def test_own_pattern_precedes_and_ends_in_time():
         own_spans([r"(a|a|aa)+$"])("a" * 200 + "b")
     with pytest.raises(UsageError, match="no regular expression"):
         own_spans(["("])
+
+
+PARTS = [
+    *"ab1_ .,:/@#{}%$<>`wℹ☀🐶-+()\\'\"é中²",
+    "www.",
+    "http://",
+    "%s",
+    "A4",
+    "12:30",
+    "<b>",
+    "1.234",
+    "$HOME",
+    "🇩🇪",
+    "‼",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_no_text_with_a_match_is_passed_over(text: str):
+    assert bool(find_kept(text)) == any(pattern.search(text) for pattern in kept_rules().values())
 
 
 def test_texts_without_words():

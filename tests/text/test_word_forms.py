@@ -36,7 +36,8 @@ def forms() -> WordForms:
     ("text", "case"),
     [
         ("EIN HUND", "upper"),
-        ("NATO", ""),
+        ("USA", ""),
+        ("HAUS", "upper"),
         ("Ein Hund", ""),
         ("Ein Hund Bellt", "title"),
         ("hund", "lower"),

@@ -11,6 +11,8 @@ _REPETITIONS: Final = 4
 """Number of times that a part of words stands in a row in a loop."""
 _FEWEST_LETTERS: Final = 18
 """Number of letters in a row that repeat others in a loop within a word."""
+_STEP: Final = 6
+"""A third of these, so that a loop has six of them at a regular distance."""
 _MOST_GROWTH: Final = 5
 """Number of letters of an output for each letter of its source."""
 _WIDE: Final = "\u2e80"
@@ -39,9 +41,15 @@ def fault_of(source: str, output: str) -> Fault:
 
 def _has_loop(text: str) -> bool:
     words = [word.strip(".,;:!?\"'()").casefold() for word in text.split()]
-    if any(_longest_run(words, part) >= (_REPETITIONS - 1) * part for part in range(1, _LONGEST_PART + 1)):
-        return True
-    return any(_longest_run(text, part) >= max(_FEWEST_LETTERS, 3 * part) for part in range(1, _LONGEST_PART + 1))
+    parts = range(1, _LONGEST_PART + 1)
+    if len(words) - len(set(words)) >= _REPETITIONS - 1:
+        if any(_longest_run(words, part) >= (_REPETITIONS - 1) * part for part in parts):
+            return True
+    # A loop of letters repeats each six of its first letters within the length of a part.
+    starts = range(0, len(text) - _STEP, _STEP)
+    if all(text.find(text[one : one + _STEP], one + 1, one + _LONGEST_PART + _STEP) < 0 for one in starts):
+        return False
+    return any(_longest_run(text, part) >= max(_FEWEST_LETTERS, 3 * part) for part in parts)
 
 
 def _longest_run(items: Sequence[str], distance: int) -> int:

@@ -21,6 +21,8 @@ OWN: Final = "own"
 """Kind of spans that the user's own pattern finds."""
 FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
+_SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ]|www\.", re.IGNORECASE)
+"""Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:[\s'’-]+[^\W\d_]+)*")
 
 
@@ -79,11 +81,11 @@ def find_kept(
 
     for start, end in own(text) if own else ():
         take(start, end, OWN)
-    for kind, pattern in kept_rules().items():
+    for kind, pattern in kept_rules().items() if _SPECIAL.search(text) else ():
         if kinds is None or kind in kinds:
             for match in pattern.finditer(text):
                 take(match.start(), match.end(), kind)
-    if knows is not None and not text.isascii():
+    if knows is not None and not text.isascii() and not all(map(knows, {*map(script_of, {*text})} - {""})):
         for start, end in _foreign(text, knows):
             take(start, end, FOREIGN)
     return tuple(sorted(spans))

@@ -6,6 +6,7 @@ Sources and layout together are the text, to the character, so that nothing of a
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final, Literal, final
 
@@ -141,6 +142,7 @@ def split(
         >>> [segment.source for segment in split("Good day, Dr. Brown. How are you?\n- Fine.").segments]
         ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
     """
+    find = lru_cache(1)(find)  # most lines are one segment
     spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, fits, find)
     segments: list[Segment] = []
     layout: list[str] = []

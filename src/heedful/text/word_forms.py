@@ -22,10 +22,12 @@ from heedful.text.tokenizer import Tokenizer
 Case = Literal["lower", "title", "upper", ""]
 """Unusual case of a whole text; empty = none."""
 WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_MARKED: Final = re.compile(r"[^\W\d_\x00-\x7f]")
+"""Letter that ASCII does not have."""
 MOST_WORDS: Final = 100_000
 """Number of words of a table, the most frequent ones."""
 _HEADER: Final = re.compile(r"#heedful word forms (\d{1,9})( without capitals)?")
-_FEWEST_LETTERS: Final = 6
+_FEWEST_LETTERS: Final = 4
 """Number of letters from which on a text in upper case is no abbreviation."""
 _FEWEST_WORDS: Final = 3
 """Number of words from which on a text in Title Case is no name, and one in lower case begins with a capital."""
@@ -47,15 +49,16 @@ def case_of(text: str) -> Case:
         >>> [case_of(text) for text in ("EIN HUND BELLT", "Ein Hund Bellt Laut", "ein hund bellt", "Ein Hund bellt")]
         ['upper', 'title', 'lower', '']
     """
-    words = [word for word in WORD.findall(text) if word.lower() != word.upper()]
-    if not words:
-        return ""
-    if all(map(str.isupper, words)):
-        return "upper" if sum(map(len, words)) >= _FEWEST_LETTERS else ""
-    if not any(letter.isupper() for word in words for letter in word):
+    if text.isupper():
+        return "upper" if sum(map(str.isalpha, text)) >= _FEWEST_LETTERS else ""
+    if text.islower():
         return "lower"
-    is_title = len(words) >= _FEWEST_WORDS and all(word[0].isupper() for word in words)
-    return "title" if is_title else ""
+    num_words = 0
+    for match in WORD.finditer(text):
+        if match[0][0].islower():
+            return ""
+        num_words += match[0][0].isupper()
+    return "title" if num_words >= _FEWEST_WORDS else ""
 
 
 @final
@@ -172,12 +175,9 @@ class WordForms:
             >>> forms.restored("EIN HUND LÄUFT IM SCHNEE"), forms.restored("Haende im Schnee")  # doctest: +SKIP
             ('Ein Hund läuft im Schnee', 'Hände im Schnee')
         """
-        case = case_of(text)
+        if not case_of(text):
+            return text if _MARKED.search(text) else WORD.sub(lambda match: self._with_marks(match[0]), text)
         words = WORD.findall(text)
-        if not case and not all(map(str.isascii, words)):
-            return text
-        if not case:
-            return WORD.sub(lambda match: self._with_marks(match[0]), text)
         read = [*map(self.usual, words)]
         if self.has_capitals and len(words) >= _FEWEST_WORDS:
             read[0] = read[0][:1].upper() + read[0][1:]
