@@ -186,7 +186,7 @@ def test_lengths_beyond_both_ends_are_all_keys_and_none(score: str):
         torch.testing.assert_close(context[1], run(case)[1], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", thinned([torch.float64, torch.float32, torch.bfloat16, torch.float16], 2))
+@pytest.mark.parametrize("dtype", thinned([torch.bfloat16, torch.float64, torch.float32, torch.float16], 4))
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 @pytest.mark.parametrize("score", SCORES)
 def test_huge_and_tiny_inputs_never_give_nan(score: str, normalizer: str, dtype: torch.dtype):

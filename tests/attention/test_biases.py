@@ -35,6 +35,15 @@ def fresh(kind: str, num_heads: int = 0, is_causal: bool = False) -> ScoreBias:
     return bias
 
 
+@pytest.mark.parametrize("kind", BIASES)
+def test_the_place_of_a_key_counts_as_the_score_says(kind: str):
+    score, order = Biased(Dot(SIZE, SIZE), fresh(kind)), torch.tensor([2, 0, 3, 1])
+    query, key, value = (torch.randn(4, SIZE).double() for _ in range(3))
+    one, other = (attend(query, key[rows], value[rows], score=score).context for rows in (slice(None), order))
+    assert score.is_positional
+    assert not torch.allclose(one, other)
+
+
 # Press et al. 2022, section 3: "For our models with 8 heads, the slopes are 1/2, 1/4, ..., 1/256".
 SLOPES = {
     1: [2**-8],

@@ -40,6 +40,7 @@ def kept(contract: Contract, way: Way) -> list[Combination]:
 
 
 cached = cache(supported)
+PLAIN_TILES = Way("plain", is_tiled=True)
 KEPT = [(contract, way, each) for contract in CONTRACTS for way in ways() for each in kept(contract, way)]
 
 
@@ -50,7 +51,9 @@ def asked(contract: Contract, way: Way) -> list[Combination]:
 
 
 def case(contract: Contract, way: Way) -> ParameterSet:
-    return pytest.param(contract, way, marks=[quiet] if "triton" in way.kernel else [])
+    marks = [quiet] if "triton" in way.kernel else []
+    # Tiles of the window are those of the plain kernel, and of dear contracts one of the two is enough.
+    return pytest.param(contract, way, marks=[*marks, thorough] if contract.is_dear and way == PLAIN_TILES else marks)
 
 
 def check(contract: Contract, way: Way, combinations: Sequence[Combination]) -> None:

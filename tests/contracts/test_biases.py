@@ -78,7 +78,7 @@ CROSSED = [
 ]
 
 
-@pytest.mark.parametrize(("score", "normalizer", "bias"), thinned(CROSSED, 3))
+@pytest.mark.parametrize(("score", "normalizer", "bias"), thinned(CROSSED, 5))
 def test_every_score_with_every_normalizer(score: str, normalizer: str, bias: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(SCORES, "novel", factory(score, bias))
     is_tree = NORMALIZERS[normalizer].scope == "matrix"

@@ -50,7 +50,7 @@ def whole_output(hypothesis: Hypothesis) -> list[int]:
     return [*hypothesis.token_ids, *([EOS] if hypothesis.finish_reason == "eos" else [])]
 
 
-@pytest.mark.parametrize("name", thinned(CONFIGS, 2))
+@pytest.mark.parametrize("name", thinned(CONFIGS, 4))
 def test_a_beam_of_one_is_greedy(name: str):
     model = make_lively(name)
     for source, (found,) in zip(ids_of(), find(model, ids_of(), beam=1), strict=True):
@@ -67,7 +67,7 @@ def test_a_beam_of_one_is_greedy(name: str):
         assert whole_output(found) == outputs
 
 
-@pytest.mark.parametrize("name", thinned(CONFIGS, 2))
+@pytest.mark.parametrize("name", thinned(CONFIGS, 3))
 def test_scores_are_those_of_forced_decoding(name: str):
     model = make_lively(name)
     found = find(model, ids_of(), beam=4, nbest=4)
@@ -79,7 +79,7 @@ def test_scores_are_those_of_forced_decoding(name: str):
             assert one.log_prob == pytest.approx(sum(wanted), abs=1e-10)
 
 
-@pytest.mark.parametrize("name", thinned(CONFIGS, 2))
+@pytest.mark.parametrize("name", thinned(CONFIGS, 4))
 def test_batches_and_their_order_change_nothing(name: str):
     model = make_lively(name)
     sources = ids_of()

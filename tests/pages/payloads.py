@@ -73,5 +73,5 @@ PAYLOADS: Final = tuple(
     )
 )
 """All payloads: 300."""
-FEW: Final = PAYLOADS[:: len(PAYLOADS) // 30]
-"""Every tenth of them."""
+FEW: Final = PAYLOADS[:: len(PAYLOADS) // 15]
+"""Every twentieth of them."""

@@ -229,17 +229,19 @@ def run(folder: Path, tests: Sequence[str], limit: float) -> dict[str, Any]:
         os._exit(0)
     os.close(writing)
     used, moved, ended = 0.0, start, False
-    while not ended:
-        time.sleep(0.2)
-        ended = os.waitpid(child, os.WNOHANG)[0] == child
+    try:
+        while not ended:
+            time.sleep(0.2)
+            ended = os.waitpid(child, os.WNOHANG)[0] == child
+            if not ended:
+                used, wants = _session(child)
+                moved = time.monotonic() if wants else moved
+                if used > limit or time.monotonic() - moved > STILL_SECONDS:
+                    break
+    finally:
+        _kill_session(child)
         if not ended:
-            used, wants = _session(child)
-            moved = time.monotonic() if wants else moved
-            if used > limit or time.monotonic() - moved > STILL_SECONDS:
-                break
-    _kill_session(child)
-    if not ended:
-        os.waitpid(child, 0)
+            os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
         told = pipe.read()
     seconds = {"cpu": round(used, 1), "wall": round(time.monotonic() - start, 1)}
@@ -397,6 +399,7 @@ def main() -> None:
         "--renew", action="store_true", help="take the tree as it is now, and run again what may differ"
     )
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # puts the source back
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     drawn, results = folder / "mutants.jsonl", folder / "results.jsonl"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.errors import ResourceError
 from heedful.serving.keys import Keys
 from heedful.serving.suggestions import Suggestions
 from tests.serving.reversing import Reverser, serve
@@ -146,6 +147,15 @@ def test_corrections_need_no_file_of_suggestions():
     model = Reverser()
     assert serve(model, takes_corrections=True).post("/suggest", data={"q": "a", "s": "b", **PAIR}).status_code == 200
     assert model.corrections == {"a": "b"}
+
+
+def test_a_correction_that_cannot_be_written_is_refused():
+    class Full(Reverser):
+        def correct(self, source: str, correction: str) -> None:
+            raise ResourceError("corrections.jsonl: not written: No space left on device")
+
+    answer = serve(Full(), takes_corrections=True).post("/suggest", data={"q": "a", "s": "b", **PAIR})
+    assert (answer.status_code, answer.json()) == (403, {"error": "The corrections cannot be written."})
 
 
 def test_a_refused_correction_is_not_stored(tmp_path: Path):

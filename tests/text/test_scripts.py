@@ -35,6 +35,10 @@ def test_letters_are_in_the_script_of_their_name():
     assert wrong == []
 
 
+def test_signs_beside_letters_have_no_script():
+    assert [script_of(sign) for sign in "@[`{©«»×÷"] == [""] * 9
+
+
 @pytest.mark.parametrize(
     ("text", "script"),
     [
