@@ -11,10 +11,13 @@ from collections.abc import Callable
 
 import pytest
 
+from heedful.cli import failures
+from heedful.data import tmx
 from heedful.documents.html import HtmlMarkup
 from heedful.documents.markup_rules import TagHandling
 from heedful.documents.table import FORMATS
 from heedful.errors import DataError
+from heedful.text import kept_places, segments, stories
 from heedful.text.segments import split
 from tests.documents import made
 from tests.thorough import thorough
@@ -168,6 +171,8 @@ KNOWN = (
     ("srt", "<"),  # 8.4 s for 40 KB once
     ("srt", "{"),
     ("md", "` "),
+    ("md", "[["),  # 2.4 s once
+    ("md", "![x]("),
     ("docx", " "),
     ("segments", " "),
 )
@@ -183,6 +188,33 @@ def test_known_attacks_take_no_longer_than_their_length(parser: str, family: str
 @pytest.mark.parametrize("parser", PARSERS)
 def test_time_grows_with_the_length(parser: str):
     assert [fault for family in (*FAMILIES, *PAIRED) if (fault := growth(PARSERS[parser], family))] == []
+
+
+SEARCHED = (
+    failures._SPACES,
+    tmx._BREAKS,
+    kept_places._SPACE_BEFORE_MARK,
+    segments._SOFT_BREAK,
+    stories._SEPARATORS,
+)
+"""Regular expressions that are searched for in texts of others, and were quadratic in an earlier version."""
+
+
+def slow_families(pattern: re.Pattern[str], size: int = 20_000) -> list[str]:
+    """Inputs on which a search takes longer than a second, where a linear one takes a few milliseconds."""
+    slow: list[str] = []
+    for family in (" ", "\t", " \t", "\n", "\u3000", "a ", "| ", "0", "."):
+        started = time.process_time()
+        for _ in pattern.finditer(family * (size // len(family)) + "\1"):
+            pass
+        if time.process_time() - started > 1.0:
+            slow.append(family)
+    return slow
+
+
+def test_searches_in_runs_of_spaces_are_linear():
+    assert {pattern.pattern: slow for pattern in SEARCHED if (slow := slow_families(pattern))} == {}
+    assert slow_families(re.compile(r"\s*[\n\r]\s*"))
 
 
 def test_a_quadratic_parser_is_noticed():

@@ -21,7 +21,7 @@ _SAMPLE_UNITS: Final = 1000
 _CODES: Final = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))
 _UNWRITABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot represent, not even escaped."""
-_BREAKS: Final = re.compile(r"[ \t]*[\r\n\t][ \r\n\t]*")
+_BREAKS: Final = re.compile(r"(?<! ) *+[\r\n\t][ \r\n\t]*+")
 
 
 def is_tmx(path: Path) -> bool:

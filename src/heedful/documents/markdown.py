@@ -72,7 +72,8 @@ class MarkdownFile(DocumentFile):
         for line in self._document.split("\n"):
             starts.append(starts[-1] + len(line) + 1)
         cursors: dict[int, int] = {}  # by line, the end of what was found in it
-        parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table")
+        # Inline tokens keep their text as it is: marks within it are found here, in linear time.
+        parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table").disable("inline")
         for token in parser.parse(text):
             if token.type != "inline" or not token.map or not token.content.strip():
                 continue
@@ -113,6 +114,7 @@ def _inline(text: str) -> Passage[str]:
     offset = 0
     emphasis: list[str] = []
     num_links = 0
+    last_target = max(text.rfind("]("), text.rfind("]["))
     match = _MARK.search(text)
     while match is not None:
         builder.add(text[offset : match.start()])
@@ -126,7 +128,7 @@ def _inline(text: str) -> Passage[str]:
                 offset = end
             else:
                 builder.add(mark)
-        elif match["link"]:
+        elif match["link"] and match.start() < last_target:
             builder.begin("link", mark)
             num_links += 1
         elif match["target"] and num_links:

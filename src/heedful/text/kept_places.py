@@ -14,7 +14,7 @@ _END_MARKS: Final = ".,;:!?…)]}\"'”»。，；：！？）」"
 _FOLLOWING: Final = 0.5
 """Weight of the links of the word behind a span against those of the word before it."""
 _BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»")
-_SPACE_BEFORE_MARK: Final = re.compile(r" +(?=[.,;:!?…)\]}。，；：！？）」])")
+_SPACE_BEFORE_MARK: Final = re.compile(r"(?<! ) ++(?=[.,;:!?…)\]}。，；：！？）」])")
 
 
 @final

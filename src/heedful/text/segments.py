@@ -19,7 +19,7 @@ Policy = Literal["auto", "sentence", "line"]
 than the model usually saw together."""
 
 _BREAKS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_SOFT_BREAK: Final = re.compile(rf"[ \t]*(?:{_BREAKS.pattern})[ \t]*")
+_SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?(?:{_BREAKS.pattern})[ \t]*+")
 _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a-z])\) +|(?P<number>\d{1,3})\. +)(?=\S)")
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")

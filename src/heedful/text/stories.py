@@ -12,7 +12,7 @@ from heedful.errors import DataError, did_you_mean
 SEPARATOR: Final = " | "
 """Separator of the facts in a row of tab-separated cells."""
 _NUMBERED: Final = re.compile(r"(\d{1,9}) (.*)")
-_SEPARATORS: Final = re.compile(r"(?:^|\s+)\|(?:\s+|$)")
+_SEPARATORS: Final = re.compile(r"(?:^|\s)\|(?:\s++|$)")
 _EXPECTED: Final = '{"facts": ["...", "..."], "question": "...", "answer": "..."}'
 _ARRAY: Final = re.compile(r"array\((\[.*?\])(?:, dtype=[^)]*)?\)", re.DOTALL)
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
