@@ -177,7 +177,7 @@ async def vanish(port: int) -> None:
     writer.transport.abort()
 
 
-async def terminate_in_flight(number: int) -> Counter[str]:
+async def terminate_in_flight(number: int, stop: signal.Signals = signal.SIGTERM) -> Counter[str]:
     """Stop a server with requests in flight; outcomes of the requests, and the exit code."""
     outcomes: Counter[str] = Counter()
     async with running(sentence_seconds=0.005) as server:
@@ -195,7 +195,7 @@ async def terminate_in_flight(number: int) -> Counter[str]:
         while await server.metric("heedful_waiting_requests") < number * 0.6:
             if all(task.done() for task in tasks):
                 break
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(stop)
         outcomes.update(await asyncio.gather(*tasks))
         outcomes[f"exit {await asyncio.wait_for(server.process.wait(), 40)}"] += 1
     return outcomes

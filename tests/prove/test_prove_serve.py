@@ -1,7 +1,11 @@
 """Small versions of the proofs of the server, over real sockets; none of them depends on the speed of the machine."""
 
 import asyncio
+import signal
 from collections import Counter
+from pathlib import Path
+
+import pytest
 
 from tests.prove import serving_attacks as attacks
 from tests.prove.prove_serve import prove_load
@@ -22,10 +26,32 @@ def test_slow_sockets_are_closed():
     assert max(asyncio.run(run())) < 55
 
 
-def test_a_signal_loses_no_request():
-    outcomes = asyncio.run(attacks.terminate_in_flight(30))
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_loses_no_request_and_leaves_no_file(
+    stop: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    outcomes = asyncio.run(attacks.terminate_in_flight(30, stop))
     assert set(outcomes) <= {"right", "refused", "exit 0"}
     assert outcomes["exit 0"] == 1
+    assert [*tmp_path.glob("heedful-*")] == []
+
+
+def test_a_request_of_two_lengths_is_refused_and_the_connection_closed():
+    async def run() -> bytes:
+        async with attacks.running() as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(
+                b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
+            )
+            answer = await reader.read()  # up to the end of the connection
+            writer.close()
+            return answer
+
+    answer = asyncio.run(asyncio.wait_for(run(), 60))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1, "what follows is no request"
 
 
 def test_who_disconnects_leaves_the_queue():

@@ -1,9 +1,13 @@
 """Guard: hosts, origins, sizes, rates."""
 
+import asyncio
+
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.types import Message
 
 from heedful.serving.guard import Hosts
-from heedful.serving.limits import Limits
+from heedful.serving.limits import Budget, Limits, client_of
 from tests.serving.reversing import serve
 
 PAIR = {"q": "abc", "source": "de", "target": "en"}
@@ -128,3 +132,56 @@ def test_head_is_answered_as_get_without_its_body(path: str):
     assert get.content
     assert client.head("/nowhere").status_code == 404
     assert client.head("/translate").status_code == 405
+
+
+def test_only_forms_may_be_as_large_as_files():
+    """A hundred stalled bodies of JSON held 850 MB once: all of a body but the parts of a form is in memory."""
+    client = serve(limits=Limits(body_bytes=1000, file_bytes=100_000))
+    for headers in ({"Content-Type": "application/json"}, {"Content-Type": "text/plain"}, {}):
+        answer = client.post("/translate_file", content=b" " * 1001, headers=headers)
+        assert answer.status_code == 413, headers
+        answer = client.post("/translate_file", content=iter([b" " * 600] * 2), headers=headers)
+        assert answer.status_code == 413, headers
+    fields, files = {"source": "de", "target": "en"}, {"file": ("a.txt", b"a" * 50_000)}
+    assert client.post("/translate_file", data=fields, files=files).status_code == 200
+
+
+def test_two_lengths_are_refused_and_the_connection_is_closed():
+    headers = {"Content-Length": "2", "Transfer-Encoding": "chunked", "Content-Type": "application/json"}
+    answer = serve().post("/translate", content=b"{}", headers=headers)
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+    assert "Transfer-Encoding" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x"])
+def test_an_upload_that_breaks_off_is_no_fault(kind: str):
+    client = serve()
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/translate_file",
+        "raw_path": b"/translate_file", "query_string": b"", "root_path": "", "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"testserver"), (b"content-type", kind.encode()), (b"content-length", b"900")],
+    }  # fmt: skip
+    incoming = [
+        {"type": "http.request", "body": b'--x\r\nContent-Disposition: form-data; name="file"', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return incoming.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(client.app(scope, receive, send))  # raises what a server would log as a fault
+    assert sent[0]["status"] == 499
+
+
+def test_a_network_of_addresses_has_one_budget():
+    budget = Budget(2)
+    for number in range(2):
+        budget.spend(client_of(f"2001:db8::{number:x}"), now=0.0)
+    with pytest.raises(HTTPException):
+        budget.spend(client_of("2001:db8::ffff:1:2:3"), now=0.0)
+    budget.spend(client_of("2001:db8:0:1::1"), now=0.0)
+    assert client_of("testclient") == "testclient"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heedful.data.corrections import CorrectionJournal
-from heedful.errors import DamagedFile, HeedfulError, ResourceError
+from heedful.errors import DamagedFile, HeedfulError, ResourceError, UsageError
 from heedful.serving.suggestions import LinksFile, Suggestions
 
 
@@ -125,3 +125,21 @@ def test_links_outside_the_pair_or_of_another_format_are_refused(tmp_path: Path,
     with pytest.raises(HeedfulError, match="link"):
         LinksFile(tmp_path / "links.tsv").add("das Haus", "the house", links)
     assert (tmp_path / "links.tsv").read_bytes() == b""
+
+
+def test_files_of_another_kind_are_not_appended_to(tmp_path: Path):
+    suggestions, links = tmp_path / "suggestions.jsonl", tmp_path / "links.tsv"
+    _suggest(suggestions, "first")
+    _link(links, "first")
+    letter = tmp_path / "letter.txt"
+    for content in (b"Dear Ada,\n", b"[]\n", b"\xff\n", b"{" * 9999 + b"\n", b"a\tb\tc\n"):
+        letter.write_bytes(content)
+        for opened, path in ((Suggestions, letter), (LinksFile, letter)):
+            with pytest.raises(UsageError, match="another kind"):
+                opened(path)
+        assert letter.read_bytes() == content
+    for opened, path in ((Suggestions, links), (LinksFile, suggestions)):
+        with pytest.raises(UsageError, match="another kind"):
+            opened(path)
+    letter.write_bytes(suggestions.read_bytes()[:9])  # all that a crash left
+    Suggestions(letter)

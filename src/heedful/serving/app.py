@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from heedful.errors import FileRefused
@@ -43,6 +44,7 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
         lifespan=lifespan,
     )
     app.add_exception_handler(HTTPException, _answer_refusal)
+    app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(FileRefused, _answer_refused_file)
     app.add_exception_handler(Exception, _answer_fault)
     for router in (
@@ -98,6 +100,11 @@ def _own_router(app: FastAPI, service: Service) -> APIRouter:
 async def _answer_refusal(_: Request, error: Any) -> Response:
     """Error body of LibreTranslate."""
     return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+
+async def _answer_nobody(_: Request, error: Any) -> Response:
+    """Answer that is never sent: the client left while its body was read."""
+    return Response(status_code=499)
 
 
 async def _answer_refused_file(_: Request, error: Any) -> Response:

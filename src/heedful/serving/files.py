@@ -5,7 +5,7 @@ import re
 import secrets
 import tempfile
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from pathlib import Path
 from typing import Final, NamedTuple, final
 from urllib.parse import quote
@@ -18,11 +18,12 @@ from starlette.exceptions import HTTPException
 from heedful.documents.table import FORMATS, format_of
 from heedful.errors import DataError, MissingExtra
 from heedful.serving.bodies import UploadedFile, read_fields, text_field
+from heedful.serving.limits import client_of
 from heedful.serving.schemas import ERRORS, FILE
 from heedful.serving.service import Service
 from heedful.serving.waiting import while_connected
 
-_MOST_FILES: Final = 100
+MOST_FILES: Final = 100
 _SECONDS: Final = 1800.0
 
 
@@ -33,28 +34,40 @@ class Download(NamedTuple):
     name: str
     until: float
     """Monotonic time in seconds after which it is deleted."""
+    client: str
+    """Client that uploaded it."""
 
 
 @final
 class Downloads:
-    """Translated files of the last half hour, at most a hundred, in a temporary folder."""
+    """Translated files of the last half hour, at most a hundred, in a temporary folder.
+
+    When there are too many, the oldest file of the client with most files goes.
+    """
 
     def __init__(self) -> None:
         """Create the folder, which is removed when the process ends."""
         self._folder: Final = tempfile.TemporaryDirectory(prefix="heedful-")
         self._files: Final[OrderedDict[str, Download]] = OrderedDict()
 
-    def add(self, name: str, content: bytes) -> str:
+    def add(self, name: str, content: bytes, client: str = "") -> str:
         """Store a file.
+
+        Args:
+            client: client that uploaded it (`heedful.serving.limits.client_of`).
 
         Returns:
             A token that cannot be guessed.
         """
         self._forget()
+        if len(self._files) >= MOST_FILES:
+            counts = Counter(stored.client for stored in self._files.values())
+            most = max(counts, key=lambda each: counts[each])
+            self._remove(next(token for token, stored in self._files.items() if stored.client == most))
         token = secrets.token_urlsafe(24)
         path = Path(self._folder.name) / token
         path.write_bytes(content)
-        self._files[token] = Download(path, name, time.monotonic() + _SECONDS)
+        self._files[token] = Download(path, name, time.monotonic() + _SECONDS, client)
         return token
 
     def find(self, token: str) -> Download | None:
@@ -71,12 +84,11 @@ class Downloads:
 
     def _forget(self) -> None:
         now = time.monotonic()
-        while self._files:
-            token, oldest = next(iter(self._files.items()))
-            if oldest.until > now and len(self._files) < _MOST_FILES:
-                return
-            del self._files[token]
-            oldest.path.unlink(missing_ok=True)
+        while self._files and next(iter(self._files.values())).until <= now:
+            self._remove(next(iter(self._files)))
+
+    def _remove(self, token: str) -> None:
+        self._files.pop(token).path.unlink(missing_ok=True)
 
 
 def make_router(service: Service) -> APIRouter:
@@ -113,7 +125,7 @@ def make_router(service: Service) -> APIRouter:
         async with parsing:
             written = await run_in_threadpool(document.write, outputs)
         name = f"{_safe(Path(upload.name).stem)}_{service.language(target)}{ending}"
-        token = downloads.add(name, written)
+        token = downloads.add(name, written, client_of(request.client.host if request.client else ""))
         base = f"{request.url.scheme}://{request.headers['host']}"
         return JSONResponse({"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"})
 

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heedful.serving.limits import client_of
 from heedful.serving.service import Service
 
 POLICY: Final = (
@@ -104,6 +105,7 @@ class Guard:
                     del answer["Cross-Origin-Resource-Policy"]
                 if status in (408, 413, 429, 503):
                     answer.setdefault("Retry-After", "1")
+                if status in (408, 413, 429, 503) or _has_two_lengths(headers):
                     answer["Connection"] = "close"
             await send({**message, "body": b""} if is_head and "body" in message else message)
 
@@ -116,7 +118,7 @@ class Guard:
                 inner = {**scope, "path": path.rstrip("/") or "/"}
             if is_head:  # answered as GET is, without its body
                 inner = {**inner, "method": "GET"}
-            await self._app(inner, self._limited(receive, self._most_bytes(path)), send_with_headers)
+            await self._app(inner, self._limited(receive, self._most_bytes(path, headers)), send_with_headers)
         finally:
             self._count(inner, status, time.monotonic() - started)
 
@@ -138,14 +140,16 @@ class Guard:
                 "Access-Control-Max-Age": "600",
             }
             return Response(status_code=204, headers=allowed if has_open_origin else None)
+        if _has_two_lengths(headers):  # a proxy may believe the other one
+            return _error(400, "Invalid request: Content-Length together with Transfer-Encoding")
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             return _error(400, "Invalid request: Content-Length is not a number")
-        if len(length) > 18 or int(length) > self._most_bytes(str(scope["path"])):
+        if len(length) > 18 or int(length) > self._most_bytes(str(scope["path"]), headers):
             return _error(413, "Invalid request: the body is too large")
         client = scope.get("client")
         try:
-            self._service.budget.spend(str(client[0]) if client else "")
+            self._service.budget.spend(client_of(str(client[0]) if client else ""))
         except HTTPException as error:
             return _error(error.status_code, str(error.detail), error.headers)
         if scope["method"] == "POST":
@@ -156,9 +160,11 @@ class Guard:
     def _is_listed(self, origin: str) -> bool:
         return origin != "null" and ("*" in self._origins or origin.lower() in self._origins)
 
-    def _most_bytes(self, path: str) -> int:
+    def _most_bytes(self, path: str, headers: Headers) -> int:
+        """Bytes of a body; only the parts of a form are kept on disk while they arrive, all else is in memory."""
         limits = self._service.limits
-        return limits.file_bytes + 100_000 if path.startswith("/translate_file") else limits.body_bytes
+        is_form = headers.get("content-type", "").lower().startswith("multipart/form-data")
+        return limits.file_bytes + 100_000 if is_form and path.startswith("/translate_file") else limits.body_bytes
 
     def _limited(self, receive: Receive, most_bytes: int) -> Receive:
         num_bytes = 0
@@ -177,6 +183,10 @@ class Guard:
         route = getattr(scope.get("route"), "path", "other")
         self._service.metrics.requests.labels(route, str(status)).inc()
         self._service.metrics.seconds.observe(seconds)
+
+
+def _has_two_lengths(headers: Headers) -> bool:
+    return "content-length" in headers and "transfer-encoding" in headers
 
 
 def _error(status: int, message: str, headers: object = None) -> Response:

@@ -1,5 +1,6 @@
 """Limits of a server, and the budget of requests of each client."""
 
+import ipaddress
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -41,6 +42,27 @@ class Limits:
     """Seconds within which a request is answered or refused."""
     drain_seconds: float = 20.0
     """Seconds that running requests may take after a signal to stop."""
+
+
+def client_of(address: str) -> str:
+    """Name the client of an address: whoever has an IPv6 address has all of its /64.
+
+    Returns:
+        The network of an IPv6 address, the IPv4 address of one that holds it, and any other text as it is.
+
+    Example:
+        >>> client_of("2001:db8:1:2:3:4:5:6"), client_of("::ffff:192.0.2.1"), client_of("192.0.2.1")
+        ('2001:db8:1:2::/64', '192.0.2.1', '192.0.2.1')
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), 64), strict=False))
 
 
 @final

@@ -52,12 +52,17 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Stop at SIGINT and SIGTERM while the server runs; a second signal stops it at once.
+        """Stop at SIGINT, SIGTERM and SIGHUP while the server runs; a second signal stops it at once.
+
+        A SIGHUP that is ignored, as `nohup` does, stays so.
 
         Yields:
             Nothing.
         """
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self._stop) for number in numbers}
         try:
             yield
         finally:
@@ -76,7 +81,7 @@ def make_server(app: ASGIApp, limits: Limits) -> Server:
         limits: deadlines and number of connections.
 
     Returns:
-        The server; its `run` returns after SIGINT or SIGTERM, when running requests are answered.
+        The server; its `run` returns after SIGINT, SIGTERM or SIGHUP, when running requests are answered.
     """
     config = uvicorn.Config(
         app,

@@ -4,11 +4,12 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
-from heedful.errors import ResourceError, UsageError
+from heedful.errors import DataError, ResourceError, UsageError
 from heedful.files.atomic_write import NoLocks, append_whole, lock
 from heedful.files.bounded_read import open_regular
 from heedful.text.links import format_pharaoh, parse_pharaoh
@@ -17,24 +18,32 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0
 _LOCK_SECONDS: Final = 10.0
 """Longest wait for another server that appends to the same file."""
 _RETRY_SECONDS: Final = 0.002
+_MOST_LINE_BYTES: Final = 2 << 20
+"""More bytes than a line has."""
 
 
 @final
 class AppendedFile:
     """File to which lines are appended, up to a size."""
 
-    def __init__(self, path: Path, most_bytes: int = 100_000_000) -> None:
+    def __init__(self, path: Path, is_line: Callable[[str], bool], most_bytes: int = 100_000_000) -> None:
         """Open the file once, so that a path that cannot be written to is reported at the start.
 
         Args:
             path: file to append to; created if it does not exist.
+            is_line: tells whether a text is a line of such a file.
             most_bytes: size above which no more lines are taken.
 
         Raises:
             DamagedFile: the path is a folder, a pipe, a socket or a device.
+            UsageError: it is a file of another kind, by its first line.
         """
         if path.exists():
-            open_regular(path).close()
+            with open_regular(path) as file:
+                first, ended, _ = file.read(_MOST_LINE_BYTES).partition(b"\n")
+            is_torn = not ended and len(first) < _MOST_LINE_BYTES  # a crash may have cut off the only line
+            if not is_torn and not is_line(first.decode("utf-8", "replace")):
+                raise UsageError(f"{path}: a file of another kind, nothing is appended to it; name a new file")
         self._path: Final = path
         self._most_bytes: Final = most_bytes
         self._lock: Final = threading.Lock()
@@ -88,8 +97,9 @@ class LinksFile:
 
         Raises:
             DamagedFile: the path is a folder, a pipe, a socket or a device.
+            UsageError: it is a file of another kind.
         """
-        self._file: Final = AppendedFile(path, most_bytes)
+        self._file: Final = AppendedFile(path, _is_pair_with_links, most_bytes)
 
     def add(self, source: str, target: str, links: str) -> bool:
         """Append the links of one pair.
@@ -128,8 +138,9 @@ class Suggestions:
 
         Raises:
             DamagedFile: the path is a folder, a pipe, a socket or a device.
+            UsageError: it is a file of another kind.
         """
-        self._file: Final = AppendedFile(path, most_bytes)
+        self._file: Final = AppendedFile(path, _is_suggestion, most_bytes)
 
     def add(self, text: str, suggestion: str, source: str, target: str) -> bool:
         """Append a suggestion.
@@ -142,3 +153,22 @@ class Suggestions:
         """
         row = {"q": text, "s": suggestion, "source": source, "target": target, "time": round(time.time())}
         return self._file.add(json.dumps(row, ensure_ascii=False))
+
+
+def _is_suggestion(line: str) -> bool:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and {"q", "s", "source", "target"} <= row.keys()
+
+
+def _is_pair_with_links(line: str) -> bool:
+    cells = line.split("\t")
+    if len(cells) != 3:
+        return False
+    try:
+        parse_pharaoh(cells[2], where="links")
+    except DataError:
+        return False
+    return True
