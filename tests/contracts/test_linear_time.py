@@ -120,7 +120,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "html": document(".html"),
     "xml": xml,
     "srt": document(".srt", cue),
-    "srt cues": document(".srt", lambda text: "".join(map(cue, text.split(" ")))),
+    "srt cues": document(".srt", lambda text: "".join(map(cue, text.split(" ")))[: len(text)]),
     "vtt": document(".vtt", lambda text: "WEBVTT\n\n" + cue(text)),
     "md": document(".md"),
     "json": document(".json", lambda text: json.dumps({"a": text})),

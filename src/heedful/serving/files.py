@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from heedful.documents.table import FORMATS, format_of
-from heedful.errors import DataError, MissingExtra
+from heedful.documents.table import format_of
+from heedful.errors import DataError
 from heedful.serving.bodies import UploadedFile, read_fields, text_field
+from heedful.serving.document_process import DocumentRefused, read_document, write_document
 from heedful.serving.limits import client_of
 from heedful.serving.schemas import ERRORS, FILE
 from heedful.serving.service import Service
@@ -114,16 +114,17 @@ def make_router(service: Service) -> APIRouter:
         if not isinstance(upload, UploadedFile) or not upload.name:
             raise HTTPException(400, "Invalid request: missing file parameter")
         source, target = text_field(fields, "source"), text_field(fields, "target")
+        limits = service.limits
         try:
             ending = format_of(upload.name)
-            # One document at a time is taken apart, beside the event loop, so that many large ones take turns.
+            document = (ending, upload.content, limits.file_bytes)
+            async with parsing:  # one process at a time
+                passages = await read_document(*document, limits.answer_seconds)
+            outputs = await while_connected(request, service.translate_passages(passages, source, target))
             async with parsing:
-                document = await run_in_threadpool(FORMATS[ending], upload.content, service.limits.file_bytes)
-        except (DataError, MissingExtra) as error:
+                written = await write_document(*document, outputs, limits.answer_seconds)
+        except (DataError, DocumentRefused) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
-        outputs = await while_connected(request, service.translate_passages(document.passages, source, target))
-        async with parsing:
-            written = await run_in_threadpool(document.write, outputs)
         name = f"{_safe(Path(upload.name).stem)}_{service.language(target)}{ending}"
         token = downloads.add(name, written, client_of(request.client.host if request.client else ""))
         base = f"{request.url.scheme}://{request.headers['host']}"

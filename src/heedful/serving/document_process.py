@@ -1,0 +1,143 @@
+"""Process that takes one document apart or writes it, so that no document can hold up or fill the server.
+
+The process ends when it has used up its processor time or memory; the server ends it at its deadline. Document and
+answer go through pipes: a line of JSON, and bytes.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, cast
+
+from heedful.documents.table import FORMATS
+from heedful.errors import HeedfulError
+from heedful.text.tagged_text import Tag, TaggedText
+
+BYTES_OF_A_MEGABYTE: Final = 60 << 20
+"""Memory for each megabyte of a document, the first one begun, beside that of the empty process."""
+SECONDS: Final = 10.0
+"""Processor time of a document."""
+
+
+class DocumentRefused(Exception):
+    """Document that cannot be read, or not within the limits; the message says why, in one line."""
+
+
+async def read_document(ending: str, content: bytes, most_bytes: int, seconds: float) -> list[TaggedText]:
+    """Take a document apart.
+
+    Args:
+        ending: format, a key of `heedful.documents.table.FORMATS`.
+        most_bytes: bound of its unpacked size.
+        seconds: time after which the process is ended.
+
+    Returns:
+        The passages to translate.
+
+    Raises:
+        DocumentRefused: it cannot be read, or takes too much time or memory.
+    """
+    head, _ = await _run({"ending": ending, "most_bytes": most_bytes}, content, seconds)
+    return _passages(head["passages"])
+
+
+async def write_document(
+    ending: str, content: bytes, most_bytes: int, outputs: Sequence[TaggedText], seconds: float
+) -> bytes:
+    """Write a document with translated passages.
+
+    Args:
+        ending: format, a key of `heedful.documents.table.FORMATS`.
+        content: the document before.
+        most_bytes: bound of its unpacked size.
+        outputs: translation of each passage.
+        seconds: time after which the process is ended.
+
+    Raises:
+        DocumentRefused: it takes too much time or memory.
+    """
+    request = {"ending": ending, "most_bytes": most_bytes, "outputs": _rows(outputs)}
+    return (await _run(request, content, seconds))[1]
+
+
+async def _run(request: Mapping[str, Any], content: bytes, seconds: float) -> tuple[dict[str, Any], bytes]:
+    """Answer of a process: the head, and the bytes after it.
+
+    Raises:
+        DocumentRefused: the document cannot be read, or takes too much time or memory.
+    """
+    most = BYTES_OF_A_MEGABYTE * (1 + len(content) // 1_000_000)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", __name__),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        sent = json.dumps({**request, "memory_bytes": most}).encode() + b"\n" + content
+        answer, _ = await asyncio.wait_for(process.communicate(sent), seconds)
+    except TimeoutError:
+        raise DocumentRefused(f"the document takes longer than {seconds:.0f} s; divide it") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    head, _, rest = answer.partition(b"\n")
+    if process.returncode or not head:
+        raise DocumentRefused("the document takes too much time or memory; divide it")
+    facts = cast(dict[str, Any], json.loads(head))
+    if "error" in facts:
+        raise DocumentRefused(facts["error"])
+    return facts, rest
+
+
+def _rows(passages: Sequence[TaggedText]) -> list[tuple[str, tuple[Tag, ...]]]:
+    return [(passage.text, passage.tags) for passage in passages]
+
+
+def _passages(rows: Sequence[Any]) -> list[TaggedText]:
+    return [TaggedText(text, tuple(Tag(*tag) for tag in tags)) for text, tags in rows]
+
+
+def _limit(num_bytes: int) -> None:
+    """Limit time and memory of this process, where the system can."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (ImportError, OSError):
+        return
+    most = pages * resource.getpagesize() + num_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (round(SECONDS), round(SECONDS) + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Serve one request."""
+    head, _, content = sys.stdin.buffer.read().partition(b"\n")
+    request = json.loads(head)
+    outputs, rest = request.get("outputs"), b""
+    for name in ("lxml.etree", "markdown_it"):  # what is imported is no memory of the document
+        with suppress(ImportError):
+            import_module(name)
+    _limit(request["memory_bytes"])
+    try:
+        document = FORMATS[request["ending"]](content, request["most_bytes"])
+        if outputs is None:
+            answer: dict[str, Any] = {"passages": _rows(document.passages)}
+        else:
+            answer, rest = {}, document.write(_passages(outputs))
+    except HeedfulError as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        answer = {"error": "the document takes too much memory; divide it"}
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + rest)
+
+
+if __name__ == "__main__":
+    main()

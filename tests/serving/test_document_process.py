@@ -1,0 +1,72 @@
+"""Process of a document: limits of time and memory, and the same documents as without it."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+
+from heedful.documents.table import FORMATS
+from heedful.serving import document_process
+from heedful.serving.document_process import DocumentRefused, read_document, write_document
+from heedful.text.tagged_text import TaggedText
+from tests.documents import made
+from tests.prove import serving_attacks as attacks
+
+ResultT = TypeVar("ResultT")
+
+
+def run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    return asyncio.run(asyncio.wait_for(work, 120))
+
+
+def test_documents_are_those_of_this_process():
+    for ending, content in ((".docx", made.word()), (".html", "<p title=ä>a <b>b</b>".encode()), (".md", b"# a *b*\n")):
+        document = FORMATS[ending](content, 10**6)
+        passages = run(read_document(ending, content, 10**6, 60))
+        assert passages == document.passages
+        outputs = [TaggedText(each.text.upper(), each.tags) for each in passages]
+        assert run(write_document(ending, content, 10**6, outputs, 60)) == document.write(outputs)
+
+
+def test_what_cannot_be_read_is_refused_with_its_reason():
+    with pytest.raises(DocumentRefused, match="not UTF-8 text"):
+        run(read_document(".md", b"\xff", 10**6, 60))
+
+
+def test_a_document_that_takes_too_long_is_ended():
+    started = time.monotonic()
+    with pytest.raises(DocumentRefused, match="takes longer than 0 s"):
+        run(read_document(".md", b"a", 10**6, 0.01))
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is not limited there")
+def test_a_document_that_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch):
+    content = b"a=b\n" * 10_000
+    assert len(run(read_document(".properties", content, 10**6, 60))) == 10_000
+    monkeypatch.setattr(document_process, "BYTES_OF_A_MEGABYTE", 1 << 20)
+    with pytest.raises(DocumentRefused, match="too much"):
+        run(read_document(".properties", content, 10**6, 60))
+
+
+def test_the_server_answers_others_beside_a_hostile_document():
+    """Markup of which a tree would grow with the square of its length."""
+
+    async def upload_beside_health() -> tuple[float, int]:
+        async with attacks.running() as server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+            fields, files = {"source": "de", "target": "en"}, {"file": ("a.html", b"<p><b a=1>" * 15_000)}
+            upload = asyncio.ensure_future(client.post("/translate_file", data=fields, files=files, timeout=100))
+            longest = 0.0
+            while not upload.done():
+                started = time.monotonic()
+                assert (await client.get("/health")).status_code == 200
+                longest = max(longest, time.monotonic() - started)
+            return longest, (await upload).status_code
+
+    longest, status = run(upload_beside_health())
+    assert status in (200, 400)
+    assert longest < 2, "a fifth of a second on a quiet machine"
