@@ -175,6 +175,8 @@ KNOWN = (
     ("md", "![x]("),
     ("docx", " "),
     ("segments", " "),
+    ("segments", "1. "),
+    ("segments", "str.\t"),
 )
 """Inputs that took long in an earlier version, or do so in other programs."""
 

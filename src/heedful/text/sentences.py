@@ -15,6 +15,8 @@ _STREETS: Final = "str"
 """End of abbreviations of German streets, such as Bahnhofstr."""
 _INITIALS: Final = re.compile(r"[^\W\d_](\.[^\W\d_])*|\d{1,2}")
 """Single letters joined by periods, such as J, U.S or z.B, and ordinals of two digits, such as 3. Mai."""
+_MOST_OF_WORD: Final = 40
+"""Characters before a period that are looked at: more than any abbreviation has."""
 
 _HTML_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ENDS: Final = re.compile(
@@ -65,5 +67,5 @@ def _ends_sentence(text: str, end: re.Match[str], start: int) -> bool:
         return False
     if end["mark"] != ".":
         return True
-    word = text[start : end.start()].rpartition(" ")[2].lstrip("\"'“‘([«„").lower()
+    word = text[max(start, end.start() - _MOST_OF_WORD) : end.start()].rpartition(" ")[2].lstrip("\"'“‘([«„").lower()
     return word not in _ABBREVIATIONS and not word.endswith(_STREETS) and (word == "i" or not _INITIALS.fullmatch(word))
