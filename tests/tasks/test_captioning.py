@@ -95,7 +95,7 @@ def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp
 @pytest.mark.parametrize(
     ("preset", "kind", "settings"),
     [
-        ("image_transformer", "png", ()),
+        ("show_attend_tell", "npy", ()),  # pictures: tests/layers/test_backbone.py
         *map(is_thorough, ((preset, kind, ()) for preset in MODELS for kind in ("png", "npy"))),
         is_thorough(("show_attend_tell", "png", ("model.hides_background=true",))),
         is_thorough(("show_attend_tell", "npy", ("model.num_region_layers=1",))),
