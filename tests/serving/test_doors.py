@@ -6,6 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import heedful
+from heedful.data.prepare import EvaluationSet
 from heedful.predictors.translator import Translator
 from heedful.serving.app import make_app
 from heedful.serving.catalog import Catalog
@@ -67,6 +68,9 @@ def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
     usual = translator.translate(["Hund wartet draußen bei %s.", "Kind lacht heute gern"])
     assert expected[-2:] == [one.text for one in usual]
     assert len(translator.translate(TEXTS)[0].segments) == 3
+
+    items = EvaluationSet(TEXTS, [[text] for text in expected])
+    assert translator.measure(items, segments="auto").outputs == expected
 
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")

@@ -356,6 +356,7 @@ class Translator(Predictor):
         metrics: Sequence[str] = (),
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         constraints: TextConstraints | None = None,
+        segments: Policy | None = None,
         **settings: Any,
     ) -> MeasuredTranslations:
         """Translate sources and score the output.
@@ -365,12 +366,14 @@ class Translator(Predictor):
             metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
             batch_tokens: largest number of source positions times beam in a batch.
             constraints: constraints on the outputs; None = none.
+            segments: as for `translate`, whose "auto" suits sources that are texts; None = sentences of test sets.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
         """
         config = search or self.search
         self.backends.searching(config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        outputs = list(self.stream(items.sources, config, batch_tokens=batch_tokens, constraints=constraints))
+        stream = partial(self.stream, batch_tokens=batch_tokens, constraints=constraints, segments=segments)
+        outputs = list(stream(items.sources, config))
         seconds = time.perf_counter() - started
         terms = constraints.terms if constraints else None
         settings = {"target_language": self.target_language, **settings}
