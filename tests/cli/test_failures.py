@@ -39,6 +39,7 @@ def system_error(number: int, name: str | None = None) -> OSError:
         (OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), 5, "smaller batches"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), 5, "out of memory"),
         (system_error(errno.ENOSPC, "a/b"), 5, "error: a/b: no space left on device; free some space"),
+        (system_error(errno.EROFS, "a/b"), 5, "error: a/b: read-only file system; write to another disk"),
         (system_error(errno.EDQUOT), 5, "quota"),
         (system_error(errno.EFBIG, "a"), 5, "a: file too large"),
         (system_error(errno.EACCES, "a/b"), 2, "error: a/b: permission denied"),

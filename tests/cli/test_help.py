@@ -1,7 +1,10 @@
 """Help pages: the field's metavars, groups, examples that parse, and no line wider than the terminal."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +13,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from heedful.cli.help import page
 from heedful.cli.main import COMMANDS, GROUPS, _app
+from tests.architecture.package import SOURCE
 from tests.cli.command import heedful
 
 GROUP = typer.main.get_command(_app(COMMANDS))
@@ -127,3 +131,16 @@ def test_arguments_have_metavars_too():
         for each in command.params:
             if isinstance(each, TyperArgument):
                 assert re.fullmatch("[A-Z]+", each.metavar or ""), (name, each.name)
+
+
+def test_help_stays_where_python_leaves_docstrings_out():
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    for words in (("--help",), ("translate", "--help")):
+        pages = [
+            subprocess.run(
+                [sys.executable, *flags, "-m", "heedful", *words], env=environment, capture_output=True
+            ).stdout
+            for flags in ((), ("-OO",))
+        ]
+        assert len(pages[0]) > 1000
+        assert pages[0] == pages[1]

@@ -79,6 +79,8 @@ def _system_failure(error: OSError) -> Failure:
         return _failure("standard output is closed", 2)
     if error.errno in _EXHAUSTED:
         return _failure(f"{where}{reason}; free some space and run the same command", ResourceError.exit_code)
+    if error.errno == errno.EROFS:
+        return _failure(f"{where}{reason}; write to another disk", ResourceError.exit_code)
     return _failure(f"{where}{reason}", 2)
 
 

@@ -1,7 +1,9 @@
 """Command `heedful`: finds the command, runs it, and turns every error into one line and an exit code."""
 
+import ast
 import functools
 import importlib
+import inspect
 import io
 import itertools
 import os
@@ -10,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Annotated, Final, ParamSpec
 
 import typer
@@ -130,9 +133,14 @@ def _app(names: Sequence[str]) -> typer.Typer:
         for name in commands:
             if name in names:
                 module = importlib.import_module(f"heedful.cli.{RENAMED.get(name, name)}")
-                register = app.command(name, cls=Command, help=module.__doc__, rich_help_panel=heading)
+                register = app.command(name, cls=Command, help=_help_of(module), rich_help_panel=heading)
                 register(_carry(module.run))
     return app
+
+
+def _help_of(module: ModuleType) -> str:
+    """Docstring of a command, also under `python -OO`, which leaves docstrings out of the modules."""
+    return module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
 
 
 def _print_version(is_asked: bool) -> None:
