@@ -22,6 +22,7 @@ import time
 from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -31,9 +32,9 @@ from sklearn.pipeline import make_pipeline
 from heedful.data.labelled import find_labelled
 
 try:
-    import fasttext
+    import fasttext  # pyright: ignore[reportMissingImports]
 except ImportError:
-    fasttext = None
+    fasttext: Any = None
 
 Rows = list[tuple[str, str]]
 RARE_LABELS = 20

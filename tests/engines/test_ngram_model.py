@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.data.label_kinds import mixture, normalised
 from heedful.engines import ngram_model
-from heedful.engines.ngram_model import NgramModel, log_softmax, mixture, text_slices
+from heedful.engines.ngram_model import NgramModel, text_slices
 from heedful.errors import FileRefused, NewerFormat
 from heedful.files.formats import NGRAMS_FORMAT
 from heedful.tasks.ngram_fit import build_table
@@ -46,9 +47,9 @@ def test_scores_are_the_formula(monkeypatch: pytest.MonkeyPatch):
 def test_a_long_text_in_parts_has_the_same_words(monkeypatch: pytest.MonkeyPatch):
     one = model()
     text = "a good room and a bad room " * 40
-    whole = log_softmax(one.scores([text, "noise"]))
+    whole = normalised("one", one.scores([text, "noise"]))
     monkeypatch.setattr(ngram_model, "_SLICE_CHARACTERS", 200)
-    np.testing.assert_allclose(log_softmax(one.scores([text, "noise"])), whole, atol=0.15)
+    np.testing.assert_allclose(normalised("one", one.scores([text, "noise"])), whole, atol=0.15)
 
 
 def test_a_file_gives_the_same_model(tmp_path: Path):
@@ -77,10 +78,10 @@ def test_damaged_and_newer_files_are_refused(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_mixture_is_the_geometric_mean():
-    one, other = (log_softmax(np.array([row], dtype=np.float32)) for row in ([0.0, 2.0], [1.0, -1.0]))
-    assert np.allclose(mixture(one, other, 1.0), one, atol=1e-6)
-    assert np.allclose(mixture(one, other, 0.0), other, atol=1e-6)
-    shares = np.exp(mixture(one, other, 0.25))
+    one, other = (normalised("one", np.array([row], dtype=np.float32)) for row in ([0.0, 2.0], [1.0, -1.0]))
+    assert np.allclose(mixture("one", one, other, 1.0), one, atol=1e-6)
+    assert np.allclose(mixture("one", one, other, 0.0), other, atol=1e-6)
+    shares = np.exp(mixture("one", one, other, 0.25))
     product = np.exp(one) ** 0.25 * np.exp(other) ** 0.75
     np.testing.assert_allclose(shares, product / product.sum(), rtol=1e-5)
 

@@ -7,7 +7,8 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
-from heedful.engines.ngram_model import NgramRows, log_softmax
+from heedful.data.label_kinds import normalised, target_rows
+from heedful.engines.ngram_model import NgramRows
 from heedful.tasks import ngram_fit
 from heedful.tasks.ngram_fit import build_table, fit_ngrams
 from heedful.text.ngrams import NgramSizes
@@ -44,7 +45,9 @@ def test_the_most_frequent_ngrams_are_kept(monkeypatch: pytest.MonkeyPatch):
 def test_the_fit_is_that_of_scikit_learn():
     texts, labels = texts_and_labels()
     table, rows = build_table(texts, 3, NgramSizes())
-    own = log_softmax(fit_ngrams(table, rows, labels, 3, penalty=0.5, most_steps=300).scores_of(rows))
+    own = normalised(
+        "one", fit_ngrams(table, rows, target_rows("one", labels, 3), penalty=0.5, most_steps=300).scores_of(rows)
+    )
     matrix = csr_matrix((rows.values, rows.columns, rows.starts), (len(texts), len(table.hashes)))
     peer = LogisticRegression(C=2.0, max_iter=2000, tol=1e-8).fit(matrix, labels)
     wanted = peer.predict_log_proba(matrix)
@@ -64,7 +67,7 @@ def objective(rows: NgramRows, labels: np.ndarray, scale: torch.Tensor, weights:
 def test_ratios_scale_the_weights():
     texts, labels = texts_and_labels(60)
     table, rows = build_table(texts, 3, NgramSizes())
-    fitted = fit_ngrams(table, rows, labels, 3, penalty=0.5, has_ratios=True, most_steps=500)
+    fitted = fit_ngrams(table, rows, target_rows("one", labels, 3), penalty=0.5, has_ratios=True, most_steps=500)
     counts = np.zeros((len(table.hashes), 3))
     owners = np.repeat(np.arange(len(texts)), np.diff(rows.starts))
     np.add.at(counts, (rows.columns, labels[owners]), 1.0)

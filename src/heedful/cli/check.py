@@ -25,6 +25,7 @@ from heedful.cli.options import (
     IdleThreads,
     Quiet,
     ReportFormat,
+    Separator,
     Test,
     parse_columns,
 )
@@ -51,6 +52,7 @@ def run(
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
+    separator: Separator = "",
     task: CheckedTask = "translation",
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 2 on warnings, too.", rich_help_panel=FILES)
@@ -74,7 +76,7 @@ def run(
     else:
         from heedful.data.task_check import check_task
 
-        report = check_task(task, data, *held_out, chosen)
+        report = check_task(task, data, *held_out, chosen, separator)
     if output_format == "json":
         print(json.dumps(report.to_json(), ensure_ascii=False, indent=1))
     elif sys.stdout.isatty():

@@ -136,6 +136,16 @@ ColumnsText = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Separator = Annotated[
+    str,
+    typer.Option(
+        "--separator",
+        metavar="TEXT",
+        help="Separator of several labels in a cell, such as '|'; for classification.",
+        show_default=False,
+        rich_help_panel=DATA,
+    ),
+]
 Dev = Annotated[
     list[Path] | None,
     typer.Option(

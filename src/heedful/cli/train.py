@@ -35,6 +35,7 @@ from heedful.cli.options import (
     Device,
     Languages,
     Quiet,
+    Separator,
     Test,
     Threads,
     choose_device,
@@ -160,6 +161,7 @@ def run(
     dev: Dev = None,
     test: Test = None,
     columns: ColumnsText = "1,2",
+    separator: Separator = "",
     languages: Languages = "",
     links: CorrectedLinksFile = None,
     preset: Preset = "",
@@ -185,27 +187,36 @@ def run(
     _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
     from heedful.runs.request import TrainRequest, merged_settings
 
-    options = chosen_settings(seed, 0 if monolingual else minutes, links, mix)
     request = TrainRequest(
         data=tuple(data),
         out=out,
         dev=tuple(dev or ()),
         test=tuple(test or ()),
         columns=parse_columns(columns),
+        separator=separator,
         languages=parse_languages(languages),
         task=task,
         preset=preset,
-        settings=merged_settings(config, settings or (), options),
+        settings=merged_settings(
+            config, settings or (), chosen_settings(seed, 0 if monolingual else minutes, links, mix)
+        ),
         pretrained=origin,
         device=choose_device(device),
     )
-    if monolingual:
-        from heedful.cli.back_translation import with_back_translation
+    request = _with_monolingual(request, monolingual, minutes, messages)
+    print_results(*train_and_watch(request, messages, profile), request.device, messages)
 
-        train = partial(train_and_watch, messages=messages)
-        request = with_back_translation(request, monolingual, minutes, messages, train)
-    info, outcome = train_and_watch(request, messages, profile)
-    print_results(info, outcome, request.device, messages)
+
+def _with_monolingual(
+    request: "TrainRequest", monolingual: list[Path] | None, minutes: float, messages: Messages
+) -> "TrainRequest":
+    """The request, with translations of text of the target side alone, if there is any."""
+    if not monolingual:
+        return request
+    from heedful.cli.back_translation import with_back_translation
+
+    train = partial(train_and_watch, messages=messages)
+    return with_back_translation(request, monolingual, minutes, messages, train)
 
 
 def print_results(info: "RunInfo", outcome: "Outcome", device: str, messages: Messages) -> None:

@@ -15,7 +15,7 @@ from heedful.engines.folder import CONFIG
 from heedful.errors import HeedfulError
 from heedful.evaluation.answers import AnswerReport, score_answers, score_spans
 from heedful.evaluation.interface import Setting, corpus_score
-from heedful.evaluation.labels import score_labels
+from heedful.evaluation.label_sets import label_scores
 from heedful.evaluation.language import choose_tokenizer
 from heedful.evaluation.metrics.table import build_metric
 from heedful.files.atomic_write import digest
@@ -162,5 +162,5 @@ def _predicted(predictor: Predictor, items: ComparedItems) -> dict[str, object]:
     outputs = predictor.predict(items.sources)
     if not isinstance(predictor, LabelPredictor):
         return {"outputs": outputs}
-    report = score_labels(outputs, [texts[0] for texts in items.references])
-    return {"outputs": outputs, "measures": {"macro_f1": report.macro_f1}}
+    scores = label_scores(predictor.text.labels, outputs, [texts[0] for texts in items.references])
+    return {"outputs": outputs, "measures": {key: scores[key] for key in ("macro_f1",) if key in scores}}

@@ -86,6 +86,11 @@ class PairFile:
         return ("", "") if self._rows is None else self._rows.names
 
     @property
+    def separator(self) -> str:
+        """Separator of several labels in a cell; empty where there is none."""
+        return "" if self._rows is None else self._rows.separator
+
+    @property
     def source_names(self) -> tuple[str, ...]:
         """Names of the columns that are joined to a source; empty where there are none."""
         return () if self._rows is None else self._rows.source_names

@@ -67,7 +67,7 @@ class LabelColumnRows(RowFormat):
         self._chosen: Final = chosen
         self._names: Final = tuple(names)
         self.has_header = bool(names)
-        self.has_label_sets = chosen.has_several
+        self.has_label_sets, self.separator = chosen.has_several, chosen.separator
         self.columns = (chosen.texts[0] + 1, chosen.labels[0] + 1)
         self.names = (names[chosen.texts[0]], names[chosen.labels[0]]) if names else ("", "")
         self.source_names = tuple(names[index] for index in chosen.texts) if names else ()
@@ -96,7 +96,7 @@ class LabelJsonRows(RowFormat):
         """
         self._chosen: Final = chosen
         self._names: Final = tuple(names)
-        self.has_label_sets = chosen.has_several
+        self.has_label_sets, self.separator = chosen.has_several, chosen.separator
         self.columns = self.names = (names[chosen.texts[0]], names[chosen.labels[0]])
         self.source_names = tuple(names[index] for index in chosen.texts)
 

@@ -31,6 +31,8 @@ class RowFormat(ABC):
     """Names of the columns of source and target: headings, or keys; empty where there are none."""
     source_names: tuple[str, ...] = ()
     """Names of all columns that are joined to a source; empty where there are none."""
+    separator: str = ""
+    """Separator of several labels in a cell; empty where there is none."""
     has_label_sets: bool = False
     """Whether targets are sets of labels, joined as by `heedful.text.label_sets.joined_labels`."""
 

@@ -53,7 +53,12 @@ class _Files(NamedTuple):
 
 
 def check_task(
-    task: str, train: Sequence[Path], dev: Sequence[Path] = (), test: Sequence[Path] = (), columns: Columns = (1, 2)
+    task: str,
+    train: Sequence[Path],
+    dev: Sequence[Path] = (),
+    test: Sequence[Path] = (),
+    columns: Columns = (1, 2),
+    separator: str = "",
 ) -> CheckReport:
     """Check the data of one training for a task other than translation.
 
@@ -62,6 +67,7 @@ def check_task(
         train: one file, or two aligned ones.
         dev: the same for validation; may be empty.
         test: the same for testing; may be empty.
+        separator: separator of several labels in a cell.
 
     Returns:
         The findings; an unreadable file is a finding too.
@@ -72,7 +78,7 @@ def check_task(
     readings: list[_Reading] = []
     for role, paths in roles:
         if paths:
-            reading = _Reading(task, role, paths, columns)
+            reading = _Reading(task, role, paths, columns, separator)
             reading.run(readings)
             readings.append(reading)
     findings = [finding for reading in readings for finding in reading.findings(readings[0])]
@@ -84,7 +90,7 @@ def check_task(
 class _Reading:
     """One pass over the files of one role, with all counts."""
 
-    def __init__(self, task: str, role: Role, paths: Sequence[Path], columns: Columns) -> None:
+    def __init__(self, task: str, role: Role, paths: Sequence[Path], columns: Columns, separator: str) -> None:
         self.role: Final[Role] = role
         self.labels: Final[Counter[str]] = Counter()
         self._first_lines: Final[dict[str, int]] = {}
@@ -92,6 +98,7 @@ class _Reading:
         self._task: Final = task
         self._paths: Final = tuple(paths)
         self._columns: Final = columns
+        self._separator: Final = separator
         self._kinds: Final = Tally[str]()
         self._leaks: Final = Tally[tuple[str, Role]]()
         self._general: Final[list[Finding]] = []
@@ -124,7 +131,7 @@ class _Reading:
 
     def _open(self) -> _Files:
         if self._task == "classification":
-            file = find_labelled(self._paths, self._columns, leaves_out_faults=True)
+            file = find_labelled(self._paths, self._columns, self._separator, leaves_out_faults=True)
             return _Files(iter(file), file.describe, lambda: file.notes)
         if self._task == "captioning":
             images = CaptionFile(self._paths, self._columns, leaves_out_faults=True)

@@ -25,6 +25,8 @@ NGRAMS: Final = "ngrams"
 """Entry of `heedful.json`: name of the file of the linear model."""
 SHARE: Final = "ngram_share"
 """Entry of `heedful.json`: share of the classifier in its mixture with the linear model."""
+SHIFTS: Final = "label_shifts"
+"""Entry of `heedful.json`: addends of the log probabilities of labels, by which rare ones are found."""
 DEFAULT_SHARE: Final = 0.3
 _SLICE_CHARACTERS: Final = 1 << 19
 """Number of characters whose n-grams are listed together, so that memory does not grow with texts."""
@@ -168,18 +170,6 @@ class NgramModel:
             first = last
         return scores
 
-    def mixed(self, log_probs: Floats, texts: Sequence[str], share: float) -> Floats:
-        """Mix the probabilities of another model with those of this one, as a geometric mean.
-
-        Args:
-            log_probs: [text, label] of the other model, in nats.
-            share: share of the other model, in [0, 1].
-
-        Returns:
-            [text, label] log probabilities of the mixture.
-        """
-        return mixture(log_probs, log_softmax(self.scores(texts)), share)
-
     def save(self, path: Path) -> None:
         """Write the model, its weights in half precision."""
         tensors = {
@@ -213,30 +203,3 @@ class NgramModel:
         if not (hashes.shape == rarity.shape and weights.shape == (*hashes.shape, *bias.shape)):
             raise FileRefused(f"{path}: damaged: its arrays have different sizes; copy the folder again")
         return cls(NgramTable(sizes, hashes.view(np.uint64), rarity), weights, bias)
-
-
-def mixture(log_probs: Floats, linear: Floats, share: float) -> Floats:
-    """Geometric mean of the probabilities of two models, normalised.
-
-    Args:
-        log_probs: [text, label] of the one, in nats.
-        linear: [text, label] of the other.
-        share: exponent of the first; that of the second is 1 - share.
-
-    Returns:
-        [text, label] log probabilities.
-    """
-    return log_softmax((share * log_probs + (1.0 - share) * linear).astype(np.float32))
-
-
-def log_softmax(scores: Floats) -> Floats:
-    """Normalise scores.
-
-    Args:
-        scores: [row, label].
-
-    Returns:
-        [row, label] log probabilities in nats.
-    """
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).astype(np.float32)

@@ -80,6 +80,8 @@ class LabelReport:
     """[label, predicted label] numbers of items, in the order of `by_label`."""
     noun: str = "text"
     """Noun for an item, in texts."""
+    mean_error: float | None = None
+    """Mean distance of the number in a predicted label from that in the right one; None where labels have no order."""
 
     def __repr__(self) -> str:
         scores = f"accuracy {self.accuracy:.2f}, macro-F1 {self.macro_f1:.2f}"
@@ -115,9 +117,13 @@ class LabelReport:
         low, high = self.interval
         return (
             f"test:  {counted(self.num_items, self.noun)}; 95 % interval\n"
-            f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %\n"
+            f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %"
+            f"{self._error()}\n"
             f"{self._never_predicted_line()}"
         )
+
+    def _error(self) -> str:
+        return "" if self.mean_error is None else f", mean error {self.mean_error:.3f}"
 
     def _never_predicted_line(self) -> str:
         never = self.never_predicted
@@ -138,7 +144,7 @@ class LabelReport:
         lines = [
             counted(self.num_items, self.noun),
             f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]",
-            f"macro-F1 {self.macro_f1:.2f} %",
+            f"macro-F1 {self.macro_f1:.2f} %{self._error()}",
             *(
                 f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
                 f"F1 {score.f1:6.2f}  {counted(score.num_items, self.noun)}"
@@ -179,6 +185,7 @@ class LabelReport:
             "macro_f1": self.macro_f1,
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
             "confusion": [list(row) for row in self.confusion],
+            **({} if self.mean_error is None else {"mean_error": self.mean_error}),
         }
 
 

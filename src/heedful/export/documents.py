@@ -38,7 +38,7 @@ class _Sentences(nn.Module):
 
     def forward(self, items: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         vectors, weights = self.model.sentences.pool(items, lengths)
-        log_probs = torch.log_softmax(self.model.scores(Encoded(vectors)), dim=-1)
+        log_probs = self.model.log_probs(self.model.scores(Encoded(vectors)))
         return (log_probs, vectors) if weights is None else (log_probs, vectors, weights)
 
 

@@ -42,7 +42,7 @@ class _Labels(nn.Module):
     def forward(self, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         need = ("weights",) if self.model.has_attention else ()
         scores, encoded = self.model(self.kind(*tensors), need)
-        log_probs = torch.log_softmax(scores, dim=-1)
+        log_probs = self.model.log_probs(scores)
         return (log_probs, *(each for each in (encoded.vectors, encoded.weights) if each is not None))
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.attention.interface import Attended, Need
 from heedful.engines.label_arrays import LabelArrays, LabelRun
@@ -38,6 +39,8 @@ class LabelModel(nn.Module, ABC):
     """Whether `forward` gives attention weights."""
     answers_with_spans: ClassVar[bool] = False
     """Whether the labels of a text are its positions."""
+    has_label_sets: bool = False
+    """Whether a text may have any number of labels, whose scores are logits, each by itself."""
 
     @abstractmethod
     def encode(self, inputs: Inputs, need: tuple[Need, ...] = ()) -> Encoded:
@@ -75,6 +78,17 @@ class LabelModel(nn.Module, ABC):
         encoded = self.encode(inputs, need)
         return self.scores(encoded), encoded
 
+    def log_probs(self, scores: Float[Tensor, "text *end label"]) -> Float[Tensor, "text *end label"]:
+        """Normalise scores over the labels, or each by itself where a text may have several.
+
+        Args:
+            scores: result of `scores`.
+
+        Returns:
+            Log probabilities in nats.
+        """
+        return functional.logsigmoid(scores) if self.has_label_sets else torch.log_softmax(scores, dim=-1)
+
     def extra_losses(self, encoded: Encoded, log_probs: Float[Tensor, " text *end"]) -> dict[str, Tensor]:
         """Compute the losses beside the likelihood and the penalty, each summed over the batch.
 
@@ -99,7 +113,7 @@ def label_run(model: LabelModel) -> LabelRun:
     def run(texts: InputArrays) -> LabelArrays:
         with torch.inference_mode():
             scores, encoded = model(inputs_on(device, texts), ("weights",))
-            log_probs = torch.log_softmax(scores.float(), dim=-1)
+            log_probs = model.log_probs(scores.float())
             results = (log_probs, encoded.vectors, encoded.weights)
             return LabelArrays(*(each.float().cpu().numpy() for each in results if each is not None))
 

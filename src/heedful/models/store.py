@@ -159,7 +159,10 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
 
     Raises:
         FileRefused: the configuration is of another task's model, or the weights do not fit it.
+        ResourceError: there is no such device.
     """
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ResourceError(f"device {device}: PyTorch finds no CUDA device here; take cpu, or auto")
     tree = read_toml(folder.path / CONFIG)
     settings = validate(StoredSettings, {key: tree[key] for key in StoredSettings.model_fields if key in tree})
     if not takes_sizes(settings.model, sizes):

@@ -9,22 +9,27 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.label_kinds import decide, log_complement, mixture, normalised
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
-from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, NgramModel
+from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, SHIFTS, NgramModel
 from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused, UsageError
-from heedful.evaluation.labels import LabelReport, score_labels
+from heedful.evaluation.label_sets import NumberReport, SetReport, report_labels
+from heedful.evaluation.labels import LabelReport
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
-from heedful.predictors.label_predictor import TEXT_COLUMNS, LabelPredictor
+from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
+from heedful.text.label_sets import joined_labels, split_labels
 from heedful.text.quoting import shortened
 from heedful.text.weighted_words import weighted_sentences
 
+USUAL_SEPARATOR: Final = "|"
+"""Separator of several labels in outputs, where the training data had none."""
 WINDOW_TEXTS: Final = 2048
 """Number of texts that are sorted by length together, so that memory does not grow with the input."""
 
@@ -36,8 +41,9 @@ class Classification:
 
     text: str
     label: str
+    """The label; several, joined by the separator of the training data or "|"; or a number in digits."""
     probability: float
-    """Probability of `label`, in [0, 1]."""
+    """Probability of `label`, in [0, 1]: of several labels, that exactly these are right."""
     probabilities: dict[str, float]
     """Probability of every label, the most probable first."""
     pieces: tuple[str, ...] = ()
@@ -46,6 +52,8 @@ class Classification:
     """[piece] weights; None from a model without attention."""
     was_cut: bool = False
     """Whether the text exceeded the model's length limit and was truncated."""
+    labels: tuple[str, ...] = ()
+    """The label; or those of several labels that the text has, in alphabetical order."""
 
     def __repr__(self) -> str:
         return f"<Classification {shortened(self.text)} -> {self.label!r}, probability {self.probability:.4f}>"
@@ -76,6 +84,10 @@ class Classifier(LabelPredictor):
         self.ngrams: Final = NgramModel.load(folder.file(NGRAMS)) if NGRAMS in folder.facts else None
         """Linear model of n-grams with which the classifier is mixed; None = it has none."""
         self._share: Final = float(folder.facts.get(SHARE, DEFAULT_SHARE))
+        shifts = folder.facts.get(SHIFTS)
+        self._shifts: Final = None if shifts is None else np.array(shifts, dtype=np.float32)
+        self.separator: Final = str(folder.facts.get(SEPARATOR, USUAL_SEPARATOR))
+        """Separator of several labels in a cell."""
         if self.ngrams is not None and len(self.ngrams.bias) != len(self.labels):
             raise FileRefused(
                 f"{folder.file(NGRAMS)}: damaged: not for {len(self.labels)} labels; copy the folder again"
@@ -97,7 +109,7 @@ class Classifier(LabelPredictor):
             One classification for each text, in order.
 
         Raises:
-            UsageError: a single string was given.
+            UsageError: a single string was given, or an item is no text, such as None or NaN.
 
         Example:
             >>> load("reviews.model", kind=Classifier).classify(["A quiet room"])[0].label  # doctest: +SKIP
@@ -105,7 +117,11 @@ class Classifier(LabelPredictor):
         """
         if isinstance(texts, str):
             raise UsageError("classify: expected a list of texts, got a string; put it into a list")
-        return list(self.stream(texts))
+        items: list[Any] = [*texts]
+        for index, text in enumerate(items):
+            if not isinstance(text, str):
+                raise UsageError(f"classify: item {index} is {text!r:.40}, of type {type(text).__name__}; give texts")
+        return list(self.stream(items))
 
     def stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[Classification]:
         """Classify any number of texts in constant memory.
@@ -116,18 +132,36 @@ class Classifier(LabelPredictor):
         Yields:
             One classification for each text, in order.
         """
-        run, remaining = self.label_run(), iter(texts)
+        run, remaining, kind = self.label_run(), iter(texts), self.text.labels
         while window := list(islice(remaining, window_texts)):
             encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
             log_probs, _, attention = run_labels(run, TokenArrays([ids for ids, _ in encoded]))
             if self.ngrams is not None:
-                log_probs = [*self.ngrams.mixed(np.stack(log_probs), window, self._share)]
-            for text, (ids, was_cut), row, weights in zip(window, encoded, log_probs, attention, strict=True):
+                linear = normalised(kind, self.ngrams.scores(window))
+                log_probs = [*mixture(kind, np.stack(log_probs), linear, self._share)]
+            if self._shifts is not None:
+                log_probs = [*normalised(kind, np.stack(log_probs) + self._shifts)]
+            chosen = decide(kind, np.stack(log_probs), self.labels)
+            rows = zip(window, encoded, chosen, log_probs, attention, strict=True)
+            for text, (ids, was_cut), label, row, weights in rows:
                 order = np.argsort(-row, kind="stable")
                 shares = {self.labels[index]: float(np.exp(row[index])) for index in order}
-                label = self.labels[order[0]]
+                labels = split_labels(label) if kind == "several" else (label,)
+                probability = self._probability(row, label)
                 pieces = tuple(self.tokenizer.pieces(ids.tolist()))
-                yield Classification(text, label, shares[label], shares, pieces, weights, was_cut)
+                joined = self.separator.join(labels)
+                yield Classification(text, joined, probability, shares, pieces, weights, was_cut, labels)
+
+    def _probability(self, log_probs: Floats, label: str) -> float:
+        """Probability of a label; of exactly these labels; or of the value that a number is nearest to."""
+        if self.text.labels == "several":
+            own = {*split_labels(label)}
+            has = np.array([each in own for each in self.labels])
+            return float(np.exp(np.where(has, log_probs, log_complement(log_probs)).sum()))
+        if self.text.labels == "number":
+            distances = [abs(float(each) - float(label)) for each in self.labels]
+            return float(np.exp(log_probs[int(np.argmin(distances))]))
+        return float(np.exp(log_probs[self.labels.index(label)]))
 
     def encode(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[EncodedText]:
         """Encode texts as vectors, for search by similarity or as input of other models.
@@ -145,7 +179,7 @@ class Classifier(LabelPredictor):
             for text, vector, (_, was_cut) in zip(window, vectors, encoded, strict=True):
                 yield EncodedText(text, vector, was_cut)
 
-    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> LabelReport:
+    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> LabelReport | SetReport | NumberReport:
         """Classify the texts of a file and compare with its labels, as `heedful evaluate` does.
 
         Args:
@@ -154,14 +188,14 @@ class Classifier(LabelPredictor):
             columns: columns of text and label, by 1-based number or by name; headings tell whether the label is first.
 
         Returns:
-            Accuracy, macro-F1 and scores of each label.
+            Accuracy, macro-F1 and scores of each label; of several labels micro-F1 too, of numbers the mean error.
         """
         return self.measure(self.read_items(tuple(Path(path) for path in paths), columns))
 
-    def measure(self, items: Any) -> LabelReport:
+    def measure(self, items: Any) -> LabelReport | SetReport | NumberReport:
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
-        return score_labels(self.predict(items.texts), items.labels)
+        return report_labels(self.text.labels, self.predict(items.texts), items.labels)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
@@ -174,10 +208,12 @@ class Classifier(LabelPredictor):
         ]
 
     def predict(self, sources: Sequence[str]) -> list[str]:
-        return [classification.label for classification in self.stream(sources)]
+        join = joined_labels if self.text.labels == "several" else "".join
+        return [join(classification.labels) for classification in self.stream(sources)]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> LabelledTexts:
-        items = LabelledTexts.of(find_labelled(paths, columns))
+        separator = self.separator if SEPARATOR in self.folder.facts else ""
+        items = LabelledTexts.of(find_labelled(paths, columns, separator))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
         return items

@@ -85,6 +85,15 @@ class Predictor(ABC):
 
     folder: ModelFolder
     """Verified folder of the model."""
+    opened_with: tuple[Any, ...] = ()
+    """Arguments of `heedful.load`, with which a copy or a pickled predictor is opened again."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.opened_with:
+            raise TypeError(f"{type(self).__name__}: only a predictor that heedful.load opened is copied or pickled")
+        from heedful.predictors.table import load
+
+        return load, self.opened_with
 
     @abstractmethod
     def __init__(

@@ -19,6 +19,8 @@ from heedful.text.tokenizer_files import load_tokenizer
 if TYPE_CHECKING:
     from heedful.models.label_model import LabelModel
 
+SEPARATOR: Final = "label_separator"
+"""Entry of `heedful.json`: separator of several labels in a cell of the training data."""
 TEXT_COLUMNS: Final = "text_columns"
 """Entry of `heedful.json`: names of the columns of texts in the training data."""
 
@@ -109,6 +111,7 @@ class LabelPredictor(Predictor, ABC):
             model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
             if not isinstance(model, LabelModel):
                 raise FileRefused(f"{self.folder.path}: its model is no {self.noun}")
+            model.has_label_sets = self.text.labels == "several"
             self._model = model
         return self._model
 

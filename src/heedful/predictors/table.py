@@ -96,4 +96,7 @@ def load(
         raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
     if engine == "auto" and device not in ("auto", "cpu"):
         engine = "torch"  # exported engines compute on the CPU
-    return predictor(folder, device, engine, [open_folder(Path(each)) for each in ensemble])
+    opened = predictor(folder, device, engine, [open_folder(Path(each)) for each in ensemble])
+    others = tuple(str(Path(each).resolve()) for each in ensemble)
+    opened.opened_with = (str(folder.path.resolve()), device, engine, others, tuple(code))
+    return opened

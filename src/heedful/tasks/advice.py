@@ -5,6 +5,7 @@ from math import log
 from typing import Final, NamedTuple
 
 from heedful.config.base import Tree
+from heedful.evaluation.metrics.table import score_name, score_text
 from heedful.text.tokenizer import Units
 
 FEW_PAIRS: Final = 1_000
@@ -126,29 +127,34 @@ def named_sections(settings: Tree, preset: str) -> set[str]:
     return {name for name, is_named in (("text", has_units), ("model", has_model)) if is_named}
 
 
-def label_verdict(accuracy: float, majority: float, ngrams: float, num_texts: int, num_labels: int) -> str:
+def label_verdict(
+    best: float, majority: float, ngrams: float, num_texts: int, num_labels: int, key: str = "accuracy"
+) -> str:
     """Judge a classifier by two simple ones.
 
     Args:
-        majority: of the most frequent label alone.
-        ngrams: of a linear model of n-grams alone.
+        best: its score on validation.
+        majority: score of the most frequent label alone; of numbers, of their mean.
+        ngrams: score of a linear model of n-grams alone.
         num_texts: number of training texts.
         num_labels: number of labels.
+        key: name of the score: a percentage, or "mean_error", of which less is better.
 
     Returns:
         One line; first of all whether the classifier is below a baseline.
     """
-    baselines = f"the most frequent label alone has {majority:.2f} %, n-grams alone have {ngrams:.2f} %"
-    if accuracy <= majority:
+    sign = -1.0 if key == "mean_error" else 1.0
+    name = score_text(key, best)
+    constant, linear = (score_text(key, score).removeprefix(f"{score_name(key)} ") for score in (majority, ngrams))
+    simplest = "the mean" if key == "mean_error" else "the most frequent label"
+    baselines = f"{simplest} alone has {constant}, n-grams alone have {linear}"
+    if sign * best <= sign * majority:
         return (
-            f"result: no better than a baseline, accuracy {accuracy:.2f} % on validation; {baselines}; "
+            f"result: no better than a baseline, {name} on validation; {baselines}; "
             "check that labels follow from the texts, and that --columns names both"
         )
-    below = "below a baseline, " if accuracy < ngrams else ""
+    below = "below a baseline, " if sign * best < sign * ngrams else ""
     few = num_texts / num_labels
-    help_line = (
-        f"; more texts would help most: {few:,.0f} a label so far"
-        if accuracy < POOR_ACCURACY and few < FEW_ROWS
-        else ""
-    )
-    return f"result: {below}accuracy {accuracy:.2f} % on validation; {baselines}{help_line}"
+    is_poor = key != "mean_error" and best < POOR_ACCURACY and few < FEW_ROWS
+    help_line = f"; more texts would help most: {few:,.0f} a label so far" if is_poor else ""
+    return f"result: {below}{name} on validation; {baselines}{help_line}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heedful.config.base import Tree
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
+from heedful.data.label_kinds import LabelKind, decide, encode_label, list_labels, mixture, target_rows
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepared_files import is_texts
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
@@ -21,22 +22,32 @@ from heedful.data.task_check import check_task
 from heedful.engines.folder import open_folder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
-from heedful.engines.ngram_model import SHARE, mixture
+from heedful.engines.ngram_model import SHARE
 from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused
+from heedful.evaluation.label_sets import SELECTED
 from heedful.models.label_model import label_run
 from heedful.models.store import load_model
 from heedful.models.text_classifier import TextClassifierConfig
-from heedful.predictors.label_predictor import TEXT_COLUMNS
+from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.advice import label_verdict
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
-from heedful.tasks.label_ngrams import choose_share, fit_label_ngrams, linear_log_probs, store_share, usual_share
+from heedful.tasks.label_ngrams import (
+    LabelledRows,
+    choose_share,
+    choose_shifts,
+    fit_label_ngrams,
+    linear_log_probs,
+    store_share,
+    usual_share,
+)
 from heedful.tasks.label_plan import plan_labels
-from heedful.tasks.label_task import LabelData, LabelTask, Reader
+from heedful.tasks.label_task import LabelData, LabelledItems, LabelTask, Reader
 from heedful.text.counts import counted
+from heedful.text.label_sets import split_labels
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 RATES: Final = {"bag": 1e-2, "words": 6e-3, "gru": 4e-3}
@@ -62,11 +73,12 @@ class ClassificationTask(LabelTask[PairFile]):
 
     def find(self, paths: DataPaths) -> dict[str, PairFile]:
         return {
-            name: find_labelled(files, paths.columns, leaves_out_faults=True) for name, files in paths.parts.items()
+            name: find_labelled(files, paths.columns, paths.separator, leaves_out_faults=True)
+            for name, files in paths.parts.items()
         }
 
     def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
-        report = check_task(self.name, paths.data, paths.dev, paths.test, paths.columns)
+        report = check_task(self.name, paths.data, paths.dev, paths.test, paths.columns, paths.separator)
         kinds = ("ambiguous", "alike labels", "single rows", "unseen labels", "leaked pair")
         return [
             str(each).removeprefix("warning: ")
@@ -89,6 +101,8 @@ class ClassificationTask(LabelTask[PairFile]):
             "max_tokens": MOST_TOKENS,
             "split_sentences": reads_sentences,
         }
+        if files["train"].has_label_sets:
+            text["labels"] = "several"
         return {**chosen, "text": text}
 
     def write_prepared(self, files: Mapping[str, PairFile], experiment: Experiment, folder: Path) -> None:
@@ -107,28 +121,29 @@ class ClassificationTask(LabelTask[PairFile]):
                 parts[name] = [pair for pair in files[name] if pair.source.strip() and pair.target.strip()]
                 if not parts[name]:
                     raise DataError(f"{files[name].paths[0]}: no row has a text and a label")
-        has_own_validation = bool(parts["dev"])
+        has_own_validation, kind = bool(parts["dev"]), config.labels
         parts["dev"] = parts["dev"] or parts["train"]
-        labels = kept_labels(folder) or _labels(file, parts["train"])
-        check_labels((pair.target.strip() for pair in parts["train"]), labels, str(file.paths[0]))
+        labels = kept_labels(folder) or _labels(file, parts["train"], kind)
+        check_labels(_names(kind, parts["train"]), labels, str(file.paths[0]))
         described = [
             *(part.describe() for part in files.values()),
             *report.notes,
             report.summary(),
             *([] if has_own_validation else ["validation is on the training texts and says nothing about new ones"]),
             f"{counted(len(parts['train']), 'text')} for training, {len(parts['dev']):,} for validation, "
-            f"{len(parts['test']):,} for testing; {counted(len(labels), 'label')}: {', '.join(labels[:10])}",
-            *_unseen(parts, labels),
+            f"{len(parts['test']):,} for testing; {_about(kind, labels)}",
+            *_unseen(kind, parts, labels),
         ]
         sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
         lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
         encoded = partial(_encoded, parts["train"], labels, config, described)
         facts: dict[str, Any] = {"report": described, TEXT_COLUMNS: file.source_names, **sets}
+        facts |= {SEPARATOR: file.separator} if file.separator else {}
         checksums: Mapping[str, str] = {}
         if has_ngrams(experiment):
             dev = parts["dev"] if has_own_validation else []
-            sides = (_numbered(part, labels) for part in (parts["train"], dev))
-            fitted = fit_label_ngrams(folder, *sides, is_dev_used="dev" not in files, num_labels=len(labels))
+            sides = (_rows(kind, LabelledTexts.of(part), labels) for part in (parts["train"], dev))
+            fitted = fit_label_ngrams(folder, *sides, is_dev_used="dev" not in files, kind=kind)
             facts |= {"ngrams": fitted.name, "baselines": fitted.baselines}
             checksums = fitted.checksums
         store_items(folder, self.prepared_path, lines, config, len(pairs), labels, encoded, facts, checksums)
@@ -145,36 +160,46 @@ class ClassificationTask(LabelTask[PairFile]):
         plan = plan_labels(len(data.train), num_tokens, len(data.labels), training.max_minutes > 0, training.max_steps)
         encoder = getattr(experiment.model, "encoder", experiment.model.kind)
         is_limited = bool(training.max_steps or training.max_epochs or training.max_target_tokens)
-        return {"training": {"select_by": "accuracy", **plan.settings(RATES.get(encoder, USUAL_RATE), is_limited)}}
+        selected = SELECTED[experiment.text.labels]
+        return {"training": {"select_by": selected, **plan.settings(RATES.get(encoder, USUAL_RATE), is_limited)}}
 
     def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
         if data.ngrams is None:
             return super().reader(items, data, experiment)
-        linear = linear_log_probs(data.ngrams, items.texts)
-        gold = _numbers(items.labels, data.labels)
+        kind = experiment.text.labels
+        linear = linear_log_probs(kind, data.ngrams, items.texts)
+        gold = _rows(kind, items, data.labels).targets
 
         def read(log_probs: Sequence[Floats]) -> list[str]:
             own = np.stack(log_probs)
-            share = _share(data, own, linear, gold)
-            return [data.labels[index] for index in mixture(own, linear, share).argmax(axis=1)]
+            share = _share(kind, data, own, linear, gold)
+            return decide(kind, mixture(kind, own, linear, share), data.labels)
 
         return read
 
     def judgement(self, data: LabelData, best: float) -> str:
         if data.baselines is None:
             return ""
-        return label_verdict(best, *data.baselines, len(data.train), len(data.labels))
+        return label_verdict(best, *data.baselines, len(data.train), len(data.labels), SELECTED[data.kind])
 
     def finish(self, folder: Path, data: LabelData, experiment: Experiment) -> None:
         opened = open_folder(folder)
         if data.ngrams is None or SHARE in opened.facts:
             return
-        texts = data.dev.texts
+        kind, dev = experiment.text.labels, data.dev
         encoded = TokenArrays(self.encode(data.dev, data.tokenizer, experiment))
         model = self._classifier(load_model(opened, data.sizes))
+        model.has_label_sets = kind == "several"
         log_probs, *_ = run_labels(label_run(model), encoded)
-        linear = linear_log_probs(data.ngrams, texts)
-        store_share(opened, _share(data, np.stack(log_probs), linear, _numbers(data.dev.labels, data.labels)))
+        linear, own = linear_log_probs(kind, data.ngrams, dev.texts), np.stack(log_probs)
+        share = _share(kind, data, own, linear, _rows(kind, dev, data.labels).targets)
+        shifts = None
+        if kind == "one" and data.baselines is not None:
+            ids = [int(data.train.target[index][0]) for index in range(len(data.train))]
+            counts = np.bincount(ids, minlength=len(data.labels))
+            mixed = mixture(kind, own, linear, share)
+            shifts = choose_shifts(mixed, dev.labels, data.labels, counts.astype(np.float32))
+        store_share(opened, share, shifts)
 
     def encode(self, items: Any, tokenizer: Tokenizer, experiment: Experiment) -> list[NDArray[np.int64]]:
         return [encode_source(tokenizer, text, experiment.text)[0] for text in items.texts]
@@ -189,50 +214,72 @@ def has_ngrams(experiment: Experiment) -> bool:
     return bool(getattr(experiment.model, "has_ngrams", False))
 
 
-def _share(data: LabelData, log_probs: Floats, linear: Floats, gold: NDArray[np.int64]) -> float:
+def _share(kind: LabelKind, data: LabelData, log_probs: Floats, linear: Floats, gold: Floats) -> float:
     if data.baselines is None:  # without validation texts
         return usual_share(data.num_examples, len(data.labels))
-    return choose_share(log_probs, linear, gold)
+    return choose_share(kind, log_probs, linear, gold)
 
 
-def _numbers(names: Sequence[str], labels: Sequence[str]) -> NDArray[np.int64]:
-    """[item] ids of labels; -1 = unknown."""
-    known = {label: number for number, label in enumerate(labels)}
-    return np.array([known.get(name, -1) for name in names], dtype=np.int64)
+def _rows(kind: LabelKind, items: LabelledItems, labels: Sequence[str]) -> LabelledRows:
+    """Texts with encoded labels; that of an unknown label is 0 everywhere."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    encoded = [encode_label(kind, label, numbers) for label in items.labels]
+    known = [index for index, ids in enumerate(encoded) if ids]
+    rows = np.zeros((len(items), len(labels)), dtype=np.float32)
+    if known:
+        ids = np.array([encoded[index] for index in known], dtype=np.int64)
+        rows[known] = target_rows(kind, ids if ids.shape[1] > 1 else ids[:, 0], len(labels))
+    return LabelledRows(items.texts, rows, labels, items.labels)
 
 
-def _numbered(pairs: Sequence[Pair], labels: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """Texts, and the id of the label of each."""
-    return [pair.source for pair in pairs], _numbers([pair.target.strip() for pair in pairs], labels)
+def _names(kind: LabelKind, pairs: Iterable[Pair]) -> set[str]:
+    """Distinct labels of texts; none where they are numbers, all of which may occur."""
+    if kind == "number":
+        return set()
+    values = {pair.target.strip() for pair in pairs}
+    return {label for value in values for label in split_labels(value)} if kind == "several" else values
 
 
-def _unseen(parts: Mapping[str, list[Pair]], labels: list[str]) -> list[str]:
+def _about(kind: LabelKind, labels: Sequence[str]) -> str:
+    if kind == "number":
+        return f"numbers from {labels[0]} to {labels[-1]}"
+    noun = {"one": "label", "several": "label, any number of them a text", "ordered": "ordered label"}[kind]
+    number = counted(len(labels), noun.partition(",")[0])
+    return f"{number}{noun.removeprefix(noun.partition(',')[0])}: {', '.join(labels[:10])}"
+
+
+def _unseen(kind: LabelKind, parts: Mapping[str, list[Pair]], labels: list[str]) -> list[str]:
     """Lines about held-out texts whose labels no training text has, so that none of them can be right."""
     lines: list[str] = []
+    known = {*labels}
     for name, purpose in (("dev", "validation"), ("test", "testing")):
-        others = [label for pair in parts[name] if (label := pair.target.strip()) and label not in labels]
+        others = [pair for pair in parts[name] if not _names(kind, [pair]) <= known]
         if others:
-            listed = ", ".join(sorted({*others})[:5])
+            listed = ", ".join(sorted(_names(kind, others) - known)[:5])
             lines.append(f"{counted(len(others), 'text')} for {purpose} with labels unseen in training: {listed}")
     return lines
 
 
-def _labels(file: PairFile, pairs: list[Pair]) -> list[str]:
+def _labels(file: PairFile, pairs: list[Pair], kind: LabelKind) -> list[str]:
     """Labels of training texts.
 
     Raises:
         DataError: there are too few or too many.
     """
-    labels = sorted({pair.target.strip() for pair in pairs})
+    try:
+        labels = list_labels(kind, (pair.target.strip() for pair in pairs))
+    except DataError as error:
+        raise DataError(f"{file.paths[0]}: {error}") from None
     if len(labels) == 1:
+        only = "the label" if kind != "number" else "the number"
         raise DataError(
-            f"{file.paths[0]}: all {counted(len(pairs), 'row')} have the label {labels[0]!r}; give rows of another too"
+            f"{file.paths[0]}: all {counted(len(pairs), 'row')} have {only} {labels[0]!r}; give rows of another too"
         )
     if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
         raise DataError(
             f"{file.paths[0]}: column {file.columns[1]} has {counted(len(labels), 'different label')} in "
             f"{counted(len(pairs), 'row')}; a label needs two rows on average, and there may be {MOST_LABELS:,} of "
-            "them; name the columns of text and label with --columns TEXT,LABEL"
+            "them; name the columns of text and label with --columns TEXT,LABEL; for numbers --set text.labels=number"
         )
     return labels
 
@@ -245,7 +292,7 @@ def _encoded(
     for pair in pairs:
         ids, was_cut = encode_source(tokenizer, pair.source, config)
         num_cut += was_cut
-        yield ids.tolist(), [numbers[pair.target.strip()]]
+        yield ids.tolist(), encode_label(config.labels, pair.target.strip(), numbers)
     if num_cut:
         report.append(
             f"{counted(num_cut, 'text')} for training cut after text.max_tokens = {config.max_tokens:,} tokens"

@@ -35,6 +35,8 @@ class DataPaths(ABC):
     dev: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
     columns: Columns = (1, 2)
+    separator: str = ""
+    """Separator of several labels in a cell; empty = a cell is one label."""
     languages: tuple[str, str] = ("", "")
     pretrained: Path | None = None
     """Folder of a trained model to go on from; None = fresh weights."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from heedful.data.encoded import write_encoded
+from heedful.data.label_kinds import PARTS
 from heedful.data.prepared_files import TOKENIZERS, kept_tokenizer, read_prepared
 from heedful.data.prepared_tokenizers import count_characters
 from heedful.errors import DataError
@@ -84,7 +85,7 @@ def store_items(
     tokenizer, names, own = kept_tokenizer(train, config.source_units, config.normalization, folder)
     data = folder / "run/data"
     data.mkdir(parents=True, exist_ok=True)
-    write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens))
+    write_encoded(data, encoded(tokenizer), max(len(tokenizer), len(labels), config.max_tokens, PARTS + 1))
     with atomic_write(folder / LABELS, is_internal=True) as stream:
         json.dump(labels, stream, ensure_ascii=False, indent=1)
     files = {**own, **checksums, LABELS: digest(folder / LABELS)}

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from heedful.data.label_kinds import LabelKind, decide, log_likelihoods, mixture, normalised
 from heedful.engines.folder import ModelFolder, commit
-from heedful.engines.ngram_model import DEFAULT_SHARE, SHARE, Floats, NgramModel, log_softmax, mixture
+from heedful.engines.ngram_model import DEFAULT_SHARE, SHARE, SHIFTS, Floats, NgramModel
+from heedful.evaluation.label_sets import SELECTED, label_scores
 from heedful.files.atomic_write import digest
 from heedful.tasks.ngram_fit import build_table, fit_ngrams
 from heedful.text.ngrams import NgramSizes, is_unspaced
@@ -29,17 +30,46 @@ FITTED_CHARACTERS: Final = 40_000_000
 SHARES: Final = tuple(number / 10 for number in range(9))
 FIRM: Final = 6.0
 """Weight, in nats, of the squared distance between a share and the usual one, for few validation texts."""
+UNEVEN: Final = 4.0
+"""Ratio of the largest to the smallest number of texts of a label from which on labels are uneven."""
+LEAST_TEXTS: Final = 5
+"""Number of validation texts of each label, at least, for shifts to be chosen."""
+TRIED: Final = (0.25, 0.5, 0.75, 1.0)
+LEAST_GAIN: Final = 1.0
+"""Gain in macro-F1 on validation, in percent, that shifts must bring."""
 ROWS_FOR_SHARE: Final = 15
 """Number of texts a label from which on a classifier without validation texts gets its usual share."""
 
 
 class Baselines(NamedTuple):
-    """Accuracy of simple models on validation texts, in percent."""
+    """Scores of simple models on validation texts, of the kind that the best model is chosen by."""
 
     majority: float
-    """Accuracy of the most frequent label."""
+    """Score of the most frequent label; of several labels, of those that most texts have; of numbers, of their mean."""
     ngrams: float
-    """Accuracy of the linear model alone."""
+    """Score of the linear model alone."""
+
+
+class LabelledRows(NamedTuple):
+    """Texts with encoded labels."""
+
+    texts: Sequence[str]
+    targets: Floats
+    """[text, label] as from `heedful.data.label_kinds.target_rows`; 0 everywhere for an unknown label."""
+    labels: Sequence[str]
+    """Labels in the order of their ids."""
+    values: Sequence[str]
+    """Label of each text, a set of labels, or a number."""
+
+    def score(self, kind: LabelKind, log_probs: Floats, other: "LabelledRows") -> float:
+        """Score predictions for other texts.
+
+        Args:
+            kind: kind of the labels.
+            log_probs: [text, label] for the other texts, in nats.
+            other: the other texts.
+        """
+        return label_scores(kind, decide(kind, log_probs, self.labels), other.values)[SELECTED[kind]]
 
 
 class FittedNgrams(NamedTuple):
@@ -53,39 +83,34 @@ class FittedNgrams(NamedTuple):
 
 
 def fit_label_ngrams(
-    folder: Path,
-    train: tuple[Sequence[str], NDArray[np.int64]],
-    dev: tuple[Sequence[str], NDArray[np.int64]],
-    is_dev_used: bool,
-    num_labels: int,
+    folder: Path, train: LabelledRows, dev: LabelledRows, is_dev_used: bool, kind: LabelKind
 ) -> FittedNgrams:
     """Fit n-gram models: one for validation, to the training texts, and the one that is used, to all texts.
 
     Args:
         folder: the model's folder.
-        train: training texts, and the label of each.
-        dev: validation texts, and the label of each, -1 for one that no training text has; may be empty.
+        train: training texts.
+        dev: validation texts; may be none.
         is_dev_used: whether the model that is used is fitted to the validation texts too, after the choice.
-        num_labels: number of labels.
+        kind: kind of the labels.
 
     Returns:
         The files, and how good the models are.
     """
-    sizes = choose_sizes(train[0])
-    has_ratios = num_labels <= MOST_RATIO_LABELS
-    model = _fitted(*train, num_labels, sizes, has_ratios)
+    sizes = choose_sizes(train.texts)
+    model = _fitted(train, sizes, kind)
     (folder / TRAINED).parent.mkdir(parents=True, exist_ok=True)
     model.save(folder / TRAINED)
     used, baselines = model, None
-    if len(dev[0]):
-        majority = Counter(train[1].tolist()).most_common(1)[0][0]
-        scores = model.scores(dev[0])
-        shares = (dev[1] == majority).mean(), (scores.argmax(axis=1) == dev[1]).mean()
-        baselines = Baselines(*(100.0 * float(share) for share in shares))
-        is_known = dev[1] >= 0
+    if len(dev.texts):
+        constant = np.log(np.maximum(train.targets.mean(axis=0, keepdims=True), 1e-9)).repeat(len(dev.texts), axis=0)
+        scores = (train.score(kind, own, dev) for own in (constant, normalised(kind, model.scores(dev.texts))))
+        baselines = Baselines(*scores)
+        is_known = dev.targets.sum(axis=1) > 0
         if is_dev_used and is_known.any():
-            texts = [*train[0], *(text for text, known in zip(dev[0], is_known, strict=True) if known)]
-            used = _fitted(texts, np.concatenate([train[1], dev[1][is_known]]), num_labels, sizes, has_ratios)
+            texts = [*train.texts, *(text for text, known in zip(dev.texts, is_known, strict=True) if known)]
+            both = train._replace(texts=texts, targets=np.concatenate([train.targets, dev.targets[is_known]]))
+            used = _fitted(both, sizes, kind)
     temporary = folder / "ngrams.safetensors"
     used.save(temporary)
     name = f"ngrams-{sha256(temporary.read_bytes()).hexdigest()[:8]}.safetensors"
@@ -102,34 +127,34 @@ def choose_sizes(texts: Sequence[str]) -> NgramSizes:
     return NgramSizes(least_characters=0, most_characters=0)
 
 
-def _fitted(
-    texts: Sequence[str], labels: NDArray[np.int64], num_labels: int, sizes: NgramSizes, has_ratios: bool
-) -> NgramModel:
-    stride = 1 + sum(map(len, texts)) // FITTED_CHARACTERS
-    texts, labels = texts[::stride], labels[::stride]
-    table, rows = build_table(texts, num_labels, sizes)
-    return fit_ngrams(table, rows, labels, num_labels, PENALTY, has_ratios)
+def _fitted(rows: LabelledRows, sizes: NgramSizes, kind: LabelKind) -> NgramModel:
+    stride = 1 + sum(map(len, rows.texts)) // FITTED_CHARACTERS
+    texts, targets = rows.texts[::stride], rows.targets[::stride]
+    num_labels = targets.shape[1]
+    table, ngrams = build_table(texts, num_labels, sizes)
+    has_ratios = num_labels <= MOST_RATIO_LABELS
+    return fit_ngrams(table, ngrams, targets, PENALTY, has_ratios, has_label_sets=kind == "several")
 
 
-def choose_share(log_probs: Floats, linear: Floats, gold: NDArray[np.int64]) -> float:
+def choose_share(kind: LabelKind, log_probs: Floats, linear: Floats, targets: Floats) -> float:
     """Choose the share of a classifier in its mixture with a linear model, by the likelihood of labels.
 
     Args:
+        kind: kind of the labels.
         log_probs: [text, label] of the classifier, in nats.
         linear: [text, label] of the linear model, which has not seen the texts.
-        gold: [text] labels; -1 = unknown.
+        targets: [text, label] right labels, as from `heedful.data.label_kinds.target_rows`; none of an unknown label.
 
     Returns:
         The share, in [0, 0.8].
     """
-    rows = np.flatnonzero(gold >= 0)
+    rows = np.flatnonzero((targets.sum(axis=1) > 0) | (kind == "several"))
     if not len(rows):
         return DEFAULT_SHARE
-    gold, log_probs, linear = gold[rows], log_probs[rows], linear[rows]
-    index = np.arange(len(rows))
+    own, other, gold = log_probs[rows], linear[rows], targets[rows]
 
     def loss(share: float) -> float:
-        likelihood = mixture(log_probs, linear, share)[index, gold].sum(dtype=np.float64)
+        likelihood = log_likelihoods(kind, mixture(kind, own, other, share), gold).sum()
         return FIRM * (share - DEFAULT_SHARE) ** 2 - float(likelihood)
 
     return min(SHARES, key=loss)
@@ -148,23 +173,60 @@ def usual_share(num_texts: int, num_labels: int) -> float:
     return DEFAULT_SHARE * min(1.0, num_texts / num_labels / ROWS_FOR_SHARE)
 
 
-def linear_log_probs(model: NgramModel, texts: Sequence[str]) -> Floats:
+def linear_log_probs(kind: LabelKind, model: NgramModel, texts: Sequence[str]) -> Floats:
     """Compute the log probabilities of a linear model.
+
+    Args:
+        kind: kind of the labels.
 
     Returns:
         [text, label] in nats.
     """
-    return log_softmax(model.scores(texts))
+    return normalised(kind, model.scores(texts))
 
 
-def store_share(folder: ModelFolder, share: float) -> None:
-    """Store the share of a classifier in its mixture with the linear model of its folder.
+def choose_shifts(log_probs: Floats, gold: Sequence[str], labels: Sequence[str], counts: Floats) -> Floats | None:
+    """Choose how much the logarithm of each label's share is taken from its score, so that rare labels are found.
+
+    Menon et al. 2021, arXiv:2007.07314, section 4.1. Only uneven labels get shifts, and only if macro-F1 gains by them
+    more than accuracy loses.
+
+    Args:
+        log_probs: [text, label] of validation texts, in nats.
+        gold: label of each.
+        labels: labels in the order of their ids.
+        counts: [label] number of training texts.
+
+    Returns:
+        [label] addends of the scores; None = none are needed.
+    """
+    wanted = Counter(gold)
+    if counts.max() < UNEVEN * counts.min() or min(wanted[label] for label in labels) < LEAST_TEXTS:
+        return None
+    prior = np.log(counts / counts.sum())
+
+    def scores(share: float) -> tuple[float, float]:
+        measured = label_scores("one", decide("one", log_probs - share * prior, labels), gold)
+        return measured["macro_f1"], measured["accuracy"]
+
+    before = scores(0.0)
+    after = {share: scores(share) for share in TRIED}
+    gains = {share: (macro - before[0], accuracy - before[1]) for share, (macro, accuracy) in after.items()}
+    best = max(gains, key=lambda share: gains[share][0])
+    macro, accuracy = gains[best]
+    return (-best * prior).astype(np.float32) if macro >= LEAST_GAIN and macro > -2.0 * accuracy else None
+
+
+def store_share(folder: ModelFolder, share: float, shifts: Floats | None = None) -> None:
+    """Store the share of a classifier in its mixture with the linear model of its folder, and shifts of its labels.
 
     Args:
         share: the share.
+        shifts: [label] from `choose_shifts`.
 
     Raises:
         NewerFormat: a newer heedful has written the folder meanwhile.
     """
     others = {key: value for key, value in folder.facts.items() if key not in ("format", "files")}
-    commit(folder.path, {**others, SHARE: share}, [*folder.facts["files"]])
+    shifted = {} if shifts is None else {SHIFTS: [round(float(shift), 6) for shift in shifts]}
+    commit(folder.path, {**others, SHARE: share, **shifted}, [*folder.facts["files"]])

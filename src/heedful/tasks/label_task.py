@@ -13,6 +13,7 @@ from torch import nn
 
 from heedful.config.base import Tree, merge
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
+from heedful.data.label_kinds import PARTS, LabelKind, decide, encode_label
 from heedful.data.labelled import LabelSampler, make_label_batch
 from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
 from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
@@ -23,7 +24,7 @@ from heedful.engines.ngram_model import NgramModel
 from heedful.engines.passages import PassageArrays
 from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused
-from heedful.evaluation.labels import score_labels
+from heedful.evaluation.label_sets import label_scores
 from heedful.export.labels import ENGINE, export_classifier
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts
@@ -31,7 +32,7 @@ from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
 from heedful.models.pretrained import place_vectors
 from heedful.predictors.interface import Items, Predictor, spaced
-from heedful.predictors.label_predictor import TEXT_COLUMNS, LabelPredictor
+from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
@@ -77,8 +78,10 @@ class LabelData(Prepared):
     """Word vectors that initialise the embedding."""
     ngrams: NgramModel | None = None
     """Linear model of the training texts, with which validation mixes the classifier; None = the task has none."""
+    kind: LabelKind = "one"
+    """Kind of the labels."""
     baselines: Baselines | None = None
-    """Accuracy of simple models on the validation texts; None = not measured."""
+    """Scores of simple models on the validation texts; None = not measured."""
 
 
 SourceKind = type[TokenArrays] | type[StoryArrays] | type[PassageArrays]
@@ -91,7 +94,14 @@ class LabelTask(Task[FileT, LabelData]):
     """Task that is learned by a `heedful.models.label_model.LabelModel`."""
 
     model = LabelModel
-    higher_is_better: ClassVar = {"loss": False, "accuracy": True, "macro_f1": True}
+    higher_is_better: ClassVar = {
+        "loss": False,
+        "accuracy": True,
+        "macro_f1": True,
+        "micro_f1": True,
+        "mean_error": False,
+        "explained": True,
+    }
     without_effect = (
         "text.target_vectors",
         "text.max_training_tokens",
@@ -157,7 +167,7 @@ class LabelTask(Task[FileT, LabelData]):
             Target ids of each item; none for a label that the training data do not have.
         """
         numbers = {label: number for number, label in enumerate(data.labels)}
-        return [[numbers[label]] if label in numbers else [] for label in items.labels]
+        return [encode_label(experiment.text.labels, label, numbers) for label in items.labels]
 
     def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
         """Return the function that chooses the labels or answers of items.
@@ -165,7 +175,7 @@ class LabelTask(Task[FileT, LabelData]):
         Returns:
             The function; by default it chooses the most probable label.
         """
-        return lambda log_probs: [data.labels[int(own.argmax())] for own in log_probs]
+        return lambda log_probs: decide(experiment.text.labels, np.stack(log_probs), data.labels)
 
     def scores(self, said: Sequence[str], gold: Sequence[str], experiment: Experiment) -> dict[str, float]:
         """Score predicted labels or answers.
@@ -176,8 +186,7 @@ class LabelTask(Task[FileT, LabelData]):
         Returns:
             Scores of `higher_is_better`, in percent.
         """
-        report = score_labels(said, gold)
-        return {"accuracy": report.accuracy, "macro_f1": report.macro_f1}
+        return label_scores(experiment.text.labels, said, gold)
 
     def prepare(self, files: Mapping[str, FileT], experiment: Experiment, folder: Path, paths: DataPaths) -> LabelData:
         text = experiment.text
@@ -224,7 +233,8 @@ class LabelTask(Task[FileT, LabelData]):
         tokenizer = load_tokenizer(folder / name, config.source_units, config.normalization)
         verify_files(folder, facts)  # after the version of the tokenizer, which a newer heedful may have written
         ngrams = facts.get("ngrams")
-        train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), len(labels) or config.max_tokens))
+        most = PARTS + 1 if config.labels == "number" else len(labels) or config.max_tokens
+        train = EncodedCorpus.read(folder / "run/data", (len(tokenizer), most))
         named = f", {len(labels):,} labels" if labels else ""
         return LabelData(
             sizes=(len(tokenizer), len(labels)),
@@ -232,7 +242,7 @@ class LabelTask(Task[FileT, LabelData]):
                 "tokenizer": name,
                 "labels": LABELS,
                 **({"ngrams": str(ngrams)} if ngrams else {}),
-                **({TEXT_COLUMNS: columns} if (columns := facts.get(TEXT_COLUMNS)) else {}),
+                **{key: facts[key] for key in (TEXT_COLUMNS, SEPARATOR) if facts.get(key)},
             },
             report=tuple(report),
             num_examples=len(train),
@@ -242,6 +252,7 @@ class LabelTask(Task[FileT, LabelData]):
             labels=tuple(labels),
             train=train,
             dev=dev,
+            kind=config.labels,
             ngrams=NgramModel.load(folder / TRAINED) if ngrams else None,
             baselines=Baselines(*map(float, facts["baselines"])) if facts.get("baselines") else None,
         )
@@ -279,6 +290,11 @@ class LabelTask(Task[FileT, LabelData]):
         }
         return merge(self.data_defaults(data, experiment), {"training": limits})
 
+    def build_model(self, experiment: Experiment, sizes: tuple[Any, ...]) -> nn.Module:
+        model = self._classifier(super().build_model(experiment, sizes))
+        model.has_label_sets = experiment.text.labels == "several"
+        return model
+
     def trial_sizes(self, experiment: Experiment) -> tuple[int, ...]:
         return (8, 8)
 
@@ -290,7 +306,7 @@ class LabelTask(Task[FileT, LabelData]):
         return self._step(self._classifier(model), experiment, experiment.training.label_smoothing)
 
     def _step(self, model: LabelModel, experiment: Experiment, label_smoothing: float) -> LabelStep:
-        return LabelStep(model, label_smoothing, INPUTS[self.arrays(experiment)])
+        return LabelStep(model, label_smoothing, INPUTS[self.arrays(experiment)], experiment.text.labels)
 
     def _classifier(self, model: nn.Module) -> LabelModel:
         """Narrow a model to a classifier.

@@ -107,27 +107,26 @@ class _Products:
 def fit_ngrams(
     table: NgramTable,
     rows: NgramRows,
-    labels: NDArray[np.int64],
-    num_labels: int,
+    targets: NDArray[np.float32],
     penalty: float = 0.1,
     has_ratios: bool = False,
     most_steps: int = 50,
+    has_label_sets: bool = False,
 ) -> NgramModel:
     """Minimise the cross-entropy, summed over texts, plus half the squared norm of the weights times `penalty`.
 
     Args:
         rows: n-grams of the training texts.
-        labels: [row] label of each.
-        num_labels: number of labels.
+        targets: [row, label] distribution over labels of each.
         penalty: above 0.
         has_ratios: whether weights are scaled by log-count ratios.
         most_steps: largest number of steps.
+        has_label_sets: whether a text may have any number of labels, which are told each by itself: targets are 0 or 1.
 
     Cost: two sparse products a step, each of as many multiply-adds as there are n-grams in the texts, times labels.
     """
     product = _Products(rows, len(table.hashes))
-    gold = torch.from_numpy(labels)
-    target = functional.one_hot(gold, num_labels).float()
+    target, num_labels = torch.from_numpy(targets), targets.shape[1]
     scale = _ratios(product, target) if has_ratios else torch.ones(())
     num_columns = len(table.hashes)
 
@@ -136,9 +135,15 @@ def fit_ngrams(
 
     def gradient(point: Tensor) -> tuple[float, Tensor]:
         weights, bias = unpacked(point)
-        log_probs = functional.log_softmax(product(weights * scale) + bias, dim=1)
-        loss = functional.nll_loss(log_probs, gold, reduction="sum") + 0.5 * penalty * weights.square().sum()
-        error = log_probs.exp_().sub_(target)
+        scores = product(weights * scale) + bias
+        if has_label_sets:
+            loss = functional.binary_cross_entropy_with_logits(scores, target, reduction="sum")
+            error = scores.sigmoid_().sub_(target)
+        else:
+            log_probs = functional.log_softmax(scores, dim=1)
+            loss = -(log_probs * target).sum()
+            error = log_probs.exp_().sub_(target)
+        loss = loss + 0.5 * penalty * weights.square().sum()
         slope = product(error, is_transposed=True) * scale + penalty * weights
         return float(loss), torch.cat([slope.flatten(), error.sum(dim=0)])
 

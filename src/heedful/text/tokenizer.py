@@ -49,6 +49,9 @@ class TextConfig(Config):
     warns."""
     max_training_tokens: int = Field(default=0, ge=0, le=1_000_000_000)
     """Lower maximum for training only, to test a model on longer sequences than it was trained on; 0 = max_tokens."""
+    labels: Literal["one", "several", "ordered", "number"] = "one"
+    """Kind of labels: one of a text; several, each of which it has or has not; ordered ones, such as stars, by the
+    number in each; or a number. Several labels are recognised in the data."""
     split_sentences: bool = False
     """Whether sources are documents: every sentence ends in EOS, as hierarchical models need it."""
     source_vectors: str = ""

@@ -1,4 +1,4 @@
-"""Maximum likelihood of labels, label-smoothed."""
+"""Maximum likelihood of labels, label-smoothed; of sets of labels, and of distributions over labels."""
 
 from typing import Final, final
 
@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from heedful.data.label_kinds import LabelKind, target_rows
 from heedful.models.inputs import Inputs, TokenInputs
-from heedful.models.label_model import LabelModel
+from heedful.models.label_model import Encoded, LabelModel
 from heedful.training.loss import LossSum, TrainingStep
 
 
@@ -15,30 +16,41 @@ from heedful.training.loss import LossSum, TrainingStep
 class LabelStep(TrainingStep):
     """A text classifier and the cross-entropy of its labels."""
 
-    def __init__(self, model: LabelModel, label_smoothing: float, kind: type[Inputs] = TokenInputs) -> None:
+    def __init__(
+        self,
+        model: LabelModel,
+        label_smoothing: float,
+        kind: type[Inputs] = TokenInputs,
+        label_kind: LabelKind = "one",
+    ) -> None:
         """Join them.
 
         Args:
             label_smoothing: share of probability spread evenly over the labels, in [0, 1); 0 where these are positions,
                 some of which are padding.
             kind: record of the tensors that the model reads.
+            label_kind: kind of the labels; of any other than "one" the loss is that of distributions over labels, or
+                of each label by itself.
         """
         super().__init__()
         self.model = model
         self._extra_losses: Final = model.extra_losses
         self.label_smoothing = 0.0 if model.answers_with_spans else label_smoothing
         self.kind = kind
+        self.label_kind: LabelKind = label_kind
 
     def forward(self, *tensors: Tensor) -> LossSum:
         """Compute the summed loss of a batch.
 
         Args:
-            tensors: those of the inputs, such as [batch, position] token ids and [batch] lengths; [batch] labels, or
-                [batch, end] positions.
+            tensors: those of the inputs, such as [batch, position] token ids and [batch] lengths; [batch] labels,
+                [batch, end] positions, or [batch, n] target ids of `heedful.data.label_kinds.encode_label`.
         """
         *source, labels = tensors
         scores, encoded = self.model(self.kind(*source))
         scores = scores if scores.dtype == torch.float64 else scores.float()
+        if self.label_kind != "one":
+            return self._loss_of_targets(scores, encoded, labels)
         by_label, smoothing = scores.movedim(-1, 1), self.label_smoothing
         total = functional.cross_entropy(by_label, labels, reduction="sum", label_smoothing=smoothing)
         if encoded.penalty is not None:
@@ -48,3 +60,22 @@ class LabelStep(TrainingStep):
             total = total + loss
         num_correct = (scores.argmax(dim=-1) == labels).view(len(labels), -1).all(dim=1).sum()
         return LossSum(total, gold.sum(), num_correct, labels.new_tensor(len(labels)))
+
+    def _loss_of_targets(self, scores: Tensor, encoded: Encoded, labels: Tensor) -> LossSum:
+        """Loss of sets of labels, or of distributions over labels."""
+        rows = target_rows(self.label_kind, labels.cpu().numpy(), scores.shape[-1])
+        targets = torch.from_numpy(rows).to(scores)
+        detached = scores.detach()
+        if self.label_kind == "several":
+            total = functional.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
+            gold = -functional.binary_cross_entropy_with_logits(detached, targets, reduction="none").sum(dim=-1)
+            are_correct = ((detached > 0) == (targets > 0.5)).all(dim=-1)
+        else:
+            total = functional.cross_entropy(scores, targets, reduction="sum", label_smoothing=self.label_smoothing)
+            gold = (targets * functional.log_softmax(detached, dim=-1)).sum(dim=-1)
+            are_correct = detached.argmax(dim=-1) == targets.argmax(dim=-1)
+        if encoded.penalty is not None:
+            total = total + encoded.penalty.sum()
+        for loss in self._extra_losses(encoded, gold).values():
+            total = total + loss
+        return LossSum(total, gold.sum(), are_correct.sum(), labels.new_tensor(len(labels)))

@@ -41,8 +41,10 @@ _SUITED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-_OTHER_NAMES: Final = {"macro_f1": "macro-F1"}
+_OTHER_NAMES: Final = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "explained": "variance explained"}
 """Names of scores in percent that are no metrics of texts."""
+_PLAIN_NAMES: Final = {"mean_error": "mean error"}
+"""Names of scores of no unit."""
 
 
 def default_metrics(target_units: Units) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ def score_name(key: str) -> str:
         >>> score_name("exact_match"), score_name("bleu"), score_name("macro_f1")
         ('exact match', 'BLEU', 'macro-F1')
     """
-    return METRICS[key](Setting()).name if key in METRICS else _OTHER_NAMES.get(key, key)
+    return METRICS[key](Setting()).name if key in METRICS else {**_OTHER_NAMES, **_PLAIN_NAMES}.get(key, key)
 
 
 def score_text(key: str, score: float) -> str:
@@ -90,7 +92,7 @@ def score_text(key: str, score: float) -> str:
         ('exact match 51.05 %', 'BLEU 3.20', 'loss 1.234')
     """
     unit = METRICS[key](Setting()).unit if key in METRICS else "%" if key in _OTHER_NAMES else ""
-    digits = 3 if key == "loss" else 2
+    digits = 3 if key in ("loss", *_PLAIN_NAMES) else 2
     return f"{score_name(key)} {score:.{digits}f}{' %' if unit == '%' else ''}"
 
 

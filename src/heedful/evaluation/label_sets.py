@@ -1,0 +1,245 @@
+"""Scores of sets of labels, and of numbers: F1 of labels and exact sets; mean error and share of variance explained."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, final
+
+import numpy as np
+
+from heedful.data.label_kinds import LabelKind, parse_number, rank_of
+from heedful.errors import DataError
+from heedful.evaluation.labels import LabelReport, LabelScore, score_labels
+from heedful.text.counts import counted
+from heedful.text.label_sets import split_labels
+from heedful.text.quoting import shortened
+
+_SHOWN_LABELS: Final = 10
+
+
+@final
+@dataclass(frozen=True)
+class SetReport:
+    """Scores of predicted sets of labels."""
+
+    num_items: int
+    by_label: tuple[LabelScore, ...]
+    """One for each label that an item has or was predicted to have, in alphabetical order."""
+    micro_f1: float
+    """F1 of all pairs of a text and a label, in percent."""
+    right: tuple[bool, ...] = ()
+    """Whether exactly the labels of each item were predicted."""
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 of the labels, each counting the same, in percent."""
+        return sum(score.f1 for score in self.by_label) / max(1, len(self.by_label))
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the items whose set of labels was predicted exactly, in percent."""
+        return 100.0 * sum(self.right) / self.num_items
+
+    def _scores(self) -> str:
+        return f"micro-F1 {self.micro_f1:.2f} %, macro-F1 {self.macro_f1:.2f} %, all labels right {self.accuracy:.2f} %"
+
+    def _never_predicted(self) -> str:
+        never = [score.label for score in self.by_label if score.num_items and not score.precision]
+        more = f", and {len(never) - _SHOWN_LABELS:,} more" if len(never) > _SHOWN_LABELS else ""
+        listed = ", ".join(map(shortened, never[:_SHOWN_LABELS]))
+        return f"       never predicted rightly: {listed}{more}\n" if never else ""
+
+    def summary(self) -> str:
+        """Summarise the scores in two lines."""
+        return f"test:  {counted(self.num_items, 'text')}\n       {self._scores()}\n{self._never_predicted()}"
+
+    def to_text(self) -> str:
+        """Write all scores, one label a line.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        width = max((len(score.label) for score in self.by_label), default=0)
+        lines = [
+            counted(self.num_items, "text"),
+            self._scores(),
+            *(
+                f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
+                f"F1 {score.f1:6.2f}  {counted(score.num_items, 'text')}"
+                for score in self.by_label
+            ),
+        ]
+        return "".join(f"{line}\n" for line in lines) + self._never_predicted()
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all scores.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        return {
+            "num_items": self.num_items,
+            "micro_f1": self.micro_f1,
+            "macro_f1": self.macro_f1,
+            "accuracy": self.accuracy,
+            "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
+        }
+
+
+@final
+@dataclass(frozen=True)
+class NumberReport:
+    """Scores of predicted numbers."""
+
+    num_items: int
+    mean_error: float
+    """Mean absolute error."""
+    root_mean_square: float
+    """Root of the mean squared error."""
+    explained: float
+    """Share of the variance that is explained (R squared), in percent; below 0 where the mean is better."""
+    constant_error: float
+    """Mean absolute error of the median of the right numbers, which nothing constant undercuts."""
+
+    def _scores(self) -> str:
+        return (
+            f"mean error {self.mean_error:.4g} (the median alone: {self.constant_error:.4g}), "
+            f"root mean square {self.root_mean_square:.4g}, variance explained {self.explained:.1f} %"
+        )
+
+    def summary(self) -> str:
+        """Summarise the scores in two lines."""
+        return f"test:  {counted(self.num_items, 'text')}\n       {self._scores()}\n"
+
+    def to_text(self) -> str:
+        """Write all scores.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        return f"{counted(self.num_items, 'text')}\n{self._scores()}\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all scores.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        return {**vars(self)}
+
+
+def score_sets(predicted: Sequence[str], gold: Sequence[str]) -> SetReport:
+    """Compare predicted sets of labels with the right ones.
+
+    Args:
+        predicted: sets, as from `heedful.text.label_sets.joined_labels`.
+        gold: the right set of each item, at least one.
+
+    Raises:
+        DataError: there are no items, or the numbers of predictions and items differ.
+
+    Example:
+        >>> from heedful.text.label_sets import joined_labels
+        >>> sets = [joined_labels(labels) for labels in (["a", "b"], ["b"])]
+        >>> report = score_sets(sets, [sets[1], sets[1]])
+        >>> round(report.micro_f1, 1), report.accuracy
+        (80.0, 50.0)
+    """
+    _check(predicted, gold)
+    pairs = [({*split_labels(one)}, {*split_labels(other)}) for one, other in zip(predicted, gold, strict=True)]
+    right, said, wanted = (Counter[str]() for _ in range(3))
+    for own, other in pairs:
+        right.update(own & other)
+        said.update(own)
+        wanted.update(other)
+    scores = tuple(
+        LabelScore(
+            label,
+            wanted[label],
+            100.0 * right[label] / said[label] if said[label] else 0.0,
+            100.0 * right[label] / wanted[label] if wanted[label] else 0.0,
+        )
+        for label in sorted(said.keys() | wanted.keys())
+    )
+    number = said.total() + wanted.total()
+    micro = 200.0 * right.total() / number if number else 100.0
+    return SetReport(len(gold), scores, micro, tuple(own == other for own, other in pairs))
+
+
+def score_numbers(predicted: Sequence[float], gold: Sequence[float]) -> NumberReport:
+    """Compare predicted numbers with the right ones.
+
+    Args:
+        gold: the right number of each item, at least one.
+
+    Raises:
+        DataError: there are no items, or the numbers of predictions and items differ.
+
+    Example:
+        >>> report = score_numbers([1.0, 3.0], [1.0, 2.0])
+        >>> report.mean_error, report.constant_error
+        (0.5, 0.5)
+    """
+    _check(predicted, gold)
+    own, other = np.asarray(predicted, dtype=np.float64), np.asarray(gold, dtype=np.float64)
+    errors, spread = own - other, float(np.var(other))
+    square = float(np.mean(errors**2))
+    explained = 100.0 * (1.0 - square / spread) if spread else 0.0
+    constant = float(np.abs(other - np.median(other)).mean())
+    return NumberReport(len(gold), float(np.abs(errors).mean()), square**0.5, explained, constant)
+
+
+def _check(predicted: Sequence[object], gold: Sequence[object]) -> None:
+    if not gold or len(predicted) != len(gold):
+        raise DataError(f"{len(predicted)} predictions for {len(gold)} items; give one each, for one item or more")
+
+
+SELECTED: Final[Mapping[LabelKind, str]] = {
+    "one": "accuracy",
+    "several": "micro_f1",
+    "ordered": "accuracy",
+    "number": "mean_error",
+}
+"""Score by which the best model is chosen, by the kind of labels."""
+
+
+def report_labels(
+    kind: LabelKind, predicted: Sequence[str], gold: Sequence[str]
+) -> LabelReport | SetReport | NumberReport:
+    """Compare predictions with the right labels, sets or numbers.
+
+    Args:
+        kind: kind of the labels.
+        gold: the right one of each item, at least one.
+
+    Raises:
+        DataError: there are no items, or a right number is none.
+    """
+    if kind == "several":
+        return score_sets(predicted, gold)
+    if kind == "number":
+        return score_numbers([*map(parse_number, predicted)], [*map(parse_number, gold)])
+    report = score_labels(predicted, gold)
+    if kind == "one":
+        return report
+    errors = [abs(rank_of(own) - rank_of(other)) for own, other in zip(predicted, gold, strict=True)]
+    return replace(report, mean_error=sum(errors) / len(errors))
+
+
+def label_scores(kind: LabelKind, predicted: Sequence[str], gold: Sequence[str]) -> dict[str, float]:
+    """Compute the scores of a validation.
+
+    Args:
+        kind: kind of the labels.
+        gold: the right label, set or number of each item, at least one.
+
+    Returns:
+        Scores by name, that of `SELECTED` among them.
+    """
+    report = report_labels(kind, predicted, gold)
+    if isinstance(report, NumberReport):
+        return {"mean_error": report.mean_error, "explained": report.explained}
+    scores = {"accuracy": report.accuracy, "macro_f1": report.macro_f1}
+    if isinstance(report, SetReport):
+        return {"micro_f1": report.micro_f1, **scores}
+    return scores if report.mean_error is None else {**scores, "mean_error": report.mean_error}
