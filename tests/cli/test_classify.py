@@ -55,6 +55,8 @@ def test_its_model_is_evaluated_and_described(model: Path, tmp_path: Path):
     facts = json.loads(heedful("evaluate", model, data, "--format", "json").out)
     assert facts["num_items"] == 60
     assert facts["accuracy"] > 90
+    assert facts["selected"][0]["coverage"] > 90
+    assert "confidence 0." in done.out or "confidence 1." in done.out
     assert "classification" in heedful("info", model).out
 
 

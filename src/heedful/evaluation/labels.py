@@ -12,6 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from heedful.errors import DataError
 from heedful.evaluation.bootstrap import Difference, paired_bootstrap
 from heedful.evaluation.metrics.exact_match import ExactMatch
+from heedful.evaluation.selective import Selection
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
 
@@ -80,6 +81,8 @@ class LabelReport:
     """[label, predicted label] numbers of items, in the order of `by_label`."""
     noun: str = "text"
     """Noun for an item, in texts."""
+    selected: tuple[Selection, ...] = ()
+    """Least confidences for some shares of right labels, and how many texts then get a label."""
     mean_error: float | None = None
     """Mean distance of the number in a predicted label from that in the right one; None where labels have no order."""
 
@@ -151,6 +154,11 @@ class LabelReport:
                 for score in self.by_label
             ),
         ]
+        lines += [
+            f"confidence {each.min_confidence:.3f} and more: {each.coverage:.1f} % of the {self.noun}s, of which "
+            f"{each.accuracy:.1f} % are right"
+            for each in self.selected
+        ]
         return "".join(line + "\n" for line in (*lines, *self._confusion_lines())) + self._never_predicted_line()
 
     def _confusion_lines(self) -> list[str]:
@@ -185,6 +193,7 @@ class LabelReport:
             "macro_f1": self.macro_f1,
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
             "confusion": [list(row) for row in self.confusion],
+            "selected": [each._asdict() for each in self.selected],
             **({} if self.mean_error is None else {"mean_error": self.mean_error}),
         }
 

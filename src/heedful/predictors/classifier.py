@@ -1,7 +1,7 @@
 """Classifier: a loaded model that assigns a label to each text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
@@ -20,6 +20,7 @@ from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.label_sets import NumberReport, SetReport, report_labels
 from heedful.evaluation.labels import LabelReport
+from heedful.evaluation.selective import selections
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
@@ -195,7 +196,11 @@ class Classifier(LabelPredictor):
     def measure(self, items: Any) -> LabelReport | SetReport | NumberReport:
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
-        return report_labels(self.text.labels, self.predict(items.texts), items.labels)
+        results = [*self.stream(items.texts)]
+        report = report_labels(self.text.labels, self._values(results), items.labels)
+        if not isinstance(report, LabelReport):
+            return report
+        return replace(report, selected=selections([each.probability for each in results], report.right))
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
@@ -208,8 +213,12 @@ class Classifier(LabelPredictor):
         ]
 
     def predict(self, sources: Sequence[str]) -> list[str]:
+        return self._values(self.stream(sources))
+
+    def _values(self, results: Iterable[Classification]) -> list[str]:
+        """The label of each text, or its set of labels."""
         join = joined_labels if self.text.labels == "several" else "".join
-        return [join(classification.labels) for classification in self.stream(sources)]
+        return [join(each.labels) for each in results]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> LabelledTexts:
         separator = self.separator if SEPARATOR in self.folder.facts else ""
