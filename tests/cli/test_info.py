@@ -32,6 +32,7 @@ def test_what_is_said(trained: Trained):
     )
     assert said["test"].startswith("exact match 0.00 [0.00, 0.00], character error rate ")
     assert said["size"].endswith("kB to use it")
+    assert "max_steps 8" in said["[training]"]
 
 
 def test_a_model_without_its_run_says_less(trained: Trained, tmp_path: Path):

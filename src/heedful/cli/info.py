@@ -81,6 +81,7 @@ def _about_model(translator: "Translator") -> list[Row]:
         *([("dictionary", f"{len(translator.dictionary):,} words")] if "dictionary" in facts else []),
         *_about_code(translator),
         ("written by", f"heedful {facts.get('heedful', '')}"),
+        *_about_settings(translator),
     ]
 
 
@@ -93,6 +94,20 @@ def _about_other(predictor: "Predictor") -> list[Row]:
         ("parameters", f"{num_parameters(folder.file('weights')):,}"),
         *_about_code(predictor),
         ("written by", f"heedful {folder.facts.get('heedful', '')}"),
+        *_about_settings(predictor),
+    ]
+
+
+def _about_settings(predictor: "Predictor") -> list[Row]:
+    """Settings that differ from the defaults, a line for each section; the rest is in config.toml."""
+    from heedful.config.base import leaves, read_differences
+    from heedful.engines.folder import CONFIG
+
+    sections = read_differences(predictor.folder.path / CONFIG)
+    return [
+        (f"[{name}]", ", ".join(f"{key} {value}" for key, value in leaves(tree)))
+        for name, tree in sections.items()
+        if tree
     ]
 
 

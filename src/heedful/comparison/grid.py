@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, final
 
 from pydantic import Field, field_validator
 
-from heedful.config.base import Config, Tree, merge, read_toml, validate
+from heedful.config.base import Config, Tree, leaves, merge, read_toml, validate
 from heedful.config.plugins import is_custom
 from heedful.errors import ConfigError, UsageError, did_you_mean
 from heedful.evaluation.by_length import require_increasing
@@ -258,7 +258,7 @@ def _row(grid: Grid, row: NamedSettings) -> Row:
     usual = PRESETS[find_task(grid.task or DEFAULT_TASK).default_preset].kind
     of_kind = {"model": grid.kinds.get(kind or usual, {})}
     tree = merge(merge(base, of_kind), own)
-    settings = tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in _leaves(tree))
+    settings = tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in leaves(tree))
     return Row(row.name, preset, settings)
 
 
@@ -268,11 +268,3 @@ def _kind(name: str, preset: str, kind: str) -> str:
     if kind and kind not in MODELS and not is_custom(kind):
         raise ConfigError(f"row {name!r}: no model {kind!r}{did_you_mean(kind, MODELS)}")
     return PRESETS[preset].kind if preset else kind
-
-
-def _leaves(tree: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
-    leaves: list[tuple[str, Any]] = []
-    for key, value in tree.items():
-        here = f"{path}.{key}" if path else key
-        leaves += _leaves(value, here) if isinstance(value, Mapping) else [(here, value)]
-    return leaves

@@ -28,7 +28,13 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
 
+    @property
+    def without_effect(self) -> frozenset[str]:
+        """Names of fields that have no effect beside the others, and are not written unless they were set."""
+        return frozenset()
 
+
+_AS_BY_DEFAULT: Final = "# as by default:"
 ConfigType = TypeVar("ConfigType", bound=Config)
 
 
@@ -188,22 +194,91 @@ def _config_classes(annotation: Any) -> list[type[Config]]:
     return [config_class for option in get_args(annotation) for config_class in _config_classes(option)]
 
 
+def leaves(tree: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
+    """List the values of a tree of settings.
+
+    Args:
+        path: dotted path of the tree itself; empty = the root.
+
+    Returns:
+        The dotted path of each value with the value.
+
+    Example:
+        >>> leaves({"search": {"beam": 5}})
+        [('search.beam', 5)]
+    """
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        here = f"{path}.{key}" if path else key
+        found += leaves(value, here) if isinstance(value, Mapping) else [(here, value)]
+    return found
+
+
+def differences(config: Config, usual: Config | None = None) -> Tree:
+    """List the values that differ from the defaults.
+
+    Args:
+        usual: configuration of the same class to compare with; None = the defaults of the class.
+
+    Returns:
+        Values as JSON has them; a nested configuration is a tree of its own, and missing if nothing in it differs.
+    """
+    found: Tree = {}
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        default = field.get_default(call_default_factory=False) if usual is None else getattr(usual, name)
+        if isinstance(value, Config):
+            if below := differences(value, default if type(default) is type(value) else None):
+                found[name] = below
+        elif value != default:
+            found[name] = config.model_dump(mode="json", include={name})[name]
+    return found
+
+
 def to_toml(config: Config) -> str:
-    """Write a configuration as TOML, every value resolved.
+    """Write a configuration as TOML, every value resolved; in each table what differs from the defaults stands first.
 
     Returns:
         TOML text from which `read_toml` and `validate` build an equal configuration.
     """
-    return _table(SETTINGS_FORMAT.stamp(config.model_dump(mode="json")), ()).lstrip("\n")
+    different = differences(config)
+    hidden = config.without_effect - different.keys()
+    return _table(SETTINGS_FORMAT.stamp(config.model_dump(mode="json", exclude={*hidden})), different, ()).lstrip("\n")
 
 
-def _table(tree: Tree, path: tuple[str, ...]) -> str:
+def read_differences(path: Path) -> Tree:
+    """Read the values of a configuration that differ from the defaults, without the classes that it is made of.
+
+    Args:
+        path: file that `to_toml` wrote.
+
+    Returns:
+        The values; empty for a file of an earlier version, which does not set them apart.
+
+    Raises:
+        ValueError: the file is no TOML.
+    """
+    chosen, is_default, has_any = list[str](), False, False
+    for line in read_text(path).splitlines():
+        is_default = (is_default or line == _AS_BY_DEFAULT) and not line.startswith("[")
+        has_any = has_any or is_default
+        if not is_default:
+            chosen.append(line)
+    tree = parse_toml("\n".join(chosen)) if has_any else {}
+    return {key: value for key, value in tree.items() if isinstance(value, dict)}
+
+
+def _table(tree: Tree, different: Tree, path: tuple[str, ...]) -> str:
     values = {key: value for key, value in tree.items() if not isinstance(value, dict)}
     tables = {key: value for key, value in tree.items() if isinstance(value, dict)}
+    first = [key for key in values if key in different or key == "kind" or not path]
+    rest = [key for key in values if key not in first]
     lines = [f"\n[{'.'.join(path)}]"] if path and values else []
-    lines += [f"{key} = {_value(value)}" for key, value in values.items()]
+    lines += [f"{key} = {_value(values[key])}" for key in first]
+    if rest:
+        lines += [_AS_BY_DEFAULT, *(f"{key} = {_value(values[key])}" for key in rest)]
     text = "".join(line + "\n" for line in lines)
-    return text + "".join(_table(value, (*path, key)) for key, value in tables.items())
+    return text + "".join(_table(value, different.get(key, {}), (*path, key)) for key, value in tables.items())
 
 
 def _value(value: object) -> str:

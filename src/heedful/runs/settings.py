@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.config.base import Tree, merge, validate
+from heedful.config.base import Tree, leaves, merge, validate
 from heedful.config.plugins import is_custom
 from heedful.errors import ConfigError, did_you_mean
 from heedful.models.store import DEFAULT_TASK
@@ -97,7 +97,7 @@ class SettingsLayers:
         """
         if self.earlier is None:
             return
-        before, now = (_leaves(one.model_dump(mode="json")) for one in (self.earlier, experiment))
+        before, now = (dict(leaves(one.model_dump(mode="json"))) for one in (self.earlier, experiment))
         for key in sorted(key for key in before.keys() | now.keys() if key.startswith(section)):
             if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
                 raise ConfigError(
@@ -249,11 +249,3 @@ def _auto_settings(tree: Tree, path: str = "") -> Tree:
     tables = {key: _auto_settings(value, here[key]) for key, value in tree.items() if isinstance(value, dict)}
     values = {key: value for key, value in tree.items() if key not in tables and here[key].startswith(AUTO_KEYS)}
     return values | {key: table for key, table in tables.items() if table}
-
-
-def _leaves(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for key, value in tree.items():
-        here = f"{path}.{key}" if path else key
-        leaves |= _leaves(value, here) if isinstance(value, dict) else {here: value}
-    return leaves

@@ -43,6 +43,10 @@ class Experiment(StoredSettings):
     training: TrainingConfig = TrainingConfig()
     search: SearchConfig = SearchConfig()
 
+    @property
+    def without_effect(self) -> frozenset[str]:
+        return frozenset() if self.task == "captioning" else frozenset({"images"})
+
     @model_validator(mode="after")
     def _check_positions(self) -> Self:
         model, most = self.model, self.text.max_tokens
