@@ -13,6 +13,7 @@ _EXHAUSTED: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 )
 _SPACES: Final = re.compile(r"\s++")
+_LINE_END: Final = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LONE_SURROGATES: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
@@ -62,7 +63,7 @@ def _one_line(message: str) -> str:
     # In a locale without UTF-8, Python hides undecodable bytes of arguments and file names in surrogates. Those of JSON
     # (\ud800) hide nothing.
     text = _LONE_SURROGATES.sub("\ufffd", message).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return _SPACES.sub(lambda spaces: spaces[0] if len(f"{spaces[0]}.".splitlines()) == 1 else " ", text).strip()
+    return _SPACES.sub(lambda spaces: " " if _LINE_END.search(spaces[0]) else spaces[0], text).strip()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
