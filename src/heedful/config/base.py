@@ -259,7 +259,7 @@ def read_differences(path: Path) -> Tree:
         ValueError: the file is no TOML.
     """
     chosen, is_default, has_any = list[str](), False, False
-    for line in read_text(path).splitlines():
+    for line in read_text(path).replace("\r\n", "\n").split("\n"):
         is_default = (is_default or line == _AS_BY_DEFAULT) and not line.startswith("[")
         has_any = has_any or is_default
         if not is_default:
