@@ -18,7 +18,7 @@ class Outer(Config):
     other: tuple[int, ...] = (1,)
 
     @property
-    def without_effect(self) -> frozenset[str]:
+    def unused_sections(self) -> frozenset[str]:
         return frozenset({"spare"})
 
 

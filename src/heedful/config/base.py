@@ -29,7 +29,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False)
 
     @property
-    def without_effect(self) -> frozenset[str]:
+    def unused_sections(self) -> frozenset[str]:
         """Names of fields that have no effect beside the others, and are not written unless they were set."""
         return frozenset()
 
@@ -242,7 +242,7 @@ def to_toml(config: Config) -> str:
         TOML text from which `read_toml` and `validate` build an equal configuration.
     """
     different = differences(config)
-    hidden = config.without_effect - different.keys()
+    hidden = config.unused_sections - different.keys()
     return _table(SETTINGS_FORMAT.stamp(config.model_dump(mode="json", exclude={*hidden})), different, ()).lstrip("\n")
 
 

@@ -44,7 +44,7 @@ class Experiment(StoredSettings):
     search: SearchConfig = SearchConfig()
 
     @property
-    def without_effect(self) -> frozenset[str]:
+    def unused_sections(self) -> frozenset[str]:
         return frozenset() if self.task == "captioning" else frozenset({"images"})
 
     @model_validator(mode="after")
@@ -100,7 +100,7 @@ def _attentions(config: BaseModel) -> Iterator[AttentionConfig]:
     """Attention of a model, from its configuration and those within it."""
     for name in type(config).model_fields:
         value = getattr(config, name)
-        if name in getattr(config, "without_effect", ()):
+        if name in getattr(config, "unused_sections", ()):
             continue
         if isinstance(value, AttentionConfig):
             yield value
