@@ -215,12 +215,12 @@ def test_a_shortlist_is_used_by_engines_that_have_one(copied: Path):
     # No target of the training pairs has a lower-case letter, which the vocabulary has from the sources.
     assert (listed.code, listed.err, set(listed.out)) == (0, "engine ctranslate2\n", set(listed.out) & set("\nABCDEF"))
     assert set(without.out) & set("abcdef")
+    by_torch = heedful(*arguments, "--engine", "torch", stdin=LINES.encode())
+    assert (by_torch.code, by_torch.err, by_torch.out) == (0, "engine torch\n", listed.out)
     path = copied / "engines" / "ctranslate2" / "vmap.txt"
     path.write_bytes(path.read_bytes()[:-2])
     assert heedful(*arguments, "--engine", "ctranslate2", stdin=b"abc\n").code == 3
     shutil.rmtree(copied / "engines" / "ctranslate2")  # whose list is damaged
-    by_torch = heedful(*arguments, "--engine", "torch", stdin=LINES.encode())
-    assert (by_torch.code, by_torch.err, by_torch.out) == (0, "engine torch\n", listed.out)
     shutil.rmtree(copied / "run")
     missing = heedful("export", copied, "--to", "ctranslate2", "--shortlist")
     assert missing.code == 2

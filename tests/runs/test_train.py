@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.data import prepare
+from heedful.data import first_reading
 from heedful.data.same_data import EXPERIMENT
 from heedful.engines.folder import open_folder
 from heedful.errors import ConfigError, DataError, FileRefused, ResourceError, Stopped, UsageError
@@ -337,9 +337,9 @@ def test_data_that_change_while_they_are_read_end_the_training(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     data, test = write(tmp_path / "n.tsv"), write(tmp_path / "t.tsv", [("six", "6")])
-    make_split = prepare.Split
+    make_split = first_reading.Split
 
-    def change_then_split(*args: Any) -> prepare.Split:
+    def change_then_split(*args: Any) -> first_reading.Split:
         if change == "grown":
             with data.open("ab") as file:
                 file.write(b"seven\t7\n" * 3)
@@ -348,7 +348,7 @@ def test_data_that_change_while_they_are_read_end_the_training(
         return make_split(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(prepare, "Split", change_then_split)
+        patch.setattr(first_reading, "Split", change_then_split)
         with pytest.raises(DataError, match=f"the {'train' if change == 'grown' else 'test'} data changed while"):
             run(data, tmp_path / "m", "training.max_steps=2", test=(test,))
     assert not (tmp_path / "m" / EXPERIMENT).exists()

@@ -207,11 +207,11 @@ def leaves(tree: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
         >>> leaves({"search": {"beam": 5}})
         [('search.beam', 5)]
     """
-    found: list[tuple[str, Any]] = []
+    values: list[tuple[str, Any]] = []
     for key, value in tree.items():
         here = f"{path}.{key}" if path else key
-        found += leaves(value, here) if isinstance(value, Mapping) else [(here, value)]
-    return found
+        values += leaves(value, here) if isinstance(value, Mapping) else [(here, value)]
+    return values
 
 
 def differences(config: Config, usual: Config | None = None) -> Tree:
@@ -223,16 +223,16 @@ def differences(config: Config, usual: Config | None = None) -> Tree:
     Returns:
         Values as JSON has them; a nested configuration is a tree of its own, and missing if nothing in it differs.
     """
-    found: Tree = {}
+    tree: Tree = {}
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
         default = field.get_default(call_default_factory=False) if usual is None else getattr(usual, name)
         if isinstance(value, Config):
             if below := differences(value, default if type(default) is type(value) else None):
-                found[name] = below
+                tree[name] = below
         elif value != default:
-            found[name] = config.model_dump(mode="json", include={name})[name]
-    return found
+            tree[name] = config.model_dump(mode="json", include={name})[name]
+    return tree
 
 
 def to_toml(config: Config) -> str:

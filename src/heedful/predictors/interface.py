@@ -1,7 +1,7 @@
 """Interface of predictors: loaded models of any task."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -85,15 +85,13 @@ class Predictor(ABC):
 
     folder: ModelFolder
     """Verified folder of the model."""
-    opened_with: tuple[Any, ...] = ()
-    """Arguments of `heedful.load`, with which a copy or a pickled predictor is opened again."""
+    opened_with: tuple[Callable[..., "Predictor"], tuple[Any, ...]] | None = None
+    """Function that opened the predictor, and its arguments, with which a copy or a pickled one is opened again."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self.opened_with:
+        if self.opened_with is None:
             raise TypeError(f"{type(self).__name__}: only a predictor that heedful.load opened is copied or pickled")
-        from heedful.predictors.table import load
-
-        return load, self.opened_with
+        return self.opened_with
 
     @abstractmethod
     def __init__(

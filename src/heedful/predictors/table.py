@@ -98,5 +98,5 @@ def load(
         engine = "torch"  # exported engines compute on the CPU
     opened = predictor(folder, device, engine, [open_folder(Path(each)) for each in ensemble])
     others = tuple(str(Path(each).resolve()) for each in ensemble)
-    opened.opened_with = (str(folder.path.resolve()), device, engine, others, tuple(code))
+    opened.opened_with = load, (str(folder.path.resolve()), device, engine, others, tuple(code))
     return opened

@@ -88,15 +88,15 @@ def declared_codec(head: bytes) -> str:
         head: beginning of the file, or all of it.
 
     Returns:
-        Python's codec of the encoding, such as "gbk" or "shift_jis"; empty if every XML parser reads it, or none is
-        declared.
+        Name of the encoding, such as "gbk" or "Shift_JIS", which Python knows; empty if every XML parser reads it, or
+        none is declared.
 
     Raises:
         ValueError: no file is read in that encoding.
 
     Example:
         >>> declared_codec(b'<?xml version="1.0" encoding="GB2312"?>')
-        'gb2312'
+        'GB2312'
     """
     match = _DECLARATION.match(head[:_HEAD_BYTES])
     if match is None:
