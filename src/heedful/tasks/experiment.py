@@ -100,7 +100,7 @@ def _attentions(config: BaseModel) -> Iterator[AttentionConfig]:
     """Attention of a model, from its configuration and those within it."""
     for name in type(config).model_fields:
         value = getattr(config, name)
-        if name in getattr(config, "unused_sections", ()):
+        if name in getattr(config, "without_effect", ()):
             continue
         if isinstance(value, AttentionConfig):
             yield value
