@@ -226,7 +226,9 @@ def differences(config: Config, usual: Config | None = None) -> Tree:
     tree: Tree = {}
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
-        default = field.get_default(call_default_factory=False) if usual is None else getattr(usual, name)
+        default = (
+            field.get_default(call_default_factory=True, validated_data={}) if usual is None else getattr(usual, name)
+        )
         if isinstance(value, Config):
             if below := differences(value, default if type(default) is type(value) else None):
                 tree[name] = below

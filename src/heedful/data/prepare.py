@@ -184,6 +184,7 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> PreparedPairs:
         pairs = sampled(iter(first.sample), DICTIONARY_PAIRS)
         names |= store_dictionary(pairs, source_tokenizer, target_tokenizer, folder)
     dev, test = _held_out(files, first)
+    del first  # the pairs of its sample need memory that encoding would share
     # Where nothing is held out, validation is on the training pairs.
     held_out = {*dev.sources, *test.sources} if files.dev or split.dev_share else {*test.sources}
     corrections, error = _corrections(files, source_tokenizer, held_out)

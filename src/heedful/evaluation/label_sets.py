@@ -9,7 +9,7 @@ import numpy as np
 
 from heedful.data.label_kinds import LabelKind, parse_number, rank_of
 from heedful.errors import DataError
-from heedful.evaluation.labels import LabelReport, LabelScore, score_labels
+from heedful.evaluation.labels import LabelReport, LabelScore, score_labels, scores_by_label
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
 from heedful.text.quoting import shortened
@@ -152,15 +152,7 @@ def score_sets(predicted: Sequence[str], gold: Sequence[str]) -> SetReport:
         right.update(own & other)
         said.update(own)
         wanted.update(other)
-    scores = tuple(
-        LabelScore(
-            label,
-            wanted[label],
-            100.0 * right[label] / said[label] if said[label] else 0.0,
-            100.0 * right[label] / wanted[label] if wanted[label] else 0.0,
-        )
-        for label in sorted(said.keys() | wanted.keys())
-    )
+    scores = scores_by_label(right, said, wanted)
     number = said.total() + wanted.total()
     micro = 200.0 * right.total() / number if number else 100.0
     return SetReport(len(gold), scores, micro, tuple(own == other for own, other in pairs))

@@ -203,6 +203,28 @@ def _right(cell: str, width: int) -> str:
     return "  " + " " * (width - cell_len(cell)) + cell
 
 
+def scores_by_label(right: Counter[str], predicted: Counter[str], gold: Counter[str]) -> tuple[LabelScore, ...]:
+    """Compute the scores of each label from counts of items.
+
+    Args:
+        right: items that have a label and are predicted to have it.
+        predicted: items that are predicted to have it.
+        gold: items that have it.
+
+    Returns:
+        The scores, in code-point order of the labels.
+    """
+    return tuple(
+        LabelScore(
+            label,
+            gold[label],
+            100.0 * right[label] / predicted[label] if predicted[label] else 0.0,
+            100.0 * right[label] / gold[label] if gold[label] else 0.0,
+        )
+        for label in sorted(predicted.keys() | gold.keys())
+    )
+
+
 def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "text") -> LabelReport:
     """Compare predicted labels with the right ones.
 
@@ -222,15 +244,7 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "tex
     is_right = tuple(one == other for one, other in zip(predicted, gold, strict=True))
     right = Counter(label for label, is_so in zip(gold, is_right, strict=True) if is_so)
     said, wanted = Counter(predicted), Counter(gold)
-    scores = tuple(
-        LabelScore(
-            label,
-            wanted[label],
-            100.0 * right[label] / said[label] if said[label] else 0.0,
-            100.0 * right[label] / wanted[label] if wanted[label] else 0.0,
-        )
-        for label in sorted(said.keys() | wanted.keys())
-    )
+    scores = scores_by_label(right, said, wanted)
     pairs, names = Counter(zip(gold, predicted, strict=True)), [score.label for score in scores]
     confusion = tuple(tuple(pairs[label, other] for other in names) for label in names)
     return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion, noun)
