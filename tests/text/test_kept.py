@@ -163,3 +163,21 @@ def test_a_span_goes_where_both_of_its_neighbours_went():
 def test_spans_stand_between_words_of_scripts_without_spaces():
     lifted = lift("dog {x} runs", (Kept(4, 7, "braces"),))
     assert put_back(lifted, "狗在跑", [CharacterLink(0, 3, 0, 1), CharacterLink(4, 8, 2, 3)])[0] == "狗 {x} 在跑"
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "wanted"),
+    [
+        ("a <b>c</b> d", "A C D", "A <b>C</b> D"),
+        ("a <b>{x}</b> d", "A D", "A <b>{x}</b> D"),
+        ("a </b> <i>d", "A D", "A</b> <i>D"),
+        ("<b>a c</b>", "A C", "<b>A C</b>"),
+        ("a <br/> c", "A C", "A <br/> C"),
+    ],
+)
+def test_tags_touch_the_words_that_they_enclose(text: str, output: str, wanted: str):
+    lifted = lift(text, find_kept(text))
+    words = [(match.start(), match.end()) for match in re.finditer(r"\S+", lifted.text)]
+    targets = [(match.start(), match.end()) for match in re.finditer(r"\S+", output)]
+    links = [CharacterLink(*source, *target, 1.0) for source, target in zip(words, targets, strict=True)]
+    assert put_back(lifted, output, links)[0] == wanted

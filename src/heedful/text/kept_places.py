@@ -11,6 +11,7 @@ from heedful.text.tag_placement import CharacterLink, words
 
 _WORD: Final = re.compile(r"\S+")
 _END_MARKS: Final = ".,;:!?…)]}\"'”»。，；：！？）」"
+_OPENING_TAG: Final = re.compile(r"<[^/!?][^>]*(?<!/)>\Z")
 _FOLLOWING: Final = 0.5
 """Weight of the links of the word behind a span against those of the word before it."""
 _BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»")
@@ -70,7 +71,8 @@ def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tup
     """Put kept spans into the output for the text without them.
 
     A span goes between the two words that are most strongly linked with the words before and behind it, where there is
-    a space or a mark that ends a clause; at the beginning and at the end it stays there.
+    a space or a mark that ends a clause; at the beginning and at the end it stays there. An opening tag touches the
+    word behind it, and a closing tag the word before it.
 
     Args:
         lifted: result of `lift`.
@@ -83,19 +85,26 @@ def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tup
     """
     gaps = _gaps(output)
     offsets = [_offset(lifted, offset, output, gaps, links) for offset in lifted.places]
+    for index, (offset, span) in enumerate(zip(offsets, lifted.spans, strict=True)):
+        # The space of a gap goes before an opening tag, unless another span stands behind the tag in the gap.
+        is_last = offset not in offsets[index + 1 :]
+        if _OPENING_TAG.match(span) and is_last and output[offset : offset + 1].isspace():
+            offsets[index] = offset + 1
     parts: list[str] = []
     targets: list[int] = []
-    last = size = 0
+    last, size, follows_opening = 0, 0, False
     for index in sorted(range(len(offsets)), key=lambda index: (offsets[index], index)):
         offset, span = offsets[index], lifted.spans[index]
         before = output[last:offset][-1:] or "".join(parts[-1:])[-1:]
         after = output[offset : offset + 1]
-        left = " " if before and not before.isspace() and before not in "([{\"'“„«（「" else ""
-        right = " " if after and not after.isspace() and after not in _END_MARKS else ""
+        is_opening, touches = bool(_OPENING_TAG.match(span)), follows_opening and offset == last
+        left = " " if before and not (before.isspace() or before in "([{\"'“„«（「") else ""
+        left = "" if touches or span.startswith("</") else left
+        right = " " if after and not (is_opening or after.isspace() or after in _END_MARKS) else ""
         parts += [output[last:offset], f"{left}{span}{right}"]
         targets += range(size, size + offset - last)
         size += offset - last + len(parts[-1])
-        last = offset
+        last, follows_opening = offset, is_opening
     targets += range(size, size + len(output) - last)
     return "".join([*parts, output[last:]]), targets
 
