@@ -16,6 +16,7 @@ import pytest
 from heedful.data import corrections
 from heedful.data.corrections import MOST_CHARACTERS, CorrectionJournal
 from heedful.errors import DamagedFile, NewerFormat, ResourceError, UsageError
+from heedful.files import append
 from heedful.files.formats import CORRECTIONS_FORMAT, KEY
 from heedful.files.records import CHECKSUM, checksum
 from tests.architecture.package import ROOT, SOURCE
@@ -186,7 +187,7 @@ def test_a_kill_at_any_byte_of_an_append_loses_nothing_that_was_confirmed(tmp_pa
 
 @pytest.mark.usefixtures("no_syncs")
 def test_gluing_a_line_to_a_cut_one_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(corrections, "append_whole", os.write)
+    monkeypatch.setattr(corrections, "append_whole", lambda path, descriptor, content: os.write(descriptor, content))
     assert len(lost_by_cutting(tmp_path)) > 10
 
 
@@ -340,9 +341,9 @@ def test_processes_that_are_killed_lose_nothing_that_they_confirmed(tmp_path: Pa
 
 
 def test_a_lock_that_stays_is_told(journal: CorrectionJournal, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(corrections, "_LOCK_SECONDS", 0.02)
-    monkeypatch.setattr(corrections, "lock", lambda descriptor: False)
-    with pytest.raises(UsageError, match="another process"):
+    monkeypatch.setattr(append, "_LOCK_SECONDS", 0.02)
+    monkeypatch.setattr(append, "lock", lambda descriptor: False)
+    with pytest.raises(ResourceError, match="another process"):
         journal.add([("a", "b")])
     assert in_force(journal) == []
 

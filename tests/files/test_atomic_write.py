@@ -13,7 +13,14 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.files import atomic_write as files
-from heedful.files.atomic_write import atomic_write, move_aside, remove_unfinished, temporary_path, written_in_parts
+from heedful.files.atomic_write import (
+    atomic_write,
+    move_aside,
+    private_folder,
+    remove_unfinished,
+    temporary_path,
+    written_in_parts,
+)
 
 Writer = Callable[[Path], AbstractContextManager[TextIO]]
 WRITERS = [atomic_write, written_in_parts]
@@ -263,6 +270,20 @@ def test_an_error_leaves_nothing_unfinished(kind: str, tmp_path: Path):
     with pytest.raises(KeyError):
         fail()
     assert not [*tmp_path.iterdir()]
+
+
+@posix
+def test_a_private_folder_is_left_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    (tmp_path / ".another-program.unfinished").mkdir()
+    with start(tmp_path / "heedful", "folder", "dies") as process:
+        process.communicate("")
+    assert len([*tmp_path.iterdir()]) == 2
+    with private_folder() as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert {*tmp_path.iterdir()} == {folder, tmp_path / ".another-program.unfinished"}
+        (folder / "data").write_bytes(b"of a user")
+    assert [*tmp_path.iterdir()] == [tmp_path / ".another-program.unfinished"]
 
 
 def test_what_is_moved_aside_counts_as_unfinished(tmp_path: Path):

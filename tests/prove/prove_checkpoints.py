@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import HeedfulError, Stopped
+from heedful.files.atomic_write import private_folder
 from heedful.training.checkpoint import Checkpoint, CheckpointFolder
 from heedful.training.config import TrainingConfig
 from heedful.training.loop import Trainer
@@ -461,8 +461,7 @@ def prove(sizes: Sizes, seed: int, say: Callable[[str], None] = lambda line: Non
     chance = random.Random(seed)
     each = stops(sizes.num_steps, sizes.num_single, sizes.num_more, chance)
     torch.set_num_threads(1)  # a forked child has none of the others
-    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
-        root = Path(name)
+    with private_folder() as root:
         sweep_kills(root / "a", records["kills"])
         sweep_kills(root / "b", records["power cuts"], with_power=True)
         say("calls")

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
@@ -20,6 +19,7 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
+from heedful.files.atomic_write import private_folder
 from heedful.training import distributed
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.config import TrainingConfig
@@ -439,8 +439,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"prove_ddp {REASON}", file=sys.stderr)
         return 2
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
-        records = prove(lambda line: print(line, file=sys.stderr, flush=True), Path(name), only)
+    with private_folder() as folder:
+        records = prove(lambda line: print(line, file=sys.stderr, flush=True), folder, only)
     print(table(records, time.monotonic() - began))
     return int(any(each.failures for each in records.values()))
 

@@ -4,11 +4,11 @@ import argparse
 import random
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from heedful.files.atomic_write import private_folder
 from tests.cpu import kernel_package
 from tests.prove.prove_checkpoints import Record, table
 
@@ -77,8 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     records = {name: Record() for name in ("damaged", "stale", "races")}
     generator, began = random.Random(1), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
-        root = Path(name)
+    with private_folder() as root:
         sweep_damaged(root / "damaged", given.damaged, generator, records["damaged"])
         sweep_stale(root / "stale", given.stale, records["stale"])
         sweep_races(root / "races", given.races, generator, records["races"])

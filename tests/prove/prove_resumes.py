@@ -13,12 +13,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
+from heedful.files.atomic_write import private_folder
 from tests.prove.prove_checkpoints import Record, bits, newest, table
 from tests.prove.prove_ddp import TIMED
 from tests.prove.ranks import IS_POSSIBLE, REASON
@@ -203,8 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(line: str) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {line}", file=sys.stderr, flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
-        records = prove(say, Path(name), given.kills, given.check_allocator, given.seed, given.only)
+    with private_folder() as folder:
+        records = prove(say, folder, given.kills, given.check_allocator, given.seed, given.only)
     print(table(records, time.monotonic() - began))
     return int(any(each.failures for each in records.values()))
 

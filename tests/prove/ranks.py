@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -27,6 +26,7 @@ import torch
 from torch import distributed
 
 from heedful.errors import HeedfulError
+from heedful.files.atomic_write import private_folder
 from heedful.training import distributed as training
 from heedful.training.distributed import Ranks, process_group
 
@@ -75,35 +75,34 @@ def launch(size: int, body: Callable[[Ranks], object], deadline: float = 600.0, 
     # As with torchrun, none of the processes holds what they find each other by.
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     limits = {name: getattr(training, name) for name in LIMITS}
-    # Of what gloo says of lost connections, only an unforeseen end makes use.
-    said = [tempfile.NamedTemporaryFile(prefix="heedful-") for _ in range(size)]
-    while len(_SERVERS) < size:
-        _SERVERS.append(_Server(len(_SERVERS)))
-    for server, file in zip(_SERVERS[:size], said, strict=True):
-        server.start(cloudpickle.dumps((size, store.port, limits, body, file.name)))
-    codes: dict[int, int] = {}
-    first_end = began = time.monotonic()
-    while len(codes) < size:
-        for rank in range(size):
-            server = _SERVERS[rank]
-            if rank in codes:
-                continue
-            if rank == hung and len(codes) == size - 1:
-                server.kill()
-            if (code := server.code()) is not None:
-                first_end = time.monotonic() if not codes else first_end
-                codes[rank] = code
-            elif time.monotonic() - began > deadline:
-                server.kill()
-                server.wait()
-                codes[rank] = 99
-        time.sleep(0.005)
-    ended_at = time.monotonic()
-    for rank, file in enumerate(said):
-        with file:
+    with private_folder() as folder:
+        # Of what gloo says of lost connections, only an unforeseen end makes use.
+        said = [folder / str(rank) for rank in range(size)]
+        while len(_SERVERS) < size:
+            _SERVERS.append(_Server(len(_SERVERS)))
+        for server, path in zip(_SERVERS[:size], said, strict=True):
+            server.start(cloudpickle.dumps((size, store.port, limits, body, str(path))))
+        codes: dict[int, int] = {}
+        first_end = began = time.monotonic()
+        while len(codes) < size:
+            for rank in range(size):
+                server = _SERVERS[rank]
+                if rank in codes:
+                    continue
+                if rank == hung and len(codes) == size - 1:
+                    server.kill()
+                if (code := server.code()) is not None:
+                    first_end = time.monotonic() if not codes else first_end
+                    codes[rank] = code
+                elif time.monotonic() - began > deadline:
+                    server.kill()
+                    server.wait()
+                    codes[rank] = 99
+            time.sleep(0.005)
+        ended_at = time.monotonic()
+        for rank, path in enumerate(said):
             if codes[rank] in UNFORESEEN:
-                text = file.read().decode(errors="replace")
-                print(f"process {rank} ended with {codes[rank]}:", text, file=sys.stderr)
+                print(f"process {rank} ended with {codes[rank]}:", path.read_text(errors="replace"), file=sys.stderr)
     return Ended([codes[rank] for rank in range(size)], ended_at - first_end, ended_at - began)
 
 
@@ -176,7 +175,7 @@ def _run(body: Callable[[Ranks], object], said: str) -> None:
     code = 1
     try:
         for stream, path in ((0, os.devnull), (1, os.devnull), (2, said)):
-            os.dup2(os.open(path, os.O_RDWR), stream)
+            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), stream)
         faulthandler.enable(2)  # an abort tells where it was
         with process_group("cpu") as ranks:
             body(ranks)

@@ -1,9 +1,7 @@
 """Tiny trainings of every task: pairs for each model that translates, labels, captions, and spans of a passage."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +14,7 @@ from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.images import ImageConfig
 from heedful.data.labelled import LabelSampler
 from heedful.engines.passages import PassageArrays
+from heedful.files.atomic_write import private_folder
 from heedful.models.bidaf import BidafConfig
 from heedful.models.inputs import FeatureInputs, PassageInputs, TokenInputs
 from heedful.models.show_attend_tell import ShowAttendTellConfig
@@ -128,8 +127,7 @@ def _texts(generator: np.random.Generator, number: int) -> list[list[int]]:
 def _images(generator: np.random.Generator, number: int) -> StoredImages:
     """Precomputed features of one to four regions."""
     config = ImageConfig(kind="features", num_features=_NUM_FEATURES)
-    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
-        folder = Path(name)
+    with private_folder() as folder:
         files = [folder / f"{index}.npy" for index in range(number)]
         for file in files:
             shape = int(generator.integers(1, 5)), _NUM_FEATURES

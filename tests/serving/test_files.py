@@ -1,12 +1,20 @@
 """Files that are uploaded, translated and downloaded."""
 
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path, PurePath
 
 import pytest
 
 from heedful.documents.table import FORMATS
+from heedful.serving import files
 from heedful.serving.files import MOST_FILES, Downloads
+from tests.architecture.package import SOURCE
 from tests.documents import made
 from tests.serving.reversing import serve
 
@@ -43,6 +51,42 @@ def test_many_files_of_one_client_take_no_file_of_another():
     assert all(downloads.find(token) for token in theirs)
     kept = [token for token in ours if downloads.find(token)]
     assert kept == ours[-(MOST_FILES - 2) :]
-    folder = Path(downloads.find(theirs[0]).path).parent  # type: ignore[union-attr]
-    assert len([*folder.iterdir()]) == MOST_FILES
-    downloads._folder.cleanup()
+
+
+def test_a_server_leaves_no_file_behind_however_it_ends(tmp_path: Path):
+    """Killed, it cannot tidy up."""
+    code = (
+        "import os, signal; from heedful.serving.files import Downloads; downloads = Downloads(); "
+        "token = downloads.add('a.txt', b'x' * 200_000); assert downloads.find(token).num_bytes == 200_000; "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "TMPDIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -signal.SIGKILL
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_download_goes_on_when_its_time_is_over():
+    async def read() -> list[bool]:
+        downloads = Downloads()
+        content = os.urandom(300_000)
+        stored = downloads.find(downloads.add("a.txt", content))
+        assert stored is not None
+        both = [stored.chunks(), stored.chunks()]
+        read = [await anext(each) for each in both]
+        for _ in range(MOST_FILES):
+            downloads.add("b.txt", b"b")
+        assert stored.file.closed
+        rest = [b"".join([chunk async for chunk in each]) for each in both]
+        return [start + end == content for start, end in zip(read, rest, strict=True)]
+
+    assert asyncio.run(read()) == [True, True]
+
+
+def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch):
+    def full(buffering: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    client = serve()
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
+    answer = client.post("/translate_file", data={"source": "de", "target": "en"}, files={"file": ("a.txt", b"Haus")})
+    assert (answer.status_code, answer.json()) == (503, {"error": "The server has no room for the translated file"})

@@ -5,8 +5,8 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -18,6 +18,7 @@ from heedful.cli.messages import Messages
 from heedful.cpu.contention import watch_contention
 from heedful.cpu.cores import physical_cores, processors
 from heedful.errors import UsageError
+from heedful.files.atomic_write import private_folder
 from heedful.training.memory_settings import use_large_pages
 
 if TYPE_CHECKING:
@@ -60,10 +61,11 @@ def store_standard_input(context: typer.Context, paths: list[Path] | None) -> li
 
 
 def _stored() -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="heedful-")
-    atexit.register(folder.cleanup)
+    until_exit = ExitStack()
+    atexit.register(until_exit.close)
+    folder = until_exit.enter_context(private_folder())
     start = sys.stdin.buffer.read(_START_BYTES)
-    path = Path(folder.name) / f"standard-input{_suffix(start)}"
+    path = folder / f"standard-input{_suffix(start)}"
     with path.open("wb") as file:
         file.write(start)
         shutil.copyfileobj(sys.stdin.buffer, file)

@@ -8,18 +8,16 @@ after the line is on disk. A line that a crash cut off, or that was damaged late
 import json
 import os
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast, final
 
-from heedful.errors import DamagedFile, ResourceError, UsageError
-from heedful.files.atomic_write import NoLocks, append_whole, lock, sync
+from heedful.errors import DamagedFile, UsageError
+from heedful.files.append import append_whole, locked_for_append
 from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json
 from heedful.files.formats import CORRECTIONS_FORMAT, KEY
 from heedful.files.records import CHECKSUM, checksum
@@ -29,9 +27,6 @@ NAME: Final = "corrections.jsonl"
 """Name of the journal in a model folder."""
 MOST_CHARACTERS: Final = 100_000
 """Largest number of characters of a source or a correction."""
-_LOCK_SECONDS: Final = 10.0
-"""Longest wait for another process that writes the journal."""
-_RETRY_SECONDS: Final = 0.002
 MOST_LINE_BYTES: Final = 2 << 20
 """Bytes of the end of a journal among which its last line is; more than any line has."""
 _END_BYTES: Final = 4096
@@ -192,10 +187,10 @@ class CorrectionJournal:
         """Append corrections; they are on disk when the call returns.
 
         Raises:
-            UsageError: a side is blank, longer than `MOST_CHARACTERS`, has a line feed or is not UTF-8, the journal is
-                full, or another process keeps it locked. Nothing is appended.
+            UsageError: a side is blank, longer than `MOST_CHARACTERS`, has a line feed or is not UTF-8, or the journal
+                is full. Nothing is appended.
             FileRefused: the journal is no file, or was written by a newer heedful.
-            ResourceError: the disk is full or refuses; the journal is as it was.
+            ResourceError: the disk is full or refuses, or another process keeps the journal locked; it is as it was.
         """
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         rows = [(_checked(source, "source"), _checked(correction, "correction")) for source, correction in pairs]
@@ -268,23 +263,17 @@ class CorrectionJournal:
         """Append lines that are composed while the file is locked.
 
         Raises:
-            UsageError: the journal is full, or another process keeps it locked.
-            ResourceError: the disk is full or refuses; the journal is as it was.
+            UsageError: the journal is full.
+            FileRefused: the journal is no file, or was written by a newer heedful.
+            ResourceError: the disk is full or refuses, or another process keeps it locked; the journal is as it was.
         """
-        if self.path.exists():
-            open_regular(self.path).close()
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        except OSError as error:
-            raise ResourceError(f"{self.path}: cannot be written: {error.strerror}") from None
-        try:
-            self._wait_for(descriptor)
+        with locked_for_append(self.path) as descriptor:
             self._check_end(descriptor)
             content = b"".join(_line(facts) for facts in compose())
-            _write(descriptor, content, self.path)
-        finally:
-            os.close(descriptor)
-        sync(self.path.parent)  # this or another process may just have created the file
+            if os.fstat(descriptor).st_size + len(content) > MOST_BYTES:
+                way_out = "export it, train with --from on it, and delete the file"
+                raise UsageError(f"{self.path}: full at {MOST_BYTES >> 20} MiB; {way_out}")
+            append_whole(self.path, descriptor, content)
 
     def _check_end(self, descriptor: int) -> None:
         """Leave a journal as it is to which a newer heedful has appended; this one would not append after its lines.
@@ -297,19 +286,6 @@ class CorrectionJournal:
         for line in reversed(os.read(descriptor, MOST_LINE_BYTES).split(b"\n")):
             if _is_sound(_facts(line, self.path)):
                 return
-
-    def _wait_for(self, descriptor: int) -> None:
-        """Lock the file, after any other process that writes it.
-
-        Raises:
-            UsageError: another process keeps it locked.
-        """
-        stop = time.monotonic() + _LOCK_SECONDS
-        with suppress(NoLocks):  # an append is then a single write all the same
-            while not lock(descriptor):
-                if time.monotonic() > stop:
-                    raise UsageError(f"{self.path}: another process has been writing it for {_LOCK_SECONDS:.0f} s")
-                time.sleep(_RETRY_SECONDS)
 
 
 def _checked(text: str, name: str) -> str:
@@ -370,21 +346,3 @@ def _is_sound(facts: Mapping[str, Any]) -> bool:
 
 def _fits_checksum(facts: Mapping[str, Any]) -> bool:
     return facts.get(CHECKSUM) == checksum({key: value for key, value in facts.items() if key != CHECKSUM})
-
-
-def _write(descriptor: int, content: bytes, path: Path) -> None:
-    """Append to a locked file, and return when the content is on disk.
-
-    Raises:
-        UsageError: the file would become too large.
-        ResourceError: the disk is full or refuses; the file is as it was.
-    """
-    size = os.fstat(descriptor).st_size
-    if size + len(content) > MOST_BYTES:
-        raise UsageError(
-            f"{path}: full at {MOST_BYTES >> 20} MiB; export it, train with --from on it, and delete the file"
-        )
-    try:
-        append_whole(descriptor, content)
-    except OSError as error:
-        raise ResourceError(f"{path}: not written: {error.strerror}; free some space and correct again") from None

@@ -90,32 +90,35 @@ class MarkdownFile(DocumentFile):
 
     def _passages(self, spans: Sequence[tuple[int, int]]) -> Iterator[_Region]:
         """Lines of a block; a line that was broken by hand ends a passage, unless its sentence goes on."""
+        document = self._document
+        lines: list[str] = []
         first = 0
-        for index, (_, end) in enumerate(spans):
-            is_broken = self._document[end : end + 2] == "  " or self._document[end - 1 : end] == "\\"
-            following = self._document[slice(*spans[index + 1])] if index + 1 < len(spans) else ""
-            if following and not (
-                is_broken and not goes_on(self._document[max(0, end - 8) : end].rstrip("\\"), following)
-            ):
-                continue
-            lines = [self._document[start:stop] for start, stop in spans[first : index + 1]]
-            stop = end - 1 if is_broken and self._document[end - 1 : end] == "\\" else end
-            lines[-1] = self._document[spans[index][0] : stop]
-            passage = _inline(" ".join(line.removesuffix("\\") for line in lines))
+        for index, (start, end) in enumerate(spans, 1):
+            has_backslash = document.endswith("\\", start, end)
+            stop = end - 1 if has_backslash else end
+            lines.append(document[start:stop])
+            if index < len(spans):
+                is_broken = has_backslash or document.startswith("  ", end)
+                if not is_broken or goes_on(document[max(0, end - 8) : stop], document[slice(*spans[index])]):
+                    continue
+            passage = _inline(" ".join(lines))
             if passage.needs_translation:
                 yield _Region(passage, spans[first][0], stop)
-            first = index + 1
+            first = index
+            lines = []
 
 
 def _inline(text: str) -> Passage[str]:
     """Passage of a text with marks."""
+    match = _MARK.search(text)
+    if match is None:
+        return Passage(TaggedText(text.strip()), [])
     builder: PassageBuilder[str] = PassageBuilder()
     codes = _code_ends(text)
     offset = 0
     emphasis: list[str] = []
     num_links = 0
     last_target = max(text.rfind("]("), text.rfind("]["))
-    match = _MARK.search(text)
     while match is not None:
         builder.add(text[offset : match.start()])
         offset = match.end()

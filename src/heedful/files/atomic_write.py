@@ -10,9 +10,11 @@ The next write in the same folder removes those whose process was killed.
 import errno
 import hashlib
 import os
+import re
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -24,6 +26,7 @@ from heedful.files.bounded_read import open_regular
 
 _CHUNK_BYTES: Final = 1 << 20
 _UNFINISHED: Final = ".unfinished"
+_TEMPORARY_NAME: Final = re.compile(r"\..*-\d+-\d+\.unfinished", re.DOTALL)
 _SHOWN_CHARACTERS: Final = 48
 """Number of characters of a file's name in its temporary name, which must not become too long for a file system."""
 _LOCKED: Final = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
@@ -62,23 +65,36 @@ def atomic_write(path: Path, is_internal: bool = False) -> Generator[TextIO]:
 
 
 @contextmanager
-def temporary_path(path: Path, is_folder: bool = False) -> Generator[Path]:
+def temporary_path(path: Path, is_folder: bool = False, mode: int = 0o777) -> Generator[Path]:
     """Create an empty file or folder under a temporary name, to be filled and renamed to its final name.
 
     Args:
         is_folder: whether to create a folder.
+        mode: permissions of a folder.
 
     Yields:
         The temporary path, in the same folder. It is removed at the end unless it was renamed; if the process is
         killed before, the next call for the same folder removes it.
     """
     remove_unfinished(path.parent)
-    temporary, descriptor = _create_held(path, is_folder)
+    temporary, descriptor = _create_held(path, is_folder, mode)
     try:
         yield temporary
     finally:
         _remove(temporary)
         os.close(descriptor)
+
+
+@contextmanager
+def private_folder() -> Generator[Path]:
+    """Create an empty folder in the system's temporary one, for files that need a name but are not kept.
+
+    Yields:
+        The folder, which other users cannot read. It is removed at the end; if the process is killed before, the next
+        call of any process removes it.
+    """
+    with temporary_path(Path(tempfile.gettempdir()) / "heedful", is_folder=True, mode=0o700) as folder:
+        yield folder
 
 
 def recorded_name(path: Path) -> str:
@@ -114,7 +130,7 @@ def remove_unfinished(folder: Path) -> None:
         return  # no folder can be locked there
     with suppress(OSError):
         for entry in folder.iterdir():
-            if entry.name.startswith(".") and entry.name.endswith(_UNFINISHED):
+            if _TEMPORARY_NAME.fullmatch(entry.name):
                 _remove_if_abandoned(entry)
 
 
@@ -128,7 +144,7 @@ def _remove_if_abandoned(path: Path) -> None:
             os.close(descriptor)
 
 
-def _create_held(path: Path, is_folder: bool) -> tuple[Path, int]:
+def _create_held(path: Path, is_folder: bool, mode: int) -> tuple[Path, int]:
     """Create an empty file or folder and lock it, so that it is not taken for the remains of a killed process.
 
     Returns:
@@ -142,7 +158,7 @@ def _create_held(path: Path, is_folder: bool) -> tuple[Path, int]:
         temporary = next(names)
         try:
             if is_folder:
-                temporary.mkdir()
+                temporary.mkdir(mode)
             elif os.name == "nt":
                 temporary.touch(exist_ok=False)
         except FileExistsError:
@@ -347,33 +363,6 @@ def digest(path: Path) -> str:
     """
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def append_whole(descriptor: int, content: bytes) -> None:
-    """Append lines to an open file, all or none; they are on disk when the call returns.
-
-    The end of a line that a crash cut off is not glued to them: they begin on a line of their own.
-
-    Args:
-        content: lines, each with its end.
-
-    Raises:
-        OSError: the disk is full or refuses; the file is as it was.
-    """
-    size = os.fstat(descriptor).st_size
-    is_torn = False
-    if size:
-        os.lseek(descriptor, size - 1, os.SEEK_SET)
-        is_torn = os.read(descriptor, 1) != b"\n"
-    rest = memoryview((b"\n" if is_torn else b"") + content)
-    try:
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise
 
 
 def sync(path: Path) -> None:

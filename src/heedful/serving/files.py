@@ -1,17 +1,20 @@
 """Translation of uploaded files, and their download."""
 
 import asyncio
+import os
 import re
 import secrets
 import tempfile
 import time
+import weakref
 from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, final
+from typing import IO, Final, NamedTuple, final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from heedful.documents.table import format_of
@@ -25,30 +28,44 @@ from heedful.serving.waiting import while_connected
 
 MOST_FILES: Final = 100
 _SECONDS: Final = 1800.0
+_CHUNK_BYTES: Final = 1 << 16
 
 
 class Download(NamedTuple):
     """Translated file that waits for its download."""
 
-    path: Path
+    file: IO[bytes]
+    """Temporary file without a name, which the system removes however this process ends."""
+    num_bytes: int
     name: str
     until: float
     """Monotonic time in seconds after which it is deleted."""
     client: str
     """Client that uploaded it."""
 
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """Read the content, for a client that may be one of several, and may outlast the file's time here.
+
+        Yields:
+            At most 64 KiB at a time.
+        """
+        with os.fdopen(os.dup(self.file.fileno()), "rb", buffering=0) as file:
+            for start in range(0, self.num_bytes, _CHUNK_BYTES):
+                file.seek(start)  # the place in the file is shared with other clients
+                yield file.read(_CHUNK_BYTES)
+
 
 @final
 class Downloads:
-    """Translated files of the last half hour, at most a hundred, in a temporary folder.
+    """Translated files of the last half hour, at most a hundred, on disk.
 
     When there are too many, the oldest file of the client with most files goes.
     """
 
     def __init__(self) -> None:
-        """Create the folder, which is removed when the process ends."""
-        self._folder: Final = tempfile.TemporaryDirectory(prefix="heedful-")
+        """Start without files."""
         self._files: Final[OrderedDict[str, Download]] = OrderedDict()
+        weakref.finalize(self, _close, self._files)
 
     def add(self, name: str, content: bytes, client: str = "") -> str:
         """Store a file.
@@ -65,9 +82,15 @@ class Downloads:
             most = max(counts, key=lambda each: counts[each])
             self._remove(next(token for token, stored in self._files.items() if stored.client == most))
         token = secrets.token_urlsafe(24)
-        path = Path(self._folder.name) / token
-        path.write_bytes(content)
-        self._files[token] = Download(path, name, time.monotonic() + _SECONDS, client)
+        file = tempfile.TemporaryFile(buffering=0)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException:
+            file.close()
+            raise
+        self._files[token] = Download(file, len(content), name, time.monotonic() + _SECONDS, client)
         return token
 
     def find(self, token: str) -> Download | None:
@@ -88,7 +111,7 @@ class Downloads:
             self._remove(next(iter(self._files)))
 
     def _remove(self, token: str) -> None:
-        self._files.pop(token).path.unlink(missing_ok=True)
+        self._files.pop(token).file.close()
 
 
 def make_router(service: Service) -> APIRouter:
@@ -106,7 +129,7 @@ def make_router(service: Service) -> APIRouter:
         """Translate a file; the answer names the address of the translated one.
 
         Raises:
-            HTTPException: 400, the file or a field is missing or wrong.
+            HTTPException: 400, the file or a field is missing or wrong; 503, the disk is full.
         """
         fields = await read_fields(request)
         service.keys.check(request, fields)
@@ -126,7 +149,10 @@ def make_router(service: Service) -> APIRouter:
         except (DataError, DocumentRefused) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
         name = f"{_safe(Path(upload.name).stem)}_{service.language(target)}{ending}"
-        token = downloads.add(name, written, client_of(request.client.host if request.client else ""))
+        try:
+            token = downloads.add(name, written, client_of(request.client.host if request.client else ""))
+        except OSError:
+            raise HTTPException(503, "The server has no room for the translated file") from None
         base = f"{request.url.scheme}://{request.headers['host']}"
         return JSONResponse({"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"})
 
@@ -140,9 +166,20 @@ def make_router(service: Service) -> APIRouter:
         stored = downloads.find(token)
         if stored is None or stored.name != name:
             raise HTTPException(404, "There is no such file, or no longer")
-        return FileResponse(stored.path, filename=stored.name, media_type="application/octet-stream")
+        headers = {"Content-Length": str(stored.num_bytes), "Content-Disposition": _attachment(stored.name)}
+        return StreamingResponse(stored.chunks(), media_type="application/octet-stream", headers=headers)
 
     return router
+
+
+def _close(files: Mapping[str, Download]) -> None:
+    for stored in files.values():
+        stored.file.close()
+
+
+def _attachment(name: str) -> str:
+    encoded = quote(name)
+    return f'attachment; filename="{name}"' if encoded == name else f"attachment; filename*=utf-8''{encoded}"
 
 
 def _safe(stem: str) -> str:

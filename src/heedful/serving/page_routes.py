@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from heedful.errors import HeedfulError, ResourceError
+from heedful.errors import HeedfulError, ResourceError, UsageError
 from heedful.pages.bundle import MEDIA_TYPES, page_files
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.translator import Translator
@@ -73,7 +73,7 @@ def make_router(service: Service) -> APIRouter:
             is_stored = await asyncio.to_thread(service.links.add, source, target, alignment)
         except ResourceError:
             raise HTTPException(403, "The links cannot be written.") from None
-        except HeedfulError as error:
+        except UsageError as error:
             raise HTTPException(400, str(error)) from None
         if not is_stored:
             raise HTTPException(403, "The file of links is full.")

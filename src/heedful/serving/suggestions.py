@@ -5,19 +5,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
-from heedful.errors import DataError, ResourceError, UsageError
-from heedful.files.atomic_write import NoLocks, append_whole, lock
+from heedful.errors import DataError, UsageError
+from heedful.files.append import append_whole, locked_for_append
 from heedful.files.bounded_read import open_regular
 from heedful.text.links import format_pharaoh, parse_pharaoh
 
-_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-_LOCK_SECONDS: Final = 10.0
-"""Longest wait for another server that appends to the same file."""
-_RETRY_SECONDS: Final = 0.002
 _MOST_LINE_BYTES: Final = 2 << 20
 """More bytes than a line has."""
 
@@ -60,27 +55,14 @@ class AppendedFile:
             Whether it was stored, and is on disk; False where the file is full.
 
         Raises:
-            ResourceError: the disk is full or refuses; the file is as it was.
+            DamagedFile: the path is a file no longer.
+            ResourceError: the disk is full or refuses, or another process keeps the file locked; the file is as it was.
         """
         content = f"{line}\n".encode("utf-8", "surrogatepass")
-        try:
-            with self._lock:
-                return self._append(content)
-        except OSError as error:
-            raise ResourceError(f"{self._path}: not written: {error.strerror}; free some space") from None
-
-    def _append(self, content: bytes) -> bool:
-        descriptor = os.open(self._path, _FLAGS, 0o644)
-        try:
-            stop = time.monotonic() + _LOCK_SECONDS
-            with suppress(NoLocks):  # an append is then a single write all the same
-                while not lock(descriptor) and time.monotonic() < stop:
-                    time.sleep(_RETRY_SECONDS)
+        with self._lock, locked_for_append(self._path) as descriptor:
             if os.fstat(descriptor).st_size + len(content) > self._most_bytes:
                 return False
-            append_whole(descriptor, content)
-        finally:
-            os.close(descriptor)
+            append_whole(self._path, descriptor, content)
         return True
 
 

@@ -1,7 +1,6 @@
 """Text classifier with the interface of scikit-learn: `fit`, `predict`, `predict_proba`, `score`, clone and pickle."""
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self, final
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.engines.folder import MANIFEST
 from heedful.errors import ConfigError, DataError, FileRefused, needed_for
+from heedful.files.atomic_write import private_folder
 from heedful.files.bounded_read import read_json_object
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
@@ -88,8 +88,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ]
         limit = {"training.max_minutes": float(self.minutes)} if self.minutes else {}
         own = {"training.seed": self.random_state, "training.export": False}
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary)
+        with private_folder() as folder:
             data, test = folder / "texts.jsonl", folder / "test.jsonl"
             data.write_bytes("".join(f"{row}\n" for row in rows).encode())
             test.write_bytes(f"{rows[0]}\n".encode())  # so that no texts are held out for testing
@@ -147,9 +146,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """The fitted model, whose labels are the indices of `classes_`."""
         check_is_fitted(self)
         if self._opened is None:
-            with tempfile.TemporaryDirectory() as folder:
+            with private_folder() as folder:
                 for name, content in self.files_.items():
-                    (Path(folder) / name).write_bytes(content)
+                    (folder / name).write_bytes(content)
                 opened = load(folder, self.device, kind=Classifier)
                 opened.label_run()  # reads the weights
             self._opened = opened

@@ -54,6 +54,10 @@ def weave(tagged: TaggedText) -> Iterator[str | Edge]:
         ['a ', ('open', 0), 'red', ('close', 0), ' dog']
     """
     text, tags = tagged.text, tagged.tags
+    if not tags:
+        if text:
+            yield text
+        return
     children: list[list[int]] = [[] for _ in range(len(tags) + 1)]
     for index, tag in enumerate(tags):
         children[tag.parent].append(index)
