@@ -4,6 +4,7 @@ import pytest
 
 from heedful.documents.json_strings import JsonFile
 from heedful.errors import DataError
+from heedful.text.tagged_text import TaggedText
 from tests.documents.changed import in_capitals, texts
 
 ARB = r"""{ "@@locale": "de",
@@ -22,3 +23,13 @@ def test_values_are_translated_and_all_else_stays():
 def test_what_is_no_json_is_refused(content: bytes):
     with pytest.raises(DataError, match=r"JSON|UTF-8"):
         JsonFile(content, 0)
+
+
+def test_texts_of_a_file_without_tags_end_no_script():
+    for source, expected in (
+        ('{"a": "b"}', r'{"a": "\u003c/script>"}'),
+        ('{"a": "<b>"}', '{"a": "</script>"}'),
+        (r'{"a": "\u003cb"}', r'{"a": "\u003c/script>"}'),
+    ):
+        file = JsonFile(source.encode(), 0)
+        assert file.write([TaggedText("</script>")]).decode() == expected

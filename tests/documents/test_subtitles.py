@@ -65,3 +65,11 @@ def test_settings_styles_and_notes_of_webvtt_stay():
 def test_a_file_without_subtitles():
     assert written("") == ""
     assert written("no subtitles\nat all") == "no subtitles\nat all"
+
+
+def test_no_tag_of_a_translation_is_one():
+    """SubRip has no escapes."""
+    source = "1\n00:00:01,000 --> 00:00:02,000\n<i>Dog</i> x\n"
+    translated = written(source, {"Dog x": "1 < 2 <img src=x></i>"})
+    assert translated == source.replace("<i>Dog</i> x", "<i>1 <</i> 2 <\u2060img src=x><\u2060/i>")
+    assert written(WEBVTT, {"1 < 2": "<img>"}).endswith("\n&lt;img&gt;\n")

@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -69,21 +70,23 @@ def _xhtml(payloads: Sequence[str]) -> str:
 def _in_markup(rules: MarkupRules) -> Callable[[Any, Callable[[str], str]], str]:
     def write(content: Any, translate: Callable[[str], str]) -> str:
         markup = HtmlMarkup(content, rules)
-        return markup.write([TaggedText(translate(each.text), _clipped(each, translate)) for each in markup.passages])
+        return markup.write([_translated(each, translate) for each in markup.passages])
 
     return write
 
 
-def _clipped(source: TaggedText, translate: Callable[[str], str]) -> tuple[Any, ...]:
-    """Tags of a passage, within the length of its translation."""
-    size = len(translate(source.text))
-    return tuple(tag._replace(start=min(tag.start, size), end=min(tag.end, size)) for tag in source.tags)
+def _translated(source: TaggedText, translate: Callable[[str], str]) -> TaggedText:
+    """Translation of a passage, with the tags of another text behind it, so that they divide no payload."""
+    text = translate(source.text)
+    if text.startswith(source.text):
+        return TaggedText(text, source.tags)
+    return TaggedText(text, tuple(tag._replace(start=len(text), end=len(text)) for tag in source.tags))
 
 
 def _in_file(ending: str, show: Callable[[bytes], str]) -> Callable[[Any, Callable[[str], str]], str]:
     def write(content: Any, translate: Callable[[str], str]) -> str:
         opened = FORMATS[ending](content if isinstance(content, bytes) else content.encode(), 1 << 30)
-        outputs = [TaggedText(translate(each.text), _clipped(each, translate)) for each in opened.passages]
+        outputs = [_translated(each, translate) for each in opened.passages]
         return show(opened.write(outputs))
 
     return write
@@ -117,7 +120,7 @@ def _escaped_markdown(payload: str) -> str:
 def _subtitles(payloads: Sequence[str], is_vtt: bool) -> str:
     time = "00:00:01.000 --> 00:00:02.000" if is_vtt else "00:00:01,000 --> 00:00:02,000"
     texts = [html.escape(payload, quote=False) if is_vtt else re.sub("[<{]", " ", payload) for payload in payloads]
-    cues = "".join(f"{number}\n{time}\n<i>a.</i> {text}\n\n" for number, text in enumerate(texts, 1))
+    cues = "".join(f"{number}\n{time}\n<i>A.</i> {text}.\n\n" for number, text in enumerate(texts, 1))
     return f"WEBVTT\n\n{cues}" if is_vtt else cues
 
 
@@ -195,17 +198,22 @@ def translations(payloads: Sequence[str]) -> Iterator[tuple[str, Callable[[str],
         )
 
 
-def alive(browser: Any, folder: Path, payloads: Sequence[str]) -> Iterator[str]:
-    """Translate each document in each way, show it, and yield the names of those whose scripts ran."""
-    for one in documents(payloads):
-        for number, (name, translate) in enumerate(translations(payloads)):
-            is_text = one.name.endswith("txt")
-            path = folder / f"{number}-{one.name}{'' if is_text else '.html'}"
-            head = "" if is_text else "<!doctype html><meta charset=utf-8><body>"
-            path.write_text(head + one.write(one.content, translate), encoding="utf-8", newline="\n")
-            tab = Tab(browser, "about:blank", "body")
-            tab.page.goto(path.as_uri())
-            tab.page.wait_for_timeout(100)
-            if tab.page.evaluate("Boolean(window.hacked)"):
-                yield f"{one.name}, {name}"
-            tab.context.close()
+def alive(browser: Any, folder: Path, payloads: Sequence[str], names: str = "") -> Iterator[str]:
+    """Translate each document in each way, open it, and yield the names of those whose scripts ran.
+
+    Args:
+        names: part of the names of the translations to try.
+    """
+    tab = Tab(browser, "about:blank", "body")
+    for one, (name, translate) in product(documents(payloads), [*translations(payloads)]):
+        if names not in name:
+            continue
+        is_text = one.name.endswith("txt")
+        path = folder / (one.name if is_text else f"{one.name}.html")
+        head = "" if is_text else "<!doctype html><meta charset=utf-8><body>"
+        path.write_text(head + one.write(one.content, translate), encoding="utf-8", newline="\n")
+        tab.page.goto(path.as_uri())
+        tab.page.wait_for_timeout(30)
+        if tab.page.evaluate("Boolean(window.hacked)"):
+            yield f"{one.name}, {name}"
+    tab.context.close()

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from heedful.documents import html
 from tests.pages.browser import chromium, needs_chromium
+from tests.pages.hostile_documents import alive
 from tests.pages.hostile_pages import executed
 from tests.pages.payloads import FEW, PAYLOADS
 from tests.thorough import thorough
@@ -24,6 +26,16 @@ def test_no_payload_is_run(browser: Any, tmp_path: Path):
     assert len(PAYLOADS) == 300
     assert len(FEW) >= 15
     assert list(executed(browser, tmp_path, FEW)) == []
+
+
+def test_no_translated_document_brings_a_payload_to_life(browser: Any, tmp_path: Path):
+    assert list(alive(browser, tmp_path, PAYLOADS[::7], "payloads, 1")) == []
+
+
+def test_a_document_that_escapes_nothing_is_found_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(html, "_escaped", lambda text: text)
+    found = list(alive(browser, tmp_path, PAYLOADS[::7], "payloads, 1"))
+    assert found == [f"{name}, payloads, 1" for name in ("html", "xhtml", "xml of a request", "epub")]
 
 
 @thorough

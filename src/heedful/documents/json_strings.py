@@ -61,11 +61,15 @@ class JsonFile(DocumentFile):
         written: list[str] = []
         offset = 0
         has_escapes = self._document.isascii() and "\\u" in self._document
+        has_tags = "<" in self._document
         for (start, end), output in zip(self._spans, outputs, strict=True):
             source = self._document[start:end]
             is_same = json.loads(source) == output.text
             written.append(self._document[offset:start])
-            written.append(source if is_same else json.dumps(output.text, ensure_ascii=has_escapes))
+            text = json.dumps(output.text, ensure_ascii=has_escapes)
+            # Where the file has no tags, it may stand within a script of a page, which must not end there.
+            text = text if has_tags else text.replace("<", "\\u003c")
+            written.append(source if is_same else text)
             offset = end
         return "".join([*written, self._document[offset:]]).encode("utf-8")
 

@@ -19,6 +19,10 @@ _TAG: Final = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z]++)?[^<>]*+>|\{[^{}]*+
 _LINE: Final = re.compile(r"[^\n]*+\n|[^\n]++")
 _SPEAKER: Final = re.compile(r"[ \t]*[-–—]")
 _REFERENCE: Final = re.compile(r"&(?:amp|lt|gt|nbsp|lrm|rlm|#[0-9]{1,7});")
+_REFERENCES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_TAG_START: Final = re.compile(r"[A-Za-z/!?]")
+_WORD_JOINER: Final = "\u2060"
+"""Invisible character, behind which no tag begins."""
 _NEXT_CUE: Final = "\n"
 """Mark of the boundary of two subtitles; all other marks are tags."""
 
@@ -153,11 +157,14 @@ class SubtitleFile(DocumentFile):
                 continue
             shown = piece.lstrip() if is_first else piece
             is_first = is_first and not shown
-            for character in shown:
-                written.append("\n" if offset in breaks else self._escaped(character))
+            for index, character in enumerate(shown, 1):
+                written.append("\n" if offset in breaks else self._escaped(character, shown[index : index + 1]))
                 offset += 1
         lines = "".join(written).rstrip().split("\n")
         return [*lines, *[""] * (number - len(lines))]
 
-    def _escaped(self, character: str) -> str:
-        return {"&": "&amp;", "<": "&lt;", ">": "&gt;"}.get(character, character) if self._has_references else character
+    def _escaped(self, character: str, following: str) -> str:
+        if self._has_references:
+            return _REFERENCES.get(character, character)
+        # SubRip has no escapes, and players take whatever they know for a tag, in browsers all of HTML.
+        return f"<{_WORD_JOINER}" if character == "<" and _TAG_START.match(following) else character
