@@ -22,6 +22,7 @@ from numba.core.dispatcher import Dispatcher
 from heedful.attention.kernels.additive import numba_backward, numba_exponentials, numba_forward
 from heedful.attention.kernels.additive.cpu_ops import additive_scores, prepare_exp_key
 from heedful.attention.kernels.additive.numba_kernels import BLOCK, compiled
+from heedful.attention.kernels.alignments import numba_kernels as alignment_kernels
 from heedful.attention.kernels.distance import compile as distance
 from heedful.attention.kernels.distance import numba_kernels as distance_kernels
 from heedful.cpu.checked_kernel import CheckedKernel, checked
@@ -36,7 +37,7 @@ from heedful.training.cross_entropy import linear_cross_entropy
 SIZES = {
     **dict(row=5, feature=16, vocabulary=11, hidden=7, slot=2 * BLOCK, slots=2 * BLOCK, width=2 * BLOCK, key=6),
     **dict(query_batch=2, key_batch=2, exp_batch=2, batch=2, group=2, head=2, position=4, depth=3, sequence=2),
-    **dict(shift=6, query=5, size=3, value_size=2, pitch=16, tile=64, stream=5, gain=3),
+    **dict(target=3, shift=6, query=5, size=3, value_size=2, pitch=16, tile=64, stream=5, gain=3),
 }
 INDEX_ARRAYS = ("order", "query_index", "key_index", "exp_index", "gold", "starts", "lengths", "start", "stop")
 NUMBERS = {
@@ -54,6 +55,8 @@ def kernels() -> dict[str, CheckedKernel]:
     for module in (layernorm_numba, packed_attention_numba):
         name = module.__name__.rpartition(".")[2]
         found |= {f"{name} {key}": each for key, each in vars(module).items() if isinstance(each, CheckedKernel)}
+    names = "alignments forward", "alignments backward"
+    found |= dict(zip(names, alignment_kernels.compiled("float32"), strict=True))
     found["cross entropy"] = cross_entropy_numba.compiled(False)
     for is_exponential in (False, True):
         found[f"distance forward {is_exponential}"] = distance.forward("float32", is_exponential)
@@ -224,10 +227,11 @@ MODULES = (
     numba_exponentials,
     numba_forward,
     distance_kernels,
+    alignment_kernels,
 )
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: ".".join(module.__name__.split(".")[-2:]))
 def test_no_kernel_goes_unchecked(module: ModuleType):
     """A kernel that is kept on disk is one that Python calls, but for one that other kernels call."""
     known = {kernel._kernel.py_func for kernel in KERNELS.values()}

@@ -10,7 +10,7 @@ from torch import nn
 
 from heedful.engines.onnx import BEST, GRAPHS, Graphs, OnnxEngine, onnx_backend
 from heedful.errors import UsageError
-from heedful.export.onnx import export_graphs, quantize
+from heedful.export.onnx import export_graphs, gives_weights, quantize
 from heedful.models.engine import TorchEngine
 from heedful.models.interface import Seq2Seq
 from heedful.search.beam import search
@@ -50,7 +50,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Make:
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_are_the_models_at_sizes_never_recorded(exported: Make, name: str):
     model, graphs = exported(name)
-    has_weights = bool(model.alignment)
+    has_weights = gives_weights(model)
     one, other = TorchEngine(model, has_weights), OnnxEngine(graphs, has_weights)
     assert graphs.has_weights == has_weights
     for sizes in SIZES:
@@ -99,10 +99,10 @@ def test_loops_that_no_graph_has_are_refused_in_one_line(attention: dict[str, ob
 def test_searches_find_the_same(exported: Make, name: str, kind: str):
     model, graphs = exported(name)
     config = SEARCHES[kind]
-    if config.beta and not model.alignment:
+    if config.beta and not gives_weights(model):
         pytest.skip("nothing is attended")
     sources = draw_sources(9, 10, seed=3)
-    needs = bool(model.alignment)
+    needs = gives_weights(model)
     engines = TorchEngine(model, needs), OnnxEngine(graphs, needs)
     one, other = (search(engine, sources, config, max_length=MOST, need_alignment=needs) for engine in engines)
     assert_same(one, other)

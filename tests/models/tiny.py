@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config.base import merge
+from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.luong import LuongAttention, LuongConfig
@@ -18,7 +19,7 @@ from heedful.text.vocabulary import BOS, EOS
 
 NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS = 11, 9
 Module = TypeVar("Module", bound=nn.Module)
-Config = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig
+Config = TransformerConfig | RNNsearchConfig | LuongConfig | RNNEncoderDecoderConfig | HardAttentionConfig
 
 
 def changed(config: Config, **changes: object) -> Config:
@@ -46,6 +47,9 @@ _CHO = RNNEncoderDecoderConfig(
     decoder_reset="with_context",
     readout="maxout",
     dropout=0.3,
+)
+_HARD = HardAttentionConfig(
+    embedding_size=5, hidden_size=6, num_encoder_layers=1, readout_size=4, max_shift=2, dropout=0.3
 )
 
 CONFIGS: Mapping[str, Config] = {
@@ -126,6 +130,10 @@ CONFIGS: Mapping[str, Config] = {
     "sutskever": _SUTSKEVER,
     "cho": _CHO,
     "rnnencdec": changed(_CHO, context="plain", decoder_reset="before", readout_state="before"),
+    "hard-monotonic": _HARD,
+    "hard-any": changed(_HARD, is_monotonic=False, num_encoder_layers=2, num_decoder_layers=2),
+    "hard-monotonic-independent": changed(_HARD, order=0, attention={"score": "additive", "hidden_size": 3}),
+    "hard-any-independent": changed(_HARD, order=0, is_monotonic=False),
     "lstm-context": changed(_SUTSKEVER, context="plain", initial_state="mapped", is_source_reversed=False),
 }
 

@@ -18,6 +18,7 @@ PRESETS: Final = (
         "syntactic",
     ),
     *("luong-paper", "rnn_encoder_decoder", "sutskever-paper", "cho-paper", "rnnencdec-paper", "d2l-seq2seq"),
+    *("hard_attention-tiny", "hard_attention", "hard_attention-paper"),
     *(
         "classifier",
         "classifier-words",

@@ -1,6 +1,6 @@
 """Blocks of fixed shapes: an engine wrapper that pads batches to a few shapes; used by `heedful.engines.exact`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.search.inputs import InputArrays
-from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+from heedful.search.interface import (
+    Adjust,
+    Engine,
+    FloatArray,
+    IntArray,
+    PosteriorEngine,
+    StepScores,
+    WeightsArray,
+    posteriors_of,
+)
 from heedful.text.vocabulary import BOS, EOS
 
 MOST_ROWS: Final = 64
@@ -110,7 +119,7 @@ class _Running:
 
 
 @final
-class BlockEngine(Engine):
+class BlockEngine(Engine, PosteriorEngine):
     """Engine wrapper that computes every batch in blocks of few shapes."""
 
     def __init__(self, engine: Engine, width: int, fitting: Callable[[int], int]) -> None:
@@ -134,6 +143,15 @@ class BlockEngine(Engine):
         filled = inputs.with_fillers(fillers).widened(self._width)
         inner = self._engine.start(filled, num_hypotheses)
         return _Running(inner, size, np.arange(number), int(filled.num_positions.argmax()), width)
+
+    def posteriors(self, inputs: InputArrays, outputs: Sequence[Sequence[int]]) -> list[WeightsArray] | None:
+        weights: list[WeightsArray] = []
+        for row, output in enumerate(outputs):  # alone, so that others change no bit
+            alone = posteriors_of(self._engine, inputs.take(np.array([row])), [output])
+            if alone is None:
+                return None
+            weights += alone
+        return weights
 
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None

@@ -16,11 +16,15 @@ from heedful.search.constraints import Constraints
 from heedful.search.ensemble import Ensemble
 from heedful.search.forced import ForcedDecoding, score_outputs
 from heedful.search.inputs import Sources, as_inputs
-from heedful.search.interface import Engine, Hypothesis
+from heedful.search.interface import Engine, Hypothesis, posteriors_of
+from heedful.text.vocabulary import EOS
 
 IntArray = NDArray[np.int64]
 DEFAULT_BATCH_TOKENS: Final = 4096
-NO_ATTENTION: Final = "this model has no attention, so nothing says where a word comes from; train one that has"
+NO_ATTENTION: Final = (
+    "this model has no attention in this engine, so nothing says where a word comes from; take --engine torch, or "
+    "train one that has"
+)
 BATCHED: Final = "batches change its last bits, so it cannot be exact; name another engine, onnx or torch"
 
 
@@ -163,7 +167,14 @@ class Stepwise(Backend):
     def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        return score_outputs(self.make_engine(need_alignment), sources, outputs, need_alignment)
+        engine = self.make_engine(need_alignment)
+        decodings = score_outputs(engine, sources, outputs, need_alignment)
+        rows = [row for row, output in enumerate(outputs) if need_alignment and output]
+        inputs = as_inputs(sources).take(np.array(rows, dtype=np.int64)) if rows else None
+        posteriors = posteriors_of(engine, inputs, [outputs[row] for row in rows]) if inputs else None
+        for row, weights in zip(rows, posteriors or (), strict=False):
+            decodings[row] = replace(decodings[row], weights=weights)
+        return decodings
 
     def supports_constraints(self, constraints: Constraints) -> str | None:
         return None
@@ -180,7 +191,7 @@ class Stepwise(Backend):
         is_free = constraints is None or all(one.is_free for one in constraints)
         make_engine = self._make_listed if config.shortlist and is_free else None
         engine = (make_engine or self.make_engine)(need_alignment or config.beta > 0.0)
-        return search(
+        decoded = search(
             engine,
             sources,
             config,
@@ -189,6 +200,23 @@ class Stepwise(Backend):
             constraints=constraints,
             cancelled=cancelled,
         )
+        return _aligned(engine, sources, decoded) if need_alignment else decoded
+
+
+def _aligned(engine: Engine, sources: Sources, decoded: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+    """Hypotheses with the posteriors of their alignments, if the engine's alignments are those of whole outputs."""
+    rows = [(row, one) for row, hypotheses in enumerate(decoded) for one in hypotheses if one.token_log_probs]
+    outputs = [[*one.token_ids, *([EOS] if one.finish_reason == "eos" else [])] for _, one in rows]
+    if not rows:
+        return decoded
+    inputs = as_inputs(sources).take(np.array([row for row, _ in rows], dtype=np.int64))
+    if (posteriors := posteriors_of(engine, inputs, outputs)) is None:
+        return decoded
+    weights = iter(posteriors)
+    return [
+        [replace(one, weights=next(weights)) if one.token_log_probs else one for one in hypotheses]
+        for hypotheses in decoded
+    ]
 
 
 def together(backends: Sequence[Backend]) -> Stepwise:

@@ -78,7 +78,7 @@ class _Step(nn.Module):
     def forward(self, tokens: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
         remaining = iter(tensors)
         memory, state = rebuild(self.memory, remaining), rebuild(self.state, remaining)
-        has_weights = bool(self.model.alignment)
+        has_weights = gives_weights(self.model)
         decoded, state = self.model.step(tokens, state, memory, ("weights",) if has_weights else ())
         scores = decoded.features if self.has_list else self.model.log_probs(decoded)
         results = [scores, *flatten(state, "state").values()]
@@ -118,8 +118,9 @@ def export_graphs(
         MissingExtra: the packages that write graphs are not installed.
         UsageError: the model has an operation that a graph cannot represent, or has a list and copies.
     """
-    if has_list and model.copy_gate is not None:
-        raise UsageError("onnx: a model that copies needs the whole vocabulary; leave out --shortlist")
+    if has_list and not model.has_linear_output:
+        kind = "copies" if model.copy_gate is not None else "sums over alignments"
+        raise UsageError(f"onnx: a model that {kind} needs the whole vocabulary; leave out --shortlist")
     refuse_unexportable(model)
     model = recordable(model, max_length)
     arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
@@ -156,6 +157,11 @@ def export_graphs(
         quantize(folder)
 
 
+def gives_weights(model: Seq2Seq) -> bool:
+    """Tell whether the steps of an exported model give its alignment; posteriors of whole outputs need PyTorch."""
+    return bool(model.alignment) and not model.has_posteriors
+
+
 def _write_step(step: _Step, axes: Mapping[str, dict[int, str]], folder: Path, max_length: int) -> None:
     parts = flatten(step.memory, "memory") | flatten(step.state, "state")
     first = FEATURES if step.has_list else "log_probs"
@@ -164,7 +170,7 @@ def _write_step(step: _Step, axes: Mapping[str, dict[int, str]], folder: Path, m
         step,
         {"tokens": (torch.full((_SOURCES, _HYPOTHESES), 4), {0: "source", 1: "hypothesis"})},
         {name: (tensor, axes[name]) for name, tensor in parts.items()},
-        [first, *following, *(["weights"] if step.model.alignment else [])],
+        [first, *following, *(["weights"] if gives_weights(step.model) else [])],
         folder / "step.onnx",
         max_length,
     )

@@ -1,6 +1,6 @@
 """Engine of a PyTorch model, behind the interface of search."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import final
@@ -13,12 +13,13 @@ from torch.nn import functional
 
 from heedful.attention.interface import Need
 from heedful.cpu.threads import adapt_threads, single_threaded
+from heedful.data.batching import teacher_forced
 from heedful.engines.engine import Stepwise
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
 from heedful.models.step_scores import TorchStepScores, compute_scores, step_weights
 from heedful.search.inputs import InputArrays, TokenArrays
-from heedful.search.interface import Engine, IntArray, StepScores
+from heedful.search.interface import Engine, IntArray, PosteriorEngine, StepScores, WeightsArray
 from heedful.search.listed_scores import ListedScores
 from heedful.text.shortlist import Shortlist
 
@@ -42,7 +43,7 @@ class _Listed:
 
 
 @final
-class TorchEngine(Engine):
+class TorchEngine(Engine, PosteriorEngine):
     """Engine that runs a model step by step, in inference mode."""
 
     def __init__(self, model: Seq2Seq, with_weights: bool = False, shortlist: Shortlist | None = None) -> None:
@@ -94,6 +95,18 @@ class TorchEngine(Engine):
                 scores = ListedScores(own, listed.ids, self._model.output.weight.shape[0])
             return scores, _Running(memory, inner, listed)
 
+    def posteriors(self, inputs: InputArrays, outputs: Sequence[Sequence[int]]) -> list[WeightsArray] | None:
+        if not self._model.has_posteriors:
+            return None
+        targets = [np.array(output, dtype=np.int64) for output in outputs]
+        target_in, target_out, _ = (self._tensor(array) for array in teacher_forced(targets))
+        with torch.inference_mode():
+            weights = self._model.posteriors(inputs_on(self._device, inputs), target_in, target_out)
+        return [
+            row[: len(output), :width]
+            for row, output, width in zip(weights.float().cpu().numpy(), outputs, inputs.num_positions, strict=True)
+        ]
+
     def _listed(self, inputs: InputArrays) -> _Listed | None:
         """Candidates of all sources of a batch; None = the whole vocabulary."""
         if self._shortlist is None or not isinstance(inputs, TokenArrays):
@@ -121,6 +134,6 @@ def torch_backend(model: Seq2Seq, max_length: int, read_shortlist: Callable[[], 
     def make_listed(with_weights: bool) -> Engine:
         return TorchEngine(model, with_weights, read_once() if read_once else None)
 
-    read_once = cache(read_shortlist) if read_shortlist and model.copy_gate is None else None
+    read_once = cache(read_shortlist) if read_shortlist and model.has_linear_output else None
     listed = make_listed if read_once else None
     return Stepwise("torch", make_engine, max_length, bool(model.alignment), single_threaded, listed)

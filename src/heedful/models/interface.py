@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -72,6 +72,8 @@ class Seq2Seq(nn.Module, ABC):
     alignment: str
     """Name of the entry of `Decoded.attended` that serves as alignment, present whenever weights are requested; empty
     without attention."""
+    has_posteriors: ClassVar[bool] = False
+    """Whether the alignment of an output is known only once it is whole, and comes from `posteriors`."""
     copy_gate: nn.Linear | None
     """Map from features to the logit of p_gen, the probability of not copying; None unless the model copies."""
 
@@ -144,6 +146,11 @@ class Seq2Seq(nn.Module, ABC):
         """
         return self.output(features)
 
+    @property
+    def has_linear_output(self) -> bool:
+        """Whether log probabilities follow from `output` alone; not if the model copies or mixes distributions."""
+        return self.copy_gate is None
+
     def add_copy_gate(self, feature_size: int, is_shared: bool) -> None:
         """Let the model copy source tokens; call it at the end of the constructor.
 
@@ -202,6 +209,25 @@ class Seq2Seq(nn.Module, ABC):
         logits = self.logits(decoded.features)
         log_probs = torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
         return log_probs if decoded.copying is None else decoded.copying.mixed(log_probs)
+
+    def posteriors(
+        self, inputs: Inputs, target_in: Int[Tensor, "batch target"], target_out: Int[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target position"]:
+        """Compute the alignment of whole targets, for a model that has posteriors.
+
+        Args:
+            inputs: the sources, of the kind that the model reads.
+            target_in: [batch, target] BOS and gold tokens.
+            target_out: [batch, target] gold tokens and EOS, padded with 0.
+
+        Returns:
+            [batch, target, position] probability of each source position of each token, given the whole target; zero
+            where padded.
+
+        Raises:
+            NotImplementedError: attention weights of the steps are the alignment of this model.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no posteriors")
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]

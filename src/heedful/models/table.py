@@ -10,6 +10,7 @@ from heedful.config.base import Config
 from heedful.config.plugins import import_class, is_custom
 from heedful.models import (
     bidaf,
+    hard_attention,
     hierarchical,
     image_transformer,
     luong,
@@ -22,6 +23,7 @@ from heedful.models import (
     transformer,
 )
 from heedful.models.bidaf import BidafConfig
+from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.image_transformer import ImageTransformerConfig
 from heedful.models.luong import LuongConfig
@@ -38,6 +40,7 @@ AnyModelConfig = (
     | RNNsearchConfig
     | LuongConfig
     | RNNEncoderDecoderConfig
+    | HardAttentionConfig
     | TextClassifierConfig
     | HierarchicalConfig
     | SelfAttentiveConfig
@@ -67,6 +70,7 @@ MODELS: Final[dict[str, type[AnyModelConfig]]] = {
     "rnnsearch": RNNsearchConfig,
     "luong": LuongConfig,
     "rnn_encoder_decoder": RNNEncoderDecoderConfig,
+    "hard_attention": HardAttentionConfig,
     "text_classifier": TextClassifierConfig,
     "hierarchical": HierarchicalConfig,
     "self_attentive": SelfAttentiveConfig,
@@ -80,6 +84,7 @@ PRESETS: Final[dict[str, AnyModelConfig]] = {
     **rnnsearch.PRESETS,
     **luong.PRESETS,
     **rnn_encoder_decoder.PRESETS,
+    **hard_attention.PRESETS,
     **text_classifier.PRESETS,
     **hierarchical.PRESETS,
     **self_attentive.PRESETS,

@@ -13,7 +13,7 @@ from heedful.config.base import validate
 from heedful.engines.engine import Backend, Stepwise
 from heedful.engines.onnx_layers import LAYERS, OnnxLayers
 from heedful.engines.scored_pairs import encode_source
-from heedful.errors import HeedfulError, UsageError, needed_for
+from heedful.errors import HeedfulError, MissingExtra, UsageError, needed_for
 from heedful.pages.sentence import MeasureName, NextToken, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
 from heedful.predictors.translator import Translator
@@ -190,9 +190,11 @@ class SentenceViewer:
         Raises:
             UsageError: the named engine searches by itself.
         """
-        backend: Backend = self._translator.backends.searching(
-            config, attention=False, constraints=Constraints(prefix=(4,))
-        )
+        backends, constraints = self._translator.backends, Constraints(prefix=(4,))
+        try:
+            backend: Backend = backends.searching(config, attention=True, constraints=constraints)
+        except MissingExtra:  # PyTorch, where no other engine gives attention
+            backend = backends.searching(config, attention=False, constraints=constraints)
         if not isinstance(backend, Stepwise):
             raise UsageError(
                 f"{backend.name} searches by itself and shows no single step; use --engine torch, or export to onnx"

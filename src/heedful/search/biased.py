@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 
 from heedful.search.array_scores import ArrayScores
 from heedful.search.inputs import InputArrays, Sources, as_inputs, token_sequences
-from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+from heedful.search.interface import (
+    Adjust,
+    Engine,
+    FloatArray,
+    IntArray,
+    PosteriorEngine,
+    StepScores,
+    WeightsArray,
+    posteriors_of,
+)
 from heedful.search.phrases import laid_out
 from heedful.text.vocabulary import BOS, UNK
 
@@ -144,7 +153,7 @@ def biased_log_probs(log_probs: NDArray[np.floating], stored: StoredSteps, outpu
 
 
 @final
-class BiasedEngine(Engine):
+class BiasedEngine(Engine, PosteriorEngine):
     """Engine whose next tokens are biased towards the steps stored for each source."""
 
     def __init__(self, engine: Engine, stored: Mapping[bytes, StoredSteps]) -> None:
@@ -161,6 +170,9 @@ class BiasedEngine(Engine):
         stored = tuple(self._stored.get(source_key(ids)) for ids in token_sequences(inputs))
         outputs = np.empty((len(inputs), num_hypotheses, 0), dtype=np.int64)
         return _Running(self._engine.start(inputs, num_hypotheses), stored, outputs)
+
+    def posteriors(self, inputs: InputArrays, outputs: Sequence[Sequence[int]]) -> list[WeightsArray] | None:
+        return posteriors_of(self._engine, inputs, outputs)
 
     def step(
         self, state: object, tokens: IntArray, parents: IntArray | None, keep: IntArray | None

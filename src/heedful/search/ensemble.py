@@ -10,13 +10,22 @@ from numpy.typing import NDArray
 from heedful.errors import UsageError
 from heedful.search.array_scores import ArrayScores
 from heedful.search.inputs import InputArrays
-from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
+from heedful.search.interface import (
+    Adjust,
+    Engine,
+    FloatArray,
+    IntArray,
+    PosteriorEngine,
+    StepScores,
+    WeightsArray,
+    posteriors_of,
+)
 
 Average = Literal["probabilities", "log_probabilities"]
 
 
 @final
-class Ensemble(Engine):
+class Ensemble(Engine, PosteriorEngine):
     """Engine of log p = log sum_m share_m p_m, or of log p = sum_m share_m log p_m - log Z.
 
     The first, `probabilities`, is a mixture: a token is likely if one engine finds it likely. The second,
@@ -54,6 +63,15 @@ class Ensemble(Engine):
             raise TypeError(f"ensemble: got a state of type {type(state).__name__}")
         steps = [engine.step(own, tokens, parents, keep) for engine, own in zip(self._engines, state, strict=True)]
         return MixedScores([scores for scores, _ in steps], self._shares, self._average), tuple(own for _, own in steps)
+
+    def posteriors(self, inputs: InputArrays, outputs: Sequence[Sequence[int]]) -> list[WeightsArray] | None:
+        members = [posteriors_of(engine, inputs, outputs) for engine in self._engines]
+        present = [each for each in members if each is not None]
+        if len(present) < len(members):
+            return None
+        return [
+            np.average(rows, axis=0, weights=self._shares).astype(np.float32) for rows in zip(*present, strict=True)
+        ]
 
 
 @final

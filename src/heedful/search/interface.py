@@ -6,8 +6,9 @@ A log probability is natural (base e), of the model alone: penalties belong to t
 are the ids of `heedful.text.vocabulary`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, final
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +145,37 @@ class Engine(Protocol):
             The step's scores and the next state. The scores may be read until the next `step`.
         """
         ...
+
+
+@runtime_checkable
+class PosteriorEngine(Protocol):
+    """Engine that can align whole outputs."""
+
+    def posteriors(self, inputs: InputArrays, outputs: Sequence[Sequence[int]]) -> list[WeightsArray] | None:
+        """Return the alignments of whole outputs, if those of the model are known only then.
+
+        Args:
+            inputs: the sources.
+            outputs: tokens of one output for each source, with EOS if the model ended it.
+
+        Returns:
+            [token, source position] for each output; None = the weights of the steps are the alignment.
+        """
+        ...
+
+
+def posteriors_of(engine: Engine, inputs: InputArrays, outputs: Sequence[Sequence[int]]) -> list[WeightsArray] | None:
+    """Return the alignments of whole outputs.
+
+    Args:
+        engine: any engine.
+        inputs: the sources.
+        outputs: tokens of one output for each source, with EOS if the model ended it.
+
+    Returns:
+        As `PosteriorEngine.posteriors`; None if the engine has none.
+    """
+    return engine.posteriors(inputs, outputs) if isinstance(engine, PosteriorEngine) else None
 
 
 @final

@@ -12,6 +12,7 @@ from heedful.config.plugins import is_custom
 from heedful.data.images import ImageConfig
 from heedful.models.attention_config import AttentionConfig, build_normalizer, upgrade_attention
 from heedful.models.bidaf import BidafConfig
+from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -117,6 +118,8 @@ def _source_attention(model: BaseModel) -> AttentionConfig | None:
 def _why_not_guided(model: AnyModelConfig, in_soft_steps: bool) -> str:
     if isinstance(model, _WITHOUT_ALIGNMENT):
         return f"a {model.kind} has no attention that could be taught;"
+    if isinstance(model, HardAttentionConfig):
+        return "a hard_attention sums over all alignments, so links cannot be taught;"
     attention = _source_attention(model)
     if attention is None:
         return ""

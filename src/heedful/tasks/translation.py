@@ -95,7 +95,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
     name = "translation"
     default_preset = "small"
     command = "translate"
-    kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder"})
+    kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder", "hard_attention"})
     model = Seq2Seq
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
 

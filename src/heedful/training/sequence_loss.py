@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.models.hard_attention import HardAttention
 from heedful.models.inputs import Inputs
 from heedful.models.interface import Seq2Seq
 from heedful.text.vocabulary import PAD
@@ -11,6 +12,7 @@ from heedful.training.copy_cross_entropy import copy_cross_entropy
 from heedful.training.cross_entropy import linear_cross_entropy
 from heedful.training.guided import alignment_loss
 from heedful.training.loss import LossSum
+from heedful.training.marginal_loss import marginal_loss
 
 
 def sequence_loss(
@@ -32,8 +34,10 @@ def sequence_loss(
         taught: [link, 3] row, target position and source position of aligned tokens; None = attention is not taught.
         alignment_weight: weight of the guided alignment loss; see `alignment_loss`.
     """
-    decoded = model(inputs, target_in, need=() if taught is None else ("weights",))
     real = target_out != PAD
+    if isinstance(model, HardAttention):
+        return marginal_loss(model, inputs, target_in, target_out, real, label_smoothing)
+    decoded = model(inputs, target_in, need=() if taught is None else ("weights",))
     output = model.output
     layer = output.weight, output.bias
     # Padding never reaches the vocabulary layer, the largest product of a small model.
