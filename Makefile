@@ -40,6 +40,11 @@ lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
+.PHONY: docs
+docs: $(VENV)/.installed-dev ## build the site, English and Chinese, in build/site (minutes)
+	$(PIP) '.[docs]'
+	$(BIN)/python docs/make_site.py
+
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## run every benchmark that needs no data of yours (use a quiet machine)
 	@for file in benchmarks/[a-z]*.py; do \

@@ -140,6 +140,11 @@ MASKS: Mapping[str, MaskCase] = {
         lambda w: w.key < w.length,
         lambda w: bell(w.key - w.centre, 1.0),
     ),
+    "local-p cut from the source & padding": MaskCase(
+        lambda n, queries, keys: local_predictive(centres(n, queries), 1, over="cut") & padding(n),
+        lambda w: w.key < w.length,
+        lambda w: bell(w.key - w.centre, 0.5) if abs(w.key - w.centre) <= 1 else 0.0,
+    ),
     "graph": MaskCase(neighbours, is_neighbour),
     "graph & padding": MaskCase(
         lambda n, queries, keys: neighbours(n, queries, keys) & padding(n),

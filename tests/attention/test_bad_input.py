@@ -112,7 +112,7 @@ USAGE: dict[str, tuple[Callable[[], object], str]] = {
     "sigma as a tensor": (lambda: local_predictive(torch.zeros(1), 1, torch.tensor(0.0)), "sigma 0.0 is not above 0"),
     "local-p over what": (
         lambda: local_predictive(torch.zeros(1), 1, over="sentence"),  # type: ignore[arg-type]
-        "over must be 'window' or 'source', got 'sentence'",
+        "over must be 'window', 'source' or 'cut', got 'sentence'",
     ),
     "lengths of floats": (lambda: padding(torch.zeros(2)), r"must be integers, got float32 \[2\]"),
     "lengths of bools": (lambda: padding(torch.ones(2, dtype=torch.bool)), r"must be integers, got bool \[2\]"),

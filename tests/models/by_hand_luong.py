@@ -129,7 +129,8 @@ def align(
     if summed:
         for s, weight in zip(summed, softmax([scores[s] for s in summed]), strict=True):  # type: ignore[misc]
             if config.attention.window == "local-p":
-                weight = weight * np.exp(-((s - centre) ** 2) / (2.0 * (width / 2.0) ** 2))
+                is_cut = config.attention.softmax_over == "cut" and s not in near
+                weight = 0.0 if is_cut else weight * np.exp(-((s - centre) ** 2) / (2.0 * (width / 2.0) ** 2))
             weights[s] = weight
     return weights
 

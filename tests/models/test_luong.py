@@ -30,6 +30,7 @@ FURTHER = {
     "gru": changed(TINY, cell="gru"),
     "gru bidirectional": changed(TINY, cell="gru", is_bidirectional=True, num_layers=1, score="additive"),
     "over the source": changed(TINY, softmax_over="source"),
+    "cut from the source": changed(TINY, softmax_over="cut", half_width=1),
     "end not attended": changed(TINY, is_end_attended=False),
     "end not attended, monotonic": changed(TINY, is_end_attended=False, window="local-m"),
     "monotonic to the last": changed(TINY, window="local-m", past_source="last", half_width=1),

@@ -305,6 +305,7 @@ def _lower(
         mask="none" if rows is None else "interval" if rows.dense is None else "dense",
         width=None if rows is None else rows.width,
         has_gaussian=rows is not None and rows.gaussian is not None,
+        is_cut=rows is not None and rows.gaussian is not None and rows.gaussian.reach is not None,
         need=need,
         dropout=dropout,
         wants_gradient=torch.is_grad_enabled() and _is_learned(pairs, value, rows),

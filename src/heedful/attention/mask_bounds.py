@@ -1,6 +1,6 @@
 """Normal form of masks: an interval of keys for each query, optionally a table and a Gaussian."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Real, Shaped
@@ -18,6 +18,8 @@ class Gaussian:
     """[*leading, 1 or query] real position among the keys, float32 or finer; receives gradient."""
     sigma: Tensor | float
     """Standard deviation in keys, above 0; a tensor has shape []."""
+    reach: int | None = None
+    """Distance from the centre beyond which the factors are zero; None = they never are."""
 
     def factors(self, positions: Tensor, num_leading: int) -> Float[Tensor, "*leading #query key"]:
         """Compute the factors.
@@ -30,7 +32,9 @@ class Gaussian:
             [*leading, 1 or query, key], with that many leading axes.
         """
         centre = lead(self.centre, num_leading, 1)[..., None]
-        return torch.exp(-0.5 * ((positions - centre) / self.sigma).square())
+        distance = positions - centre
+        factors = torch.exp(-0.5 * (distance / self.sigma).square())
+        return factors if self.reach is None else factors.masked_fill(distance.abs() > self.reach, 0.0)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class MaskBounds:
             None if self.start is None else cut(self.start, -1),
             cut(self.stop, -1),
             None if self.dense is None else cut(self.dense, -2),
-            None if self.gaussian is None else Gaussian(cut(self.gaussian.centre, -1), self.gaussian.sigma),
+            self.gaussian and replace(self.gaussian, centre=cut(self.gaussian.centre, -1)),
             width=self.width,
         )
 
@@ -82,7 +86,7 @@ class MaskBounds:
             None if self.start is None else _aligned(self.start, num_leading, 1)[..., None],
             _aligned(self.stop, num_leading, 1)[..., None],
             None if self.dense is None else _aligned(self.dense, num_leading, 2)[..., None, :],
-            gaussian and Gaussian(_aligned(gaussian.centre, num_leading, 1)[..., None], gaussian.sigma),
+            gaussian and replace(gaussian, centre=_aligned(gaussian.centre, num_leading, 1)[..., None]),
             width=self.width,
         )
 

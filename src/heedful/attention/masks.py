@@ -108,17 +108,17 @@ class _Around(Mask):
 
     centre: Tensor
     half_width: int
-    sigma: Tensor | float | None
-    is_bounded: bool
+    sigma: Tensor | float
+    over: Literal["window", "source", "cut"]
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
         # Half precision cannot distinguish positions beyond 256.
         centre = self.centre.to(device, torch.promote_types(self.centre.dtype, torch.float32))
         if centre.shape[-1] not in (num_queries, 1):
             raise ShapeError(f"local-p: centres {list(centre.shape)}, but {num_queries} queries")
-        gaussian = None if self.sigma is None else Gaussian(centre, self.sigma)
+        gaussian = Gaussian(centre, self.sigma, self.half_width if self.over == "cut" else None)
         position = centre.detach()
-        if not self.is_bounded:
+        if self.over != "window":
             stop = torch.full_like(position, num_keys, dtype=torch.int64)
             return MaskBounds(None, stop, gaussian=gaussian)
         start = (position - self.half_width).ceil().long()
@@ -300,7 +300,7 @@ def local_predictive(
     centre: Real[Tensor, "*leading #query"],
     half_width: int,
     sigma: Tensor | float | None = None,
-    over: Literal["window", "source"] = "window",
+    over: Literal["window", "source", "cut"] = "window",
 ) -> Mask:
     """Let a query attend keys around a real centre, and favour near ones by a Gaussian: local-p.
 
@@ -313,8 +313,9 @@ def local_predictive(
         half_width: the paper's D, at least 0; 10 there.
         sigma: standard deviation of the Gaussian, in keys, above 0; a tensor has shape [] and receives gradient; None =
             half_width / 2, as in the paper.
-        over: keys that the softmax runs over: those within half_width of the centre, as in the paper, or the whole
-            source.
+        over: keys that the softmax runs over: "window", those within half_width of the centre, as in the paper;
+            "source", all keys, the far ones of which keep a weight; "cut", all keys, and those beyond half_width then
+            get none, as lecture notes have it.
 
     Raises:
         UsageError: `half_width` is negative, sigma is not above 0, or `over` is unknown.
@@ -327,8 +328,8 @@ def local_predictive(
         raise ShapeError(
             "local-p: expected centres [*leading, 1 or query], got []; give [1] for one centre for all queries"
         )
-    if over not in {"window", "source"}:
-        raise UsageError(f"local-p: over must be 'window' or 'source', got {over!r}")
+    if over not in {"window", "source", "cut"}:
+        raise UsageError(f"local-p: over must be 'window', 'source' or 'cut', got {over!r}")
     chosen = half_width / 2.0 if sigma is None else sigma
     if isinstance(chosen, Tensor) and chosen.dim():
         raise ShapeError(f"local-p: sigma must be one number, a tensor of shape [], got {list(chosen.shape)}")
@@ -336,7 +337,7 @@ def local_predictive(
     is_known = not isinstance(chosen, Tensor) or (chosen.device.type == "cpu" and concrete(chosen))
     if is_known and not chosen > 0.0:
         raise UsageError(f"local-p: sigma {float(chosen)} is not above 0; give one explicitly with half_width 0")
-    return _Around(centre, half_width, chosen, over == "window")
+    return _Around(centre, half_width, chosen, over)
 
 
 def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:

@@ -67,8 +67,9 @@ class AttentionConfig(Config):
     """Whether exactly one word depends on the root of a projective tree."""
     half_width: int = Field(default=10, ge=1, le=MOST_SIZE)
     """D: a window is [p_t - D, p_t + D], and sigma of local-p is D / 2."""
-    softmax_over: Literal["window", "source"] = "window"
-    """Positions that the normalizer of local-p runs over."""
+    softmax_over: Literal["window", "source", "cut"] = "window"
+    """Positions that the normalizer of local-p runs over: the window, the whole source, or the whole source, of which
+    only the window keeps its weights."""
     past_source: Literal["nothing", "last"] = "nothing"
     """Window of local-m for t beyond the source: empty from t = S + D on, as p_t = t implies, or always the last D
     words, as in the authors' code."""

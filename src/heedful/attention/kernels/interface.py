@@ -33,6 +33,8 @@ class Request:
     width: int | None = None
     """Largest number of neighbouring keys that a query may attend to; None = unknown."""
     has_gaussian: bool = False
+    is_cut: bool = False
+    """Whether the Gaussian is zero beyond a distance."""
     need: frozenset[Need] = frozenset()
     dropout: float = 0.0
     wants_gradient: bool = False

@@ -41,6 +41,8 @@ class FusedTriton(Kernel):
             return "only softmax, and normalizers that choose one key"
         if request.has_gaussian and "entropy" in request.need:
             return "gives no entropy of weights that a Gaussian multiplies"
+        if request.is_cut:
+            return "only a Gaussian that is zero nowhere"
         if request.wants_gradient and "weights" in request.need:
             return "gives weights without gradient only"
         return supports_device(request.mode, request.device, request.dtype)

@@ -1,0 +1,173 @@
+# %% [markdown] lang="en"
+# # 1 Averages: attention before it had the name
+#
+# Given points $(x_i, y_i)$, what is $y$ at a new $x$? The simplest answer does not look at $x$ at all: **average pooling**,
+#
+# $$f(x) = \frac{1}{n} \sum_i y_i.$$
+#
+# In 1964 Nadaraya and Watson gave near points more weight. That is **Nadaraya–Watson kernel regression**, with a kernel $K$:
+#
+# $$f(x) = \sum_i \frac{K(x - x_i)}{\sum_j K(x - x_j)}\, y_i .$$
+#
+# With the **Gaussian kernel** $K(u) = \frac{1}{\sqrt{2\pi}} \exp(-\frac{u^2}{2})$ the constant cancels, and what remains is a **softmax**:
+#
+# $$f(x) = \sum_i \mathrm{softmax}_i\left(-\tfrac{1}{2}(x - x_i)^2\right) y_i .$$
+#
+# All of attention is in this line. $x$ is the **query**, the $x_i$ are **keys**, the $y_i$ are **values**; the softmax gives the
+# **attention weights** $\alpha(x, x_i)$, also called the attention distribution, and their weighted mean is **attention pooling**.
+
+# %% [markdown] lang="zh"
+# # 1 平均：还没有名字的注意力
+#
+# 已知一些点 $(x_i, y_i)$，在新的 $x$ 处 $y$ 是多少？最简单的方案完全不看 $x$：**平均池化**，
+#
+# $$f(x) = \frac{1}{n} \sum_i y_i.$$
+#
+# 更好的方案是 60 年代提出来的 **Nadaraya-Watson核回归**：近的点权重大，$K$ 是核函数，
+#
+# $$f(x) = \sum_i \frac{K(x - x_i)}{\sum_j K(x - x_j)}\, y_i .$$
+#
+# 使用**高斯核** $K(u) = \frac{1}{\sqrt{2\pi}} \exp(-\frac{u^2}{2})$，常数约掉，剩下的正是 **softmax**：
+#
+# $$f(x) = \sum_i \mathrm{softmax}_i\left(-\tfrac{1}{2}(x - x_i)^2\right) y_i .$$
+#
+# 注意力的全部内容都在这一行里。$x$ 是**查询**（query），$x_i$ 是**键**（key），$y_i$ 是**值**（value），合称**键值对**；softmax 给出**注意力权重** $\alpha(x, x_i)$，也叫**注意力分布**；按它加权平均就是**注意力池化**。
+
+# %% [markdown] lang="en"
+# ## From scratch
+
+# %% [markdown] lang="zh"
+# ## 从零写起
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+from heedful.attention import (
+    Gaussian,
+    NadarayaWatsonRegressor,
+    Uniform,
+    attend,
+    toy_data,
+)
+from heedful.course import check
+
+toy = toy_data(seed=0)  # y = 2 sin x + x^0.8 + noise
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def nadaraya_watson(x, keys, values, h=1.0):
+    scores = -((x[:, None] - keys) ** 2) / (2 * h**2)  # [query, key]
+    weights = softmax(scores)  # each row sums to 1
+    return weights @ values, weights
+
+
+x, y, grid = toy.x[:, 0], toy.y, toy.grid[:, 0]
+wide, _ = nadaraya_watson(grid, x, y)
+wide[:4].round(3)
+
+# %% [markdown] lang="en"
+# ## The same by heedful
+#
+# As an estimator with `fit` and `predict`, and as a score inside a network, where it works on vectors and with any mask:
+
+# %% [markdown] lang="zh"
+# ## heedful 的同一件事
+#
+# 既可以当作有 `fit` 和 `predict` 的回归器，也可以当作网络里的打分函数，用于向量，搭配任何掩码：
+
+# %%
+regressor = NadarayaWatsonRegressor("gaussian", bandwidth=1.0).fit(toy.x, toy.y)
+assert abs(regressor.predict(toy.grid) - wide).max() < 1e-6
+
+
+def column(numbers):
+    return torch.as_tensor(numbers).double()[:, None]
+
+
+points = column(grid), column(x), column(y)
+by_attention = attend(*points, score=Gaussian(1, 1, bandwidth=1.0)).context
+assert abs(by_attention[:, 0].numpy() - wide).max() < 1e-6
+average = attend(*points, score=Uniform(1, 1)).context
+assert abs(average.numpy() - y.mean()).max() < 1e-6
+
+# %% [markdown] lang="en"
+# ## A picture
+#
+# Everything so far is **nonparametric attention**: nothing is learned, only the points are kept. A bandwidth $h$ that is learned makes
+# it **parametric attention**: $\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$, with $w = 1/h$. Each point is predicted from all others,
+# for if a point predicted itself, the best $h$ would be zero.
+
+# %% [markdown] lang="zh"
+# ## 一幅图
+#
+# 到这里都是**非参数的注意力机制**：什么也不学，只保存数据点。让带宽 $h$ 可以学习，就成了**参数化的注意力机制**：$\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$，$w = 1/h$。学习时用其余的点来预测每一个点；如果一个点也用来预测它自己，最好的 $h$ 就会是零。
+
+# %% picture="fits" alt="Fifty points, the true curve and three predictions: a flat line, one too smooth, one close to the truth; beside them the weights of the learned bandwidth, a narrow band" alt_zh="五十个点、真实曲线和三种预测：一条水平线，一条过于平滑，一条接近真相；右边是学到的带宽的权重，一条窄带"
+learned = NadarayaWatsonRegressor("gaussian", bandwidth="learned").fit(toy.x, toy.y)
+close, weights = nadaraya_watson(grid, x, y, learned.bandwidth_)
+figure, (left, right) = plt.subplots(1, 2, width_ratios=(3, 2))
+left.plot(x, y, "o", ms=3, color="#757a82")
+left.plot(grid, toy.truth, "--", color="#757a82", label="truth")
+left.plot(grid, np.full_like(grid, y.mean()), label="average pooling")
+left.plot(grid, wide, label="h = 1")
+left.plot(grid, close, label=f"h = {learned.bandwidth_:.2f}, learned")
+left.legend(fontsize=8)
+right.imshow(weights, aspect="auto")
+right.set(xlabel="key", ylabel="query", title="weights")
+plt.show()
+
+# %% [markdown] lang="en"
+# ## Two kinds of cues
+#
+# Nobody can take in everything at once; computers cannot either, and that limit is why attention is there at all. Psychology knows two
+# ways to choose. A black spot on a white sheet is seen by everyone, whatever they are doing: a *nonvolitional cue*, or **salience**,
+# which convolution models. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
+# In attention the query is the volitional cue and the keys are the nonvolitional ones; the query chooses among them with a bias.
+
+# %% [markdown] lang="zh"
+# ## 两种线索
+#
+# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为有两种选法。白纸上的一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模。找书的人看到的是书：这是**随意线索**，即**聚焦式注意力**，依赖于任务。注意力机制里，query 就是随意线索，key 就是不随意线索；query 对它们做有偏向性的选择。
+
+# %% picture="kernels" alt="Weights of 41 keys for a query at 2.5: flat for a wide Gaussian, a narrow peak for a narrow one" alt_zh="查询 2.5 对 41 个键的权重：宽的高斯核几乎是平的，窄的高斯核是一个尖峰"
+keys = np.linspace(0, 5, 41)
+for h in (0.2, 0.5, 1.0, 3.0):
+    plt.plot(
+        keys,
+        nadaraya_watson(np.array([2.5]), keys, keys, h)[1][0],
+        ".-",
+        label=f"h = {h}",
+    )
+plt.xlabel("key")
+plt.ylabel("weight")
+plt.legend()
+plt.show()
+
+# %% [markdown] lang="en"
+# ## Exercises
+#
+# Put your answer in the place of the dots. `hint("averages.mean")` of `heedful.course` gives a hint.
+#
+# 1. `averages.mean`: the points are (0, 1), (1, 2), (2, 6). What does average pooling predict at 0.5?
+# 2. `averages.kernel`: what does the Gaussian kernel with $h = 1$ predict there?
+# 3. `averages.function`: a function of `x, keys, values, h` that gives the predictions for all `x` without a loop.
+
+# %% [markdown] lang="zh"
+# ## 练习
+#
+# 把省略号换成你的答案；`heedful.course` 的 `hint("averages.mean")` 给出提示。
+#
+# 1. `averages.mean`：三个点 (0, 1)、(1, 2)、(2, 6)。平均池化在 0.5 处预测多少？
+# 2. `averages.kernel`：高斯核取 $h = 1$，在那里预测多少？
+# 3. `averages.function`：写一个函数，参数是 `x, keys, values, h`，不用循环就给出所有 `x` 的预测。
+
+# %%
+check("averages.mean", ...)
+check("averages.kernel", ...)
+check("averages.function", ...)

@@ -1,0 +1,180 @@
+# %% [markdown] lang="en"
+# # 2 Scores: how a query is compared with a key
+#
+# Queries and keys become vectors. The **attention score** $a(q, k)$ says how well they match; a softmax over all keys turns scores into
+# weights, and the values are averaged with them:
+#
+# $$f(q) = \sum_i \mathrm{softmax}_i(a(q, k_i))\, v_i .$$
+#
+# Four score functions are in nearly all papers.
+#
+# - **Additive attention**: $a(k, q) = v^T \tanh(W_k k + W_q q)$. Query and key are joined and go into a network with a **single hidden
+#   layer** of size $h$ and one output. They may differ in size.
+# - **Dot product**: $a(q, k) = q^T k$. No parameters, equal sizes.
+# - **Scaled dot product**: $a(q, k) = \langle q, k \rangle / \sqrt{d}$.
+# - **Bilinear**: $a(q, k) = q^T W k$, a dot product after a map of the query.
+
+# %% [markdown] lang="zh"
+# # 2 打分函数：查询和键怎样比较
+#
+# 现在拓展到高维度：查询和键都是向量。**注意力分数** $a(q, k)$ 表示两者的匹配度；对所有键做 softmax 得到权重，再对值加权平均：
+#
+# $$f(q) = \sum_i \mathrm{softmax}_i(a(q, k_i))\, v_i .$$
+#
+# **打分函数**常见的有四种形式。
+#
+# - **加性模型**（Additive Attention）：$a(k, q) = v^T \tanh(W_k k + W_q q)$。等价于将 key 和 query 合并起来，放入一个隐藏大小为 $h$、输出大小为 1 的**单隐藏层MLP**。两者的长度可以不同。
+# - **点积模型**：$a(q, k) = q^T k$。没有参数，长度必须相同。
+# - **缩放点积模型**（Scaled Dot-Product Attention）：$a(q, k) = \langle q, k \rangle / \sqrt{d}$。
+# - **双线性模型**：$a(q, k) = q^T W k$，先把查询变换一下再做点积。
+
+# %% [markdown] lang="en"
+# ## From scratch
+#
+# All queries at once: with $Q\in R^{n\times d}$, $K\in R^{m\times d}$ and $V\in R^{m\times v}$ the scaled dot product is two matrix
+# products, $f = \mathrm{softmax}(QK^T/\sqrt{d})\,V \in R^{n \times v}$. This is the vectorised form.
+
+# %% [markdown] lang="zh"
+# ## 从零写起
+#
+# **向量化版本**一次算完所有查询：$Q\in R^{n\times d}$，$K\in R^{m\times d}$，$V\in R^{m\times v}$，缩放点积就是两次矩阵乘法，$f = \mathrm{softmax}(QK^T/\sqrt{d})\,V \in R^{n \times v}$。
+
+# %%
+import math
+
+import matplotlib.pyplot as plt
+import torch
+
+from heedful.attention import Additive, Dot, General, ScaledDot, Softmax, attend
+from heedful.course import check
+
+torch.manual_seed(0)
+torch.set_default_dtype(torch.float64)
+Q, K, V = torch.randn(3, 8), torch.randn(5, 8), torch.randn(5, 4)
+
+
+def scaled_dot(Q, K, V):
+    scores = Q @ K.T / math.sqrt(Q.shape[1])  # [query, key]
+    return torch.softmax(scores, dim=-1) @ V  # softmax row by row
+
+
+def additive(Q, K, W_q, W_k, v):
+    hidden = torch.tanh(
+        (Q @ W_q.T)[:, None] + (K @ W_k.T)[None]
+    )  # [query, key, hidden]
+    return hidden @ v
+
+
+scaled_dot(Q, K, V).shape
+
+# %% [markdown] lang="en"
+# ## The same by heedful
+#
+# Every score is a module, and `attend` is the same call for all of them.
+
+# %% [markdown] lang="zh"
+# ## heedful 的同一件事
+#
+# 每种打分函数都是一个模块，`attend` 的用法都一样。
+
+# %%
+assert (
+    abs(attend(Q, K, V, score=ScaledDot(8, 8)).context - scaled_dot(Q, K, V)).max()
+    < 1e-6
+)
+
+score = Additive(8, 8, hidden_size=16)
+print({name: list(parameter.shape) for name, parameter in score.named_parameters()})
+with torch.no_grad():
+    scores = additive(
+        Q, K, score.query_projection.weight, score.key_projection.weight, score.vector
+    )
+by_hand = torch.softmax(scores, -1) @ V
+assert abs(attend(Q, K, V, score=score).context - by_hand).max() < 1e-6
+
+bilinear = General(8, 8)
+by_hand = torch.softmax(Q @ bilinear.weight @ K.T, -1) @ V
+assert abs(attend(Q, K, V, score=bilinear).context - by_hand).max() < 1e-6
+
+# %% [markdown] lang="en"
+# ## A picture: why the root
+#
+# If the components of $q$ and $k$ are independent with variance 1, then $q^T k$ has variance $d$. For large $d$ the scores are large,
+# softmax puts nearly all weight on one key, and hardly any gradient passes through it. Division by the root of $d_k$ brings the variance
+# back to 1.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：为什么除以平方根
+#
+# 如果 $q$ 和 $k$ 的各分量相互独立、方差为 1，那么 $q^T k$ 的方差是 $d$。$d$ 很大时内积也很大，softmax 把几乎全部权重给了一个键，梯度几乎传不回来。为了**防止内积过大**，除以 $d_k$ 的平方根，方差就回到 1。
+
+# %% picture="scaling" alt="Largest weights of ten keys for sizes 4 to 1024: without the root they gather on one key, with it they stay as they are" alt_zh="向量长度从 4 到 1024 时十个键的权重，从大到小：不除以平方根时集中到一个键，除以后保持不变"
+figure, axes = plt.subplots(1, 2, sharey=True)
+for d in (4, 32, 256, 1024):
+    queries, keys = torch.randn(64, d), torch.randn(64, 10, d)
+    scores = (keys @ queries[:, :, None])[..., 0]
+    for axis, by in zip(axes, (1.0, math.sqrt(d)), strict=True):
+        axis.plot(
+            torch.softmax(scores / by, -1).sort(descending=True).values.mean(0),
+            ".-",
+            label=f"d = {d}",
+        )
+axes[0].set(title="dot product", xlabel="key, best first", ylabel="weight")
+axes[1].set(title="scaled dot product", xlabel="key, best first")
+axes[0].legend()
+plt.show()
+
+# %% [markdown] lang="en"
+# ## Temperature
+#
+# $\mathrm{softmax}(z)_i = e^{z_i/\tau} / \sum_j e^{z_j/\tau}$ has a **temperature** $\tau$. A high one makes the weights more equal, a low one
+# gathers them on the best key. Each row still sums to 1. Key and value may be different things: **key–value attention** computes the
+# weights from the keys and averages the values.
+
+# %% [markdown] lang="zh"
+# ## 温度
+#
+# $\mathrm{softmax}(z)_i = e^{z_i/\tau} / \sum_j e^{z_j/\tau}$ 里的 $\tau$ 是**温度参数**。$\tau$ 较大时权重趋向于均匀，较小时更集中在分数最大的键上；按行做 softmax，**每一行的和都变为 1**。键和值可以是两样东西：**键值对注意力**用键算权重，对值求平均。
+
+# %% picture="temperature" alt="Weights of six keys at temperatures 0.2, 1 and 5: nearly one key, a slope, nearly equal" alt_zh="温度 0.2、1、5 时六个键的权重：几乎只有一个键，一道斜坡，几乎相等"
+z = torch.tensor([2.0, 1.2, 0.7, 0.1, -0.5, -1.0])
+for place, tau in enumerate((0.2, 1.0, 5.0)):
+    plt.bar(
+        torch.arange(6) + place * 0.25,
+        torch.softmax(z / tau, -1),
+        0.25,
+        label=f"τ = {tau}",
+    )
+eye = torch.eye(6)
+by_heedful = attend(
+    torch.ones(1, 1),
+    z[:, None],
+    eye,
+    score=Dot(1, 1),
+    normalizer=Softmax(temperature=5.0),
+).context
+assert abs(by_heedful[0] - torch.softmax(z / 5.0, -1)).max() < 1e-6
+plt.xlabel("key")
+plt.ylabel("weight")
+plt.legend()
+plt.show()
+
+# %% [markdown] lang="en"
+# ## Exercises
+#
+# 1. `scores.variance`: the components of $q$ and $k$ are independent with mean 0 and variance 1. What is the standard deviation of
+#    $q^T k$ for vectors of 64 numbers?
+# 2. `scores.additive`: a function of `query [3], key [5, 4], W [6, 3], U [6, 4], v [6]` that gives the five additive scores.
+# 3. `scores.attention`: a function of `query, key, value` that gives the contexts of scaled dot-product attention, in NumPy.
+
+# %% [markdown] lang="zh"
+# ## 练习
+#
+# 1. `scores.variance`：$q$ 和 $k$ 的各分量相互独立，均值 0，方差 1。长度为 64 时，$q^T k$ 的标准差是多少？
+# 2. `scores.additive`：写一个函数，参数是 `query [3], key [5, 4], W [6, 3], U [6, 4], v [6]`，给出五个加性分数。
+# 3. `scores.attention`：用 NumPy 写一个函数，参数是 `query, key, value`，给出缩放点积注意力的上下文向量。
+
+# %%
+check("scores.variance", ...)
+check("scores.additive", ...)
+check("scores.attention", ...)

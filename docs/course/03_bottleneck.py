@@ -1,0 +1,172 @@
+# %% [markdown] lang="en"
+# # 3 Encoder and decoder, and the bottleneck between them
+#
+# In machine translation or question answering the input is a sequence and the output is a sequence: **seq2seq**. An **encoder** reads the
+# source $x_{1:S}$, a **decoder** writes the target $y_{1:T}$, and both are trained together, **end to end**: the whole is
+# **differentiable everywhere**.
+#
+# **Words as vectors.** A **vocabulary** numbers all words. A word is then a **one-hot vector** $[0, …, 1, …, 0]$, as long as the vocabulary, and an
+# **embedding matrix** $W_e$ turns it into a short dense one, $e_i = W_e x_i$: picking a row. The **word embedding** is learned with the rest, or comes from
+# **Word2Vec or GloVe**. In a wider sense whatever represents a text is its embedding, the output of an encoder too: a **high-level representation**.
+#
+# **The objective.** The probability of a target is a product over its words,
+#
+# $$p_\theta(y_{1:T} \mid x_{1:S}) = \prod_{t=1}^{T} p_\theta(y_t \mid y_{1:t-1}, x_{1:S}),$$
+#
+# and **maximum likelihood** makes the data as probable as possible: $\max_\theta \sum_n \log p_\theta(y^{(n)} \mid x^{(n)})$, a sum of log probabilities.
+# In training the right words before $t$ are given (**teacher forcing**), whatever the model would have said. In use it generates
+# $\hat{y} = \arg\max_y p_\theta(y \mid x)$, word by word, from a **start symbol** on.
+
+# %% [markdown] lang="zh"
+# # 3 编码器、解码器，以及两者之间的瓶颈
+#
+# **机器翻译**、**问答系统**这类任务，输入是序列，输出也是序列，叫做 **Seq2Seq**。**编码器-解码器**结构里，编码器读源序列 $x_{1:S}$，解码器写目标序列 $y_{1:T}$。这种结构**处处可微**，两者一起训练，是**端到端**的方法。
+#
+# **词变成向量。** **词表**给每个词编号，词的数学表达就是 **one-hot** 向量 $[0, …, 1, …, 0]$，和词表一样长；**嵌入矩阵** $W_e$ 把它变成短而稠密的向量，$e_i = W_e x_i$，其实就是取一行。**词嵌入**（Embedding）可以和模型一起训练，也可以用 **Word2Vec**、GloVe 预训练得到。广义地说，能表示一个文本的向量都是它的 embedding，包括编码器的输出，也叫**高层语义表示**。
+#
+# **目标函数。** 目标序列的概率是各个词的条件概率之积，
+#
+# $$p_\theta(y_{1:T} \mid x_{1:S}) = \prod_{t=1}^{T} p_\theta(y_t \mid y_{1:t-1}, x_{1:S}),$$
+#
+# 希望数据集出现的概率尽可能大，即**最大似然估计**：$\max_\theta \sum_n \log p_\theta(y^{(n)} \mid x^{(n)})$，一串对数概率之和。训练时第 $t$ 步之前给的是正确的词（**Teacher Forcing**），不管模型自己会说什么；使用时从**翻译开始符**起逐词生成 $\hat{y} = \mathrm{argmax}_y\, p_\theta(y \mid x)$。
+
+# %% [markdown] lang="en"
+# ## From scratch: a GRU reads a sentence
+#
+# A recurrent network (RNN) has a state that each word changes. In a **GRU** two gates decide how much: $z$ how far the state moves to a
+# new candidate, $r$ how much of the old state the candidate sees. (An **LSTM** has a second state, the cell, and three gates.)
+#
+# $$h_t = (1 - z) \circ h_{t-1} + z \circ \tanh(W x_t + U (r \circ h_{t-1}))$$
+
+# %% [markdown] lang="zh"
+# ## 从零写起：GRU 读一个句子
+#
+# 循环神经网络（RNN）有一个隐状态，每读一个词就更新。**GRU** 用两个门控制：$z$ 决定状态向新的候选移动多少，$r$ 决定候选看到多少旧状态。（**LSTM** 另有一个记忆单元和三个门。）
+#
+# $$h_t = (1 - z) \circ h_{t-1} + z \circ \tanh(W x_t + U (r \circ h_{t-1}))$$
+
+# %%
+import matplotlib.pyplot as plt
+import torch
+from torch.nn import functional
+
+from heedful.course import check
+from heedful.layers import Embedding, GatedRecurrentUnit
+
+torch.manual_seed(0)
+torch.set_default_dtype(torch.float64)
+words = torch.tensor([5, 2, 7, 1])  # a source of four words
+table = torch.randn(10, 6)  # embedding matrix: 10 words, 6 numbers each
+assert torch.equal(
+    functional.one_hot(words, 10).double() @ table, table[words]
+)  # a product that picks rows
+
+
+def gru_step(x, h, W, b, U_gates, U):
+    w_z, w_r, w = (W @ x + b).chunk(3)
+    u_z, u_r = (U_gates @ h).chunk(2)
+    z, r = torch.sigmoid(w_z + u_z), torch.sigmoid(w_r + u_r)
+    candidate = torch.tanh(w + U @ (r * h))
+    return (1 - z) * h + z * candidate
+
+
+def encode(vectors, *parameters):
+    h, states = torch.zeros(parameters[-1].shape[0]), []
+    for x in vectors:
+        h = gru_step(x, h, *parameters)
+        states.append(h)
+    return torch.stack(
+        states
+    )  # one state a word; the last one is all that a plain decoder gets
+
+
+# %% [markdown] lang="en"
+# ## The same by heedful
+
+# %% [markdown] lang="zh"
+# ## heedful 的同一件事
+
+# %%
+unit = GatedRecurrentUnit(6, 8)
+own = unit.input_map.weight, unit.input_map.bias, unit.gates_map, unit.candidate_map
+states = encode(table[words], *own)
+state = (torch.zeros(8),)
+for x, by_hand in zip(table[words], states, strict=True):
+    state = unit.step(unit.input_map(x), state)
+    assert abs(state[0] - by_hand).max() < 1e-6
+
+embedding = Embedding(10, 6)
+assert abs(embedding(words) - embedding.weight[words]).max() < 1e-6
+
+logits = states @ torch.randn(
+    8, 10
+)  # a score for each of ten words at each of four steps
+target = torch.tensor([3, 3, 9, 0])
+log_likelihood = torch.log_softmax(logits, -1)[
+    torch.arange(4), target
+].sum()  # a sum of log probabilities
+assert (
+    abs(functional.cross_entropy(logits, target, reduction="sum") + log_likelihood)
+    < 1e-6
+)
+states.shape
+
+# %% [markdown] lang="en"
+# ## A picture: the bottleneck
+#
+# The decoder above sees one vector of **fixed length**, the state after the **last time step**, however long the source was. Its **capacity
+# to represent** is limited, and much is lost. Here a GRU with random weights reads 4,000 sequences; linear regression then tries to tell from
+# states which word came first. From the last state alone this fails as the sequence grows; from the **sequence of all hidden states**, the
+# first among them, it does not. A reader of all states has to choose among them, and that is attention: each word of the target may need
+# other words of the source, which a plain seq2seq cannot model directly. A **bidirectional RNN** makes each state know both sides.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：瓶颈
+#
+# 上面的解码器只看到一个**定长向量**，即**最后时间步**的隐状态，不管源句多长。单个向量的**表征能力**有限，很多信息会损失掉，这就是**瓶颈**。下面让权重随机的 GRU 读 4,000 个序列，再用线性回归从隐状态猜出第一个词。只看最后的状态，序列一长就猜不出；看整个**隐藏状态序列**就没有问题，因为第一个状态也在里面。看全部状态就要在其中选择，这就是注意力：**每个生成的词可能相关于源句子中不同的词**，普通的 seq2seq 不能对此直接建模。**双向RNN** 则让每个状态都了解两边。
+
+# %% picture="bottleneck" alt="Share of first words told from states, by length: from the last state it falls from 1 to chance, from all states it stays 1" alt_zh="从隐状态猜出第一个词的比例，随长度变化：只看最后的状态从 1 降到随机水平，看全部状态一直是 1"
+torch.manual_seed(1)
+unit, table = GatedRecurrentUnit(16, 32), torch.randn(10, 16)
+lengths, told = (1, 2, 4, 8, 12, 16, 24, 32), {"last state": [], "all states": []}
+for length in lengths:
+    sources = torch.randint(10, (4000, length))
+    with torch.no_grad():
+        states = [(torch.zeros(4000, 32),)]
+        for x in unit.input_map(table[sources]).unbind(1):
+            states.append(unit.step(x, states[-1]))
+    first, last = states[1][0], states[-1][0]
+    wanted = functional.one_hot(sources[:, 0], 10).double()
+    for name, seen in (("last state", last), ("all states", first)):
+        seen = torch.cat((seen, torch.ones(4000, 1)), dim=1)
+        solved = torch.linalg.lstsq(seen[:2000], wanted[:2000]).solution
+        told[name].append(
+            ((seen[2000:] @ solved).argmax(1) == sources[2000:, 0]).double().mean()
+        )
+for name, shares in told.items():
+    plt.plot(lengths, shares, "o-", label=name)
+plt.axhline(0.1, ls=":", color="#757a82", label="chance")
+plt.xlabel("length of the source")
+plt.ylabel("first words told right")
+plt.legend()
+plt.show()
+
+# %% [markdown] lang="en"
+# ## Exercises
+#
+# 1. `bottleneck.table`: a vocabulary has 664,320 words, an embedding 256 numbers. How many numbers has the embedding matrix?
+# 2. `bottleneck.likelihood`: the decoder gave the three words of a target the probabilities 0.5, 0.8 and 0.25. What is the log
+#    likelihood of the target?
+# 3. `bottleneck.state`: a function of `inputs [5, 3], W [4, 3], U [4, 4]` that gives the last state of a simple RNN, $h = \tanh(W x + U h)$.
+
+# %% [markdown] lang="zh"
+# ## 练习
+#
+# 1. `bottleneck.table`：词表有 664,320 个词，嵌入是 256 个数。嵌入矩阵一共有多少个数？
+# 2. `bottleneck.likelihood`：解码器给目标序列三个词的概率是 0.5、0.8、0.25。目标序列的对数似然是多少？
+# 3. `bottleneck.state`：写一个函数，参数是 `inputs [5, 3], W [4, 3], U [4, 4]`，给出简单 RNN $h = \tanh(W x + U h)$ 的最后一个状态。
+
+# %%
+check("bottleneck.table", ...)
+check("bottleneck.likelihood", ...)
+check("bottleneck.state", ...)

@@ -1,0 +1,182 @@
+"""Build the site from the documents: `make docs`, or `python docs/make_site.py --out build/site`.
+
+The site is two builds of mkdocs-material with the same addresses, English in the folder itself and Chinese in `zh`. It
+loads nothing from elsewhere and opens from disk. Documents that have no translation are in both.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import site_course
+import site_reference
+from site_pages import LONGEST, ROOT, Document, Page, addresses, navigation, pages_of, rendered, walk
+
+NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
+TITLES: Final = {"en": "heedful", "zh": "heedful"}
+
+
+class Part(NamedTuple):
+    """Tab of the site."""
+
+    titles: tuple[str, str]
+    """In English and Chinese."""
+    documents: Sequence[tuple[str, str, int | None]]
+    """Document, address, and the longest section that stays whole."""
+    made: Sequence[Callable[[], Page]] = ()
+    """Pages made from the code."""
+
+
+PARTS: Final = (
+    Part(("Start", "入门"), [("docs/start.md", "index", None)]),
+    Part(
+        ("Guide", "指南"),
+        [
+            ("docs/guide.md", "guide/index", 6_000),
+            ("docs/page.md", "guide/page", None),
+            ("docs/serve.md", "guide/serve", None),
+        ],
+    ),
+    Part(("Attention", "注意力"), [("docs/attention.md", "attention/index", LONGEST)]),
+    Part(
+        ("Reference", "参考"),
+        [("docs/settings.md", "reference/settings/index", LONGEST), ("docs/extending.md", "reference/extending", None)],
+        [site_reference.commands, site_reference.python, site_reference.http, site_reference.formats],
+    ),
+    Part(
+        ("Behind", "背后"),
+        [
+            ("docs/results.md", "behind/results/index", LONGEST),
+            ("docs/performance.md", "behind/performance/index", LONGEST),
+            ("docs/reliability.md", "behind/reliability/index", LONGEST),
+            ("docs/log.md", "behind/log/index", LONGEST),
+            ("CHANGELOG.md", "behind/changelog/index", LONGEST),
+        ],
+    ),
+)
+DECISIONS: Final = "docs/decisions"
+
+
+def document(source: str, address: str, longest: int | None, language: str) -> tuple[Document, str]:
+    """Read a document in a language, or in English where it has no translation; and the English text."""
+    english = (ROOT / source).read_bytes().decode("utf-8")
+    translated = (ROOT / source).with_suffix(".zh.md")
+    is_translated = language == "en" or translated.is_file()
+    text = translated.read_bytes().decode("utf-8") if language == "zh" and is_translated else english
+    return Document(source, address, text, is_translated, longest), english
+
+
+def decisions(language: str) -> Page:
+    """Page of all decisions, with a page each."""
+    pages: list[Page] = []
+    for path in sorted((ROOT / DECISIONS).glob("*.md")):
+        made, english = document(f"{DECISIONS}/{path.name}", f"behind/decisions/{path.stem}", None, language)
+        made.is_translated = language == "en"
+        pages.append(pages_of(made, english))
+    first = Document("", "behind/decisions/index", "# Decisions\n\nWhy things are as they are.\n", language == "en")
+    return Page(first, first.address, "Decisions", first.text, pages)
+
+
+def parts(language: str) -> list[Page]:
+    """Whole site in a language: a page for each tab, with all others below."""
+    number = ("en", "zh").index(language)
+    tabs: list[Page] = []
+    for part in PARTS:
+        pages = [pages_of(*document(*entry, language)) for entry in part.documents]
+        if part is PARTS[2]:
+            pages = [*site_course.pages(language), *pages]
+        for make in part.made:
+            page = make()
+            for each in walk([page]):
+                each.document.is_translated = language == "en"
+            pages.append(page)
+        if part is PARTS[-1]:
+            pages.insert(3, decisions(language))
+        tabs.append(Page(pages[0].document, pages[0].address, part.titles[number], "", pages))
+    return tabs
+
+
+def write_sources(folder: Path, language: str) -> list[dict[str, object]]:
+    """Write the pages and pictures of a language.
+
+    Args:
+        folder: to fill.
+        language: of the site.
+
+    Returns:
+        The navigation.
+    """
+    tabs = parts(language)
+    pages = [page for tab in tabs for page in walk(tab.children)]
+    where = addresses(pages)
+    pictures: set[str] = set()
+    for page in pages:
+        path = folder / f"{page.address}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        notice = "" if page.document.is_translated else NOTICES[language]
+        path.write_bytes(rendered(page, where, pictures, notice).encode("utf-8"))
+    for picture in pictures:
+        (folder / "pictures").mkdir(exist_ok=True)
+        shutil.copy(ROOT / picture, folder / "pictures")
+    site_course.copy_files(folder, language)
+    shutil.copytree(ROOT / "docs/site/assets", folder / "assets", dirs_exist_ok=True)
+    return [{tab.title: navigation(tab.children)} for tab in tabs]
+
+
+def configuration(folder: Path, out: Path, language: str, nav: list[dict[str, object]]) -> str:
+    """Write the configuration of the generator, in JSON, which is YAML."""
+    base = json.loads((ROOT / "docs/site/mkdocs.json").read_text(encoding="utf-8"))
+    base |= {"docs_dir": str(folder), "site_dir": str(out), "nav": nav, "site_name": TITLES[language]}
+    base["theme"] |= {"language": language, "custom_dir": str(ROOT / "docs/site/overrides")}
+    base["hooks"] = [str(ROOT / "docs/site/hooks.py")]
+    base["extra"]["language"] = language
+    return json.dumps(base, ensure_ascii=False, indent=1)
+
+
+def build(out: Path, work: Path, languages: Iterable[str]) -> None:
+    """Build the site.
+
+    Args:
+        out: folder of the site, replaced.
+        work: folder of what the generator reads.
+        languages: "en", "zh".
+
+    Raises:
+        subprocess.CalledProcessError: the generator refused a page or a link.
+    """
+    for language in languages:
+        folder = work / language
+        shutil.rmtree(folder, ignore_errors=True)
+        nav = write_sources(folder, language)
+        site = out if language == "en" else out / language
+        config = work / f"{language}.yml"
+        config.write_text(configuration(folder, site, language, nav), encoding="utf-8")
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(config)]
+        subprocess.run(command, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build the site as the arguments say.
+
+    Returns:
+        The exit code: 0.
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "build/site")
+    parser.add_argument("--work", type=Path, default=ROOT / "build/site-sources")
+    parser.add_argument("--language", choices=("en", "zh"), action="append")
+    parser.add_argument("--fresh", action="store_true", help="run every lesson again")
+    options = parser.parse_args(arguments)
+    site_course.make(options.work / "course", is_fresh=options.fresh)
+    build(options.out.resolve(), options.work.resolve(), options.language or ("en", "zh"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

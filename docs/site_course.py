@@ -1,0 +1,195 @@
+"""Course of the site: lessons are programs with text in two languages, run once and shown as notebooks and pages.
+
+A lesson is a file `course/NN_name.py` in the percent format of jupytext. Its cells of text come in pairs, English and
+Chinese; code and its results are the same in both. A cell that draws has the name of its picture and words for those
+who do not see it.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from site_pages import ROOT, Document, Page
+
+FOLDER: Final = ROOT / "docs/course"
+CONCEPTS: Final = FOLDER / "concepts.tsv"
+ADDRESS: Final = "attention/course"
+_CACHE: dict[str, Any] = {}
+"""Lessons with their results, by name."""
+_SETUP: Final = """%matplotlib inline
+%config InlineBackend.figure_format = "svg"
+import matplotlib
+matplotlib.rcParams.update({
+    "figure.figsize": (7.2, 2.9), "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+    "svg.hashsalt": "heedful", "axes.prop_cycle": matplotlib.cycler(color=["#2f7fd1", "#c26410", "#168f55", "#757a82"]),
+    "image.cmap": "Blues", "figure.constrained_layout.use": True, "svg.fonttype": "none",
+})"""
+
+
+class Concept(NamedTuple):
+    """Concept of the notes, and what carries it."""
+
+    note: str
+    chinese: str
+    """Term of the note."""
+    english: str
+    lesson: str
+    code: str
+    """Dotted name in heedful."""
+    picture: str
+    """Name of a cell of the lesson."""
+
+
+def lesson_files() -> list[Path]:
+    """Sources of the lessons, in order."""
+    return sorted(FOLDER.glob("[0-9][0-9]_*.py"))
+
+
+def name_of(path: Path) -> str:
+    """Name of a lesson without its number."""
+    return path.stem.partition("_")[2]
+
+
+def read(path: Path) -> Any:
+    """Read a lesson as a notebook with cells of both languages."""
+    return jupytext.read(path, fmt="py:percent")
+
+
+def concepts() -> list[Concept]:
+    """Read the table of all concepts."""
+    lines = CONCEPTS.read_text(encoding="utf-8").strip().split("\n")
+    return [Concept(*line.split("\t")) for line in lines[1:]]
+
+
+def make(work: Path, is_fresh: bool = False) -> None:
+    """Run the lessons whose text or whose code below them changed since the last run.
+
+    Args:
+        work: folder that keeps the results.
+        is_fresh: run all.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((ROOT / "src/heedful").rglob("*.py"))))
+    for path in lesson_files():
+        digest = hashlib.sha256(path.read_bytes() + code.digest() + _SETUP.encode()).hexdigest()[:16]
+        kept = work / f"{name_of(path)}-{digest}.ipynb"
+        if is_fresh or not kept.is_file():
+            for old in work.glob(f"{name_of(path)}-*.ipynb"):
+                old.unlink()
+            notebook = read(path)
+            notebook.cells.insert(0, nbformat.v4.new_code_cell(_SETUP))
+            notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+            NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(work)}}).execute()
+            del notebook.cells[0]
+            for cell in notebook.cells:
+                cell.get("metadata", {}).pop("execution", None)
+            nbformat.write(notebook, kept)
+        _CACHE[name_of(path)] = nbformat.read(kept, as_version=4)
+
+
+def in_language(notebook: Any, language: str) -> list[Any]:
+    """Cells of one language: its text, and all code."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code" or cell.metadata.get("lang") == language]
+
+
+def pages(language: str) -> list[Page]:
+    """Pages of the course: an overview, a page a lesson, the table of concepts."""
+    if not _CACHE:
+        return []
+    source = "docs/course/README.md" if language == "en" else "docs/course/README.zh.md"
+    text = (ROOT / source).read_text(encoding="utf-8")
+    first = Document("docs/course/README.md", f"{ADDRESS}/index", text, longest=None)
+    page = Page(first, first.address, "Course" if language == "en" else "课程", text)
+    for name, notebook in _CACHE.items():
+        document = Document(
+            f"docs/course/{name}.md", f"{ADDRESS}/{name}", _markdown(name, notebook, language), True, None
+        )
+        title = document.text.partition("\n")[0].removeprefix("# ")
+        page.children.append(Page(document, document.address, title, document.text))
+    table = Document("docs/course/concepts.md", f"{ADDRESS}/concepts", concept_table(language), True, None)
+    page.children.append(Page(table, table.address, "Concepts" if language == "en" else "概念表", table.text))
+    return [page]
+
+
+def copy_files(folder: Path, language: str) -> None:
+    """Write notebooks and pictures beside the pages.
+
+    Args:
+        folder: of the site's sources.
+        language: of the notebooks.
+    """
+    target = folder / ADDRESS
+    target.mkdir(parents=True, exist_ok=True)
+    for name, notebook in _CACHE.items():
+        own = nbformat.v4.new_notebook(cells=in_language(notebook, language), metadata=notebook.metadata)
+        nbformat.write(own, target / f"{name}.ipynb")
+        for cell in notebook.cells:
+            for picture in _pictures(cell):
+                (target / f"{name}-{cell.metadata['picture']}.svg").write_text(picture, encoding="utf-8")
+
+
+def _pictures(cell: Any) -> Sequence[str]:
+    outputs = cell.get("outputs", ())
+    return [out["data"]["image/svg+xml"] for out in outputs if "image/svg+xml" in out.get("data", {})]
+
+
+def _markdown(name: str, notebook: Any, language: str) -> str:
+    words = ("Notebook", "right-click to save") if language == "en" else ("笔记本", "另存后用 Jupyter 打开")
+    parts: list[str] = []
+    for cell in in_language(notebook, language):
+        if cell.cell_type == "markdown":
+            parts.append(cell.source)
+            if len(parts) == 1:
+                title, _, rest = cell.source.partition("\n")
+                parts = [f'{title}\n\n<a class="notebook" href="{name}.ipynb" download>{words[0]}</a>\n\n{rest}']
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        text = "".join(map(_text, cell.outputs)).rstrip()
+        if text:
+            parts.append(f'<div class="output" markdown>\n\n```text\n{text}\n```\n\n</div>')
+        if _pictures(cell):
+            alt = cell.metadata["alt" if language == "en" else "alt_zh"]
+            parts.append(f'<img class="drawn" alt="{alt}" src="{name}-{cell.metadata["picture"]}.svg">')
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(output: Mapping[str, Any]) -> str:
+    if output["output_type"] == "stream":
+        return output["text"]
+    data = output.get("data", {})
+    return "" if "image/svg+xml" in data else data.get("text/plain", "") + "\n"
+
+
+def concept_table(language: str) -> str:
+    """Page of all concepts of the notes with lesson, code and picture.
+
+    Args:
+        language: "en" or "zh".
+
+    Returns:
+        Markdown.
+    """
+    if language == "en":
+        head = "# Concepts\n\nEvery concept of the five lecture notes, and where it is explained, computed and drawn.\n"
+        names = ("concept", "in Chinese", "lesson", "code", "picture")
+    else:
+        head = "# 概念表\n\n五篇笔记里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"
+        names = ("概念", "英文", "课", "代码", "图")
+    titles = {"en": ("Notes {}",), "zh": ("笔记 {}",)}[language]
+    lines = [head]
+    last = ""
+    for concept in concepts():
+        if concept.note != last:
+            last = concept.note
+            lines += [f"\n## {titles[0].format(last)}\n", f"| {' | '.join(names)} |", "| --- " * len(names) + "|"]
+        pair = (concept.english, concept.chinese) if language == "en" else (concept.chinese, concept.english)
+        picture = f"{concept.lesson}-{concept.picture}.svg"
+        lines.append(
+            f"| {pair[0]} | {pair[1]} | [{concept.lesson}]({concept.lesson}.md) | `{concept.code}` "
+            f'| <a href="{picture}">{concept.picture}</a> |'
+        )
+    return "\n".join(lines) + "\n"

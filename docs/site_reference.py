@@ -1,0 +1,126 @@
+"""Reference pages of the site, made from the code: commands, Python, HTTP, file formats."""
+
+import ast
+import importlib
+import re
+from itertools import pairwise
+from typing import Final
+from unittest.mock import MagicMock
+
+import typer
+from site_pages import ROOT, Document, Page
+
+from heedful.cli import main as command_line
+from heedful.cli.main import GROUPS
+
+PUBLIC: Final = {
+    "heedful": "Train, load, translate, compare, capture",
+    "heedful.attention": "Scores, masks, normalizers, and the call that joins them",
+    "heedful.layers": "Layers of the models",
+    "heedful.sklearn": "Estimators for scikit-learn",
+    "heedful.course": "Exercises of the course",
+    "heedful.errors": "Errors",
+}
+"""Public modules: the names in their `__all__`, or the classes of `errors`. All others are private and may change."""
+HTTP_VERBS: Final = ("get", "post", "put", "delete")
+
+
+def commands() -> Page:
+    """Pages of all commands: what they do, examples, options."""
+    app = typer.main.get_command(command_line._app(command_line.COMMANDS))
+    context = typer.Context(app, info_name="heedful")
+    first = Document("reference/commands", "reference/commands/index", "", is_translated=False, longest=None)
+    page = Page(first, first.address, "Commands", "")
+    rows: list[str] = []
+    for heading, names in GROUPS.items():
+        rows += [f"\n## {heading}\n", "| command | what it does |", "| --- | --- |"]
+        for name in names:
+            command = app.commands[name]
+            with typer.Context(command, info_name=name, parent=context) as inner:
+                text = re.sub(r"\x1b\[[0-9;]*m", "", command.get_help(inner))
+            summary = (command.help or "").partition("\n")[0]
+            document = Document(f"reference/commands/{name}.md", f"reference/commands/{name}", "", False, None)
+            document.text = f"# heedful {name}\n\n{summary}\n\n```text\n{text}\n```\n"
+            page.children.append(Page(document, document.address, name, document.text))
+            rows.append(f"| [`heedful {name}`]({name}.md) | {summary} |")
+    first.text = page.text = "\n".join(
+        ["# Commands", "", "`heedful COMMAND --help` prints these pages in the terminal.", *rows, ""]
+    )
+    return page
+
+
+def public_names(module: str) -> list[str]:
+    """Names that a module offers, without its version."""
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", None) or [
+        name for name, value in vars(loaded).items() if isinstance(value, type) and value.__module__ == module
+    ]
+    return [name for name in names if not name.startswith("__")]
+
+
+def python() -> Page:
+    """Pages of the Python interface, one a public name, for the generator to fill in."""
+    first = Document("reference/python", "reference/python/index", "", is_translated=False, longest=None)
+    page = Page(first, first.address, "Python", "")
+    rows = [
+        "# Python",
+        "",
+        "Names on these pages are public: they change with notice. All others may change any day.",
+        "",
+    ]
+    for module, purpose in PUBLIC.items():
+        name = module.replace(".", "-")
+        document = Document(f"reference/python/{name}.md", f"reference/python/{name}", "", False, None)
+        blocks = "\n".join(f"::: {module}.{each}\n" for each in public_names(module))
+        document.text = f"# {module}\n\n{purpose}.\n\n{blocks}"
+        page.children.append(Page(document, document.address, module, document.text))
+        rows.append(f"- [`{module}`]({name}.md): {purpose[0].lower()}{purpose[1:]}")
+    first.text = page.text = "\n".join([*rows, ""])
+    return page
+
+
+def http() -> Page:
+    """Page of all routes of the server, from its OpenAPI description."""
+    from heedful.serving.app import make_app_with_page
+
+    described = make_app_with_page(MagicMock()).openapi()
+    lines = [
+        "# HTTP routes",
+        "",
+        "All routes of `heedful serve`; `/spec` gives the same as OpenAPI, `/docs` as a page.",
+        "",
+    ]
+    lines += ["| route | what it does | fields |", "| --- | --- | --- |"]
+    for route, verbs in described["paths"].items():
+        for verb, operation in verbs.items():
+            if verb not in HTTP_VERBS:
+                continue
+            content = operation.get("requestBody", {}).get("content", {})
+            properties = {name for kind in content.values() for name in kind.get("schema", {}).get("properties", {})}
+            properties |= {each["name"] for each in operation.get("parameters", ())}
+            what = " ".join((operation.get("description") or operation.get("summary") or "").split())
+            fields = ", ".join(f"`{name}`" for name in sorted(properties))
+            lines.append(f"| `{verb.upper()} {route}` | {what} | {fields} |")
+    document = Document("reference/http.md", "reference/http", "\n".join([*lines, ""]), False, None)
+    return Page(document, document.address, "HTTP routes", document.text)
+
+
+def formats() -> Page:
+    """Page of all file formats, from the table of their versions."""
+    body = ast.parse((ROOT / "src/heedful/files/formats.py").read_bytes()).body
+    lines = [
+        "# File formats",
+        "",
+        "Every file that heedful writes and reads again states the version of its format.",
+        "",
+    ]
+    lines += ["| format | version | files |", "| --- | --- | --- |"]
+    loaded = importlib.import_module("heedful.files.formats")
+    for node, text in pairwise(body):
+        name = ast.unparse(node.target) if isinstance(node, ast.AnnAssign) else ""
+        if name.endswith("_FORMAT") and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            entry = getattr(loaded, name)
+            lines.append(f"| {entry.name} | {entry.version} | {' '.join(str(text.value.value).split())} |")
+    lines += ["", "A file of a newer version is refused and left unchanged; older ones are read.", ""]
+    document = Document("reference/formats.md", "reference/formats", "\n".join(lines), False, None)
+    return Page(document, document.address, "File formats", document.text)

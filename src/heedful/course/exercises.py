@@ -1,0 +1,400 @@
+"""Table of all exercises of the course, with their right answers in NumPy."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.course.exercise import Exercise, Mistake
+
+Array = NDArray[np.float64]
+
+
+def _random(*shapes: Sequence[int]) -> Callable[[], list[Array]]:
+    """Fixed random arrays of some shapes."""
+
+    def draw() -> list[Array]:
+        random = np.random.default_rng(7)
+        return [random.standard_normal(shape) for shape in shapes]
+
+    return draw
+
+
+def _softmax(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _regression(x: Array, keys: Array, values: Array, h: float) -> Array:
+    return _softmax(-((x[:, None] - keys) ** 2) / (2 * h**2)) @ values
+
+
+def _scaled_dot(query: Array, key: Array, value: Array) -> Array:
+    return _softmax(query @ key.T / np.sqrt(query.shape[-1])) @ value
+
+
+def _additive(query: Array, key: Array, w: Array, u: Array, v: Array) -> Array:
+    return np.tanh(w @ query + key @ u.T) @ v
+
+
+def _last_state(inputs: Array, w: Array, u: Array) -> Array:
+    state = np.zeros(len(u))
+    for x in inputs:
+        state = np.tanh(w @ x + u @ state)
+    return state
+
+
+def _local(scores: Array, centre: float, half_width: int) -> Array:
+    distance = np.arange(len(scores)) - centre
+    factors = np.exp(-(distance**2) / (2 * (half_width / 2) ** 2))
+    return _softmax(scores) * np.where(np.abs(distance) <= half_width, factors, 0.0)
+
+
+def _local_of_window(scores: Array, centre: float, half_width: int) -> Array:
+    distance = np.arange(len(scores)) - centre
+    near = np.abs(distance) <= half_width
+    return _softmax(np.where(near, scores, -np.inf)) * np.exp(-(distance**2) / (2 * (half_width / 2) ** 2))
+
+
+def _sparsemax(scores: Array) -> Array:
+    ordered = np.sort(scores)[::-1]
+    excess = np.cumsum(ordered) - 1.0
+    size = int(np.sum(ordered * np.arange(1, len(scores) + 1) > excess))
+    return np.maximum(scores - excess[size - 1] / size, 0.0)
+
+
+def _first_choice(p: Array) -> Array:
+    return p * np.concatenate([[1.0], np.cumprod(1.0 - p)[:-1]])
+
+
+def _positions(length: int, size: int) -> Array:
+    angles = np.arange(length)[:, None] / 10000 ** (np.arange(0, size, 2) / size)
+    table = np.zeros((length, size))
+    table[:, 0::2], table[:, 1::2] = np.sin(angles), np.cos(angles)
+    return table
+
+
+def _halves(length: int, size: int) -> Array:
+    table = _positions(length, size)
+    return np.concatenate([table[:, 0::2], table[:, 1::2]], axis=1)
+
+
+def _normalized(x: Array, axis: int = -1) -> Array:
+    centred = x - x.mean(axis, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis, keepdims=True) + 1e-5)
+
+
+def _document(states: Array, w: Array, query: Array) -> Array:
+    return _softmax(np.tanh(states @ w.T) @ query) @ states
+
+
+EXERCISES: Final[dict[str, Exercise]] = {
+    "averages.mean": Exercise(
+        3.0,
+        ("Average pooling does not look at x.", "平均池化不看 x。"),
+        [Mistake(2.0, ("the mean, not the median", "要平均数，不是中位数"))],
+    ),
+    "averages.kernel": Exercise(
+        _regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 1.0)[0],
+        (
+            "Weights exp(-(x - x_i)^2 / 2), divided by their sum; then the weighted mean of y.",
+            "权重是 exp(-(x - x_i)^2 / 2) 除以它们的和，再对 y 加权平均。",
+        ),
+        [
+            Mistake(
+                _regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 0.5**0.5)[0],
+                ("the exponent is halved: (x - x_i)^2 / 2", "指数要除以 2"),
+            ),
+            Mistake(
+                float(np.exp([-0.125, -0.125, -1.125]) @ [1.0, 2.0, 6.0]),
+                ("divide the weights by their sum", "权重要除以它们的和"),
+            ),
+        ],
+    ),
+    "averages.function": Exercise(
+        _regression,
+        (
+            "A table of weights [query, key] from x[:, None] - keys; normalise each row; multiply by the values.",
+            "由 x[:, None] - keys 得到 [查询, 键] 的表，每行归一化，再乘以值。",
+        ),
+        [
+            Mistake(
+                lambda x, keys, values, h: _regression(x, keys, values, h**0.5),
+                ("the bandwidth is squared: 2 h^2", "带宽要平方：2 h^2"),
+            )
+        ],
+        lambda: [*_random([4], [6], [6])(), 0.7],
+    ),
+    "scores.variance": Exercise(
+        8.0,
+        ("The variance of a sum of 64 independent terms is 64.", "64 个独立项之和，方差是 64。"),
+        [Mistake(64.0, ("that is the variance; the standard deviation is its root", "这是方差，标准差是它的平方根"))],
+    ),
+    "scores.additive": Exercise(
+        _additive,
+        (
+            "tanh of (W q + U k) for each key, then the dot product with v: one number for each key.",
+            "对每个键算 tanh(W q + U k)，再与 v 做内积：每个键一个数。",
+        ),
+        [
+            Mistake(
+                lambda query, key, w, u, v: (w @ query + key @ u.T) @ v,
+                ("tanh is missing: without it all scores are linear", "少了 tanh：没有它分数就是线性的"),
+            )
+        ],
+        _random([3], [5, 4], [6, 3], [6, 4], [6]),
+    ),
+    "scores.attention": Exercise(
+        _scaled_dot,
+        (
+            "softmax(Q K^T / sqrt(d)) V, where softmax runs over each row.",
+            "softmax(Q K^T / sqrt(d)) V，softmax 按行做。",
+        ),
+        [
+            Mistake(
+                lambda query, key, value: _softmax(query @ key.T) @ value,
+                ("divide the scores by the root of d", "分数要除以 √d"),
+            ),
+            Mistake(
+                lambda query, key, value: _softmax(query @ key.T / query.shape[-1]) @ value,
+                ("divide by the root of d, not by d", "除以 √d，不是 d"),
+            ),
+            Mistake(
+                lambda query, key, value: _softmax((query @ key.T / np.sqrt(query.shape[-1])).T).T @ value,
+                ("softmax runs over the keys: each row sums to 1", "softmax 按行做：每行之和为 1"),
+            ),
+        ],
+        _random([3, 4], [5, 4], [5, 2]),
+    ),
+    "bottleneck.table": Exercise(
+        664_320 * 256,
+        ("One row for each word, one column for each number of its vector.", "每个词一行，向量的每个数一列。"),
+        [Mistake(664_320 + 256, ("rows times columns", "行数乘以列数"))],
+    ),
+    "bottleneck.likelihood": Exercise(
+        float(np.log([0.5, 0.8, 0.25]).sum()),
+        ("The logarithm of a product is the sum of the logarithms.", "积的对数等于对数的和。"),
+        [
+            Mistake(0.1, ("that is the probability; its logarithm is asked for", "这是概率，要的是它的对数")),
+            Mistake(float(np.log([0.5, 0.8, 0.25]).mean()), ("the sum, not the mean", "要和，不是平均")),
+        ],
+    ),
+    "bottleneck.state": Exercise(
+        _last_state,
+        (
+            "Begin with zeros; at each step h = tanh(W x + U h); return the last h.",
+            "从零开始，每步 h = tanh(W x + U h)，返回最后的 h。",
+        ),
+        [
+            Mistake(
+                lambda inputs, w, u: np.tanh(w @ inputs[-1]),
+                ("the state of the step before is missing: U h", "少了上一步的状态 U h"),
+            )
+        ],
+        _random([5, 3], [4, 3], [4, 4]),
+    ),
+    "bahdanau.shape": Exercise(
+        [1000, 2000],
+        (
+            "U_a maps an annotation, both directions joined, to the size of the hidden layer.",
+            "U_a 把两个方向拼接起来的隐藏状态映射到隐藏层的大小。",
+        ),
+        [
+            Mistake(
+                [1000, 1000],
+                ("the annotation joins two directions of 1000 numbers each", "隐藏状态由两个方向拼接，各 1000"),
+            ),
+            Mistake([2000, 1000], ("rows are outputs, columns are inputs", "行是输出，列是输入")),
+        ],
+    ),
+    "bahdanau.weights": Exercise(
+        lambda query, key, w, u, v: _softmax(_additive(query, key, w, u, v)),
+        ("Additive scores of one query with all keys, then softmax.", "一个查询与所有键的加性分数，再做 softmax。"),
+        [Mistake(_additive, ("these are the scores; weights sum to 1", "这是分数；权重之和为 1"))],
+        _random([3], [5, 4], [6, 3], [6, 4], [6]),
+    ),
+    "bahdanau.context": Exercise(
+        [0.3, 0.9],
+        ("Each annotation times its weight, summed.", "每个隐藏状态乘以它的权重，再相加。"),
+        [Mistake([2 / 3, 2 / 3], ("that is the plain mean; use the weights", "这是平均池化，要用权重"))],
+    ),
+    "luong.window": Exercise(
+        [6, 7, 8, 9],
+        ("All whole numbers from p - D to p + D.", "从 p - D 到 p + D 的所有整数。"),
+        [Mistake([5, 6, 7, 8, 9], ("5 is farther than D = 2 from 7.3", "5 离 7.3 超过 D = 2"))],
+    ),
+    "luong.general": Exercise(
+        lambda query, key, w: key @ (query @ w),
+        ("q^T W k for each key k.", "对每个键 k 算 q^T W k。"),
+        inputs=_random([3], [5, 4], [3, 4]),
+    ),
+    "luong.local": Exercise(
+        _local,
+        (
+            "softmax over all scores, times exp(-(i - p)^2 / (2 (D/2)^2)), and zero farther than D from p.",
+            "先对全部分数做 softmax，乘以 exp(-(i - p)^2 / (2 (D/2)^2))，离 p 超过 D 的为零。",
+        ),
+        [
+            Mistake(
+                _local_of_window,
+                (
+                    "here softmax runs over the whole source, not over the window",
+                    "这里的 softmax 对整个源句做，不是只对窗口",
+                ),
+            )
+        ],
+        lambda: [*_random([9])(), 4.3, 2],
+    ),
+    "hard.expected": Exercise(
+        24.0,
+        ("Each value, as often as it is drawn: sum of p_i v_i.", "每个值按被抽到的概率计：p_i v_i 之和。"),
+        [Mistake(20.0, ("that is the value of the best key; keys are drawn here", "这是最大采样；这里是随机采样"))],
+    ),
+    "hard.sparsemax": Exercise(
+        _sparsemax,
+        (
+            "Subtract one threshold from all scores and cut at zero; choose it so that the rest sums to 1.",
+            "所有分数减去同一个阈值，负数截为零；阈值使其余之和为 1。",
+        ),
+        [Mistake(_softmax, ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 会给出真正的零"))],
+        lambda: [np.array([1.2, 0.9, -0.3, 0.1])],
+    ),
+    "hard.monotonic": Exercise(
+        _first_choice,
+        (
+            "A key is chosen if all before it were passed over: p_j times the product of (1 - p_k), k < j.",
+            "前面的都没选中才轮到它：p_j 乘以所有 k < j 的 (1 - p_k)。",
+        ),
+        [
+            Mistake(
+                lambda p: p / p.sum(),
+                (
+                    "the keys are looked at one after the other, so the first ones come first",
+                    "键是一个接一个看的，前面的先被选",
+                ),
+            )
+        ],
+        lambda: [np.array([0.1, 0.5, 0.9, 0.3])],
+    ),
+    "selfattention.cost": Exercise(
+        100 * 100 * 512,
+        ("n^2 d for the scores.", "分数要 n^2 d 次乘加。"),
+        [Mistake(100 * 512 * 512, ("that is the cost of a recurrent layer, n d^2", "这是循环层的 n d^2"))],
+    ),
+    "selfattention.positions": Exercise(
+        _positions,
+        (
+            "Even columns sin(i / 10000^(2j/d)), odd columns cos of the same angle.",
+            "偶数列是 sin(i / 10000^(2j/d))，奇数列是同一角度的 cos。",
+        ),
+        [
+            Mistake(
+                _halves,
+                ("sines and cosines alternate: column 2j and column 2j + 1", "正弦和余弦交替：第 2j 列和第 2j+1 列"),
+            )
+        ],
+        lambda: [6, 8],
+    ),
+    "selfattention.rotation": Exercise(
+        [[np.cos(2.0), np.sin(2.0)], [-np.sin(2.0), np.cos(2.0)]],
+        (
+            "sin(a + b) = sin a cos b + cos a sin b; the row of the sine is [cos(δ), sin(δ)].",
+            "sin(a + b) = sin a cos b + cos a sin b，正弦那一行是 [cos(δ), sin(δ)]。",
+        ),
+        [
+            Mistake(
+                [[np.cos(2.0), -np.sin(2.0)], [np.sin(2.0), np.cos(2.0)]],
+                ("that turns the other way round", "方向反了"),
+            )
+        ],
+    ),
+    "transformer.mask": Exercise(
+        lambda length: np.tril(np.ones((length, length))),
+        (
+            "Row = query, column = key; a query sees itself and all before it.",
+            "行是查询，列是键；查询看见自己和前面的。",
+        ),
+        [
+            Mistake(
+                lambda length: np.triu(np.ones((length, length))),
+                ("these queries see the future", "这样会看到后面的词"),
+            ),
+            Mistake(
+                lambda length: np.tril(np.ones((length, length)), -1),
+                ("a query also sees itself", "查询也看见自己"),
+            ),
+        ],
+        lambda: [5],
+    ),
+    "transformer.norm": Exercise(
+        _normalized,
+        (
+            "Mean and variance of each row; subtract, and divide by the root of (variance + 1e-5).",
+            "每行的均值和方差；减去均值，除以 (方差 + 1e-5) 的平方根。",
+        ),
+        [
+            Mistake(
+                lambda x: _normalized(x, 0),
+                ("that is batch normalisation: over rows, not within a row", "这是批量归一化：要在每行之内归一化"),
+            )
+        ],
+        _random([4, 6]),
+    ),
+    "transformer.parameters": Exercise(
+        4 * (512 * 512 + 512) + 512 * 2048 + 2048 + 2048 * 512 + 512 + 2 * 2 * 512,
+        (
+            "Four square matrices of attention, two of the feed-forward network, all with biases; two norms of 2 d.",
+            "注意力有四个方阵，前馈网络有两个矩阵，都带偏置；两个归一化各 2 d。",
+        ),
+        [
+            Mistake(
+                4 * 512 * 512 + 2 * 512 * 2048,
+                ("biases and norms are missing", "少了偏置和归一化的参数"),
+            )
+        ],
+    ),
+    "tasks.document": Exercise(
+        _document,
+        (
+            "u_i = tanh(W h_i), weights softmax(u_i · u), the weighted mean of the h_i.",
+            "u_i = tanh(W h_i)，权重 softmax(u_i · u)，对 h_i 加权平均。",
+        ),
+        [
+            Mistake(
+                lambda states, w, query: _softmax(np.tanh(states @ w.T) @ query) @ np.tanh(states @ w.T),
+                ("the mean is that of the states h, not of u", "加权平均的是 h，不是 u"),
+            )
+        ],
+        _random([5, 4], [3, 4], [3]),
+    ),
+    "tasks.regions": Exercise(
+        64,
+        ("Eight regions side by side, eight one below the other.", "横着八个，竖着八个。"),
+        [Mistake(8, ("that is one row of regions", "这只是一行"))],
+    ),
+    "tasks.span": Exercise(
+        [1, 2],
+        ("Of all pairs with start <= end, the largest product.", "在 起点 ≤ 终点 的所有组合里取乘积最大的。"),
+        [Mistake([2, 1], ("a span does not end before it starts", "终点不能在起点之前"))],
+    ),
+    "trust.precision": Exercise(
+        1 / 3,
+        (
+            "A word counts at most as often as it is in the reference.",
+            "一个词最多只算它在参考译文里出现的次数。",
+        ),
+        [Mistake(1.0, ("'the' is in the reference once, so it counts once", "the 在参考译文里只有一次，只能算一次"))],
+    ),
+    "trust.beam": Exercise(
+        0,
+        ("Divide each log probability by the length; larger is better.", "对数概率除以长度，大的好。"),
+        [Mistake(1, ("without the division, short outputs win", "不除以长度，短的总是占便宜"))],
+    ),
+    "trust.alignment": Exercise(
+        0.2,
+        ("1 - (|A and S| + |A and P|) / (|A| + |S|).", "1 - (|A∩S| + |A∩P|) / (|A| + |S|)。"),
+        [Mistake(0.8, ("that is the share that is right; the error is asked for", "这是对的比例，要的是错误率"))],
+    ),
+}
+"""All exercises, by lesson and name."""
