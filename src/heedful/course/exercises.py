@@ -376,7 +376,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
     "tasks.span": Exercise(
         [1, 2],
         ("Of all pairs with start <= end, the largest product.", "在 起点 ≤ 终点 的所有组合里取乘积最大的。"),
-        [Mistake([2, 1], ("a span does not end before it starts", "终点不能在起点之前"))],
+        [Mistake([1, 0], ("a span does not end before it starts", "终点不能在起点之前"))],
     ),
     "trust.precision": Exercise(
         1 / 3,

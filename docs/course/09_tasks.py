@@ -1,0 +1,198 @@
+# %% [markdown] lang="en"
+# # 9 Documents, images, answers
+#
+# Attention left translation long ago. What changes is where queries, keys and values come from.
+#
+# **Documents.** A document has no decoder that could ask. So the query itself is learned. Each state goes through a layer, $u_i = \tanh(W h_i)$,
+# and is compared with a vector $u$ that is trained with the rest (the notes call it the mean optimal vector, one for each step $t$; often only the last step counts, $s = s_T$):
+#
+# $$\alpha_i = \mathrm{softmax}_i(u_i^T u), \qquad s = \sum_i \alpha_i h_i .$$
+#
+# **Hierarchical attention** does so twice, **word → sentence → document**: first which words matter in a sentence, then which sentences matter in the document.
+#
+# **Images.** An image is a grid of **regions**; their features are keys and values, and the decoder that writes the caption asks before each word (**image captioning**; **summarization** is the same with long texts).
+#
+# **Answers.** In question answering the question is the query and the facts are the memory. Where an answer needs two facts, attention runs twice: what was found the first time is added to the query, $u_2 = u_1 + \sum_i p_i c_i$.
+
+# %% [markdown] lang="zh"
+# # 9 文档、图像、答案
+#
+# 注意力早已不局限于翻译；变化的是查询、键和值从哪里来。
+#
+# **文档。** 文档分类没有解码器来提问，所以查询本身要学。每个隐状态先过一个全连接层，$u_i = \tanh(W h_i)$，再和一个**平均最优向量** $u$ 比较，它和模型一起训练得到（笔记里每个时间步 $t$ 一个 $u_t$；通常只关心最后时间步的输出，$s = s_T$）：
+#
+# $$\alpha_i = \mathrm{softmax}_i(u_i^T u), \qquad s = \sum_i \alpha_i h_i .$$
+#
+# **层级注意力**做两次，符合文档的层级结构，**词->句子->文档**：先看句子里哪些单词重要，再看文档里哪些句子重要。
+#
+# **图像。** 图像是一格一格的**区域**，它们的特征是键和值；写描述的解码器在每个词之前提问，这就是**图像描述**。**文本摘要**也一样，只是源文很长。
+#
+# **答案。** 问答系统里，问题是查询，事实是记忆。答案需要两条事实时就注意两次：第一次找到的内容加到查询上，$u_2 = u_1 + \sum_i p_i c_i$。
+
+# %% [markdown] lang="en"
+# ## From scratch
+
+# %% [markdown] lang="zh"
+# ## 从零写起
+
+# %%
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+from heedful.attention import Dot, attend, padding
+from heedful.course import check
+from heedful.layers import MultiQueryVectorAttention, StepQueryVectorAttention, TanhDot
+
+torch.manual_seed(0)
+torch.set_default_dtype(torch.float64)
+H = torch.randn(6, 8)  # states of six words
+
+
+def document_vector(H, W, u):
+    weights = torch.softmax(torch.tanh(H @ W.T) @ u, dim=0)
+    return weights @ H, weights
+
+
+def hops(question, keys, values, num_hops):
+    u = question
+    for _ in range(num_hops):
+        u = u + torch.softmax(keys @ u, dim=0) @ values
+    return u
+
+
+# %% [markdown] lang="en"
+# ## The same by heedful
+
+# %% [markdown] lang="zh"
+# ## heedful 的同一件事
+
+# %%
+layer = MultiQueryVectorAttention(1, TanhDot(5, 8))
+with torch.no_grad():
+    W, u = layer.score.key_projection.weight, layer.queries[0]
+    by_heedful, _ = layer(H, H)
+    assert abs(document_vector(H, W, u)[0] - by_heedful).max() < 1e-6
+
+steps = StepQueryVectorAttention(6, TanhDot(5, 8))  # a query vector for each step
+nn.init.normal_(steps.queries)
+with torch.no_grad():
+    W, u = steps.score.key_projection.weight, steps.queries[-1]
+    last = steps(torch.tensor([5]), H, H).context[0]  # s = s_T
+    assert abs(document_vector(H, W, u)[0] - last).max() < 1e-6
+
+question, keys, values = torch.randn(8), torch.randn(4, 8), torch.randn(4, 8)
+u = question
+for _ in range(3):
+    u = u + attend(u[None], keys, values, score=Dot(8, 8)).context[0]
+assert abs(hops(question, keys, values, 3) - u).max() < 1e-6
+
+# %% [markdown] lang="en"
+# ## A picture: a document
+#
+# Documents of four sentences of six words; one word of one sentence tells the label. Nobody tells the model which. After two hundred
+# steps, attention to sentences times attention to words is where it should be.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：文档
+#
+# 每个文档四句，每句六个词，其中只有一个词决定标签，但没有告诉模型是哪一个。两百步之后，句子的注意力乘以词的注意力就落在了该落的地方。
+
+# %% picture="document" alt="Weights of four sentences of six words: nearly all of it lies on the one word that tells the label" alt_zh="四句、每句六个词的权重：几乎全部落在决定标签的那个词上"
+torch.set_default_dtype(torch.float32)
+torch.manual_seed(1)
+table, output = nn.Embedding(40, 16), nn.Linear(16, 2)
+words, sentences = (MultiQueryVectorAttention(1, TanhDot(16, 16)) for _ in range(2))
+
+
+def classify(documents):
+    vectors = table(documents)  # [document, sentence, word, size]
+    inner, of_words = words(
+        vectors, vectors, need=("weights",)
+    )  # [document, sentence, size]
+    outer, of_sentences = sentences(inner, inner, need=("weights",))
+    both = of_sentences.weights[:, 0, :, None] * of_words.weights[:, :, 0]
+    return output(outer), both
+
+
+def draw(size):
+    documents = torch.randint(2, 40, (size, 4, 6))
+    labels = torch.randint(2, (size,))
+    places = torch.randint(4, (size,)), torch.randint(6, (size,))
+    documents[torch.arange(size), *places] = labels  # word 0 is bad, word 1 is good
+    return documents, labels
+
+
+parameters = [
+    p for part in (table, output, words, sentences) for p in part.parameters()
+]
+optimizer = torch.optim.Adam(parameters, lr=0.01)
+for _ in range(200):
+    documents, labels = draw(64)
+    loss = nn.functional.cross_entropy(classify(documents)[0], labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+documents, labels = draw(500)
+with torch.no_grad():
+    scores, weights = classify(documents)
+print(f"{(scores.argmax(1) == labels).double().mean():.1%} of unseen documents right")
+plt.imshow(weights[0])
+for (row, column), word in zip(
+    torch.cartesian_prod(torch.arange(4), torch.arange(6)),
+    documents[0].flatten(),
+    strict=True,
+):
+    plt.text(column, row, int(word), ha="center", va="center", color="#c26410")
+plt.xlabel("word")
+plt.ylabel("sentence")
+plt.show()
+
+# %% [markdown] lang="en"
+# ## A picture: an image
+#
+# A scene of 64 × 64 pixels is cut into 8 × 8 regions; here a region's feature is just its mean colour. Queries for red and for blue find
+# the shapes. (A trained captioner learns features and queries; `heedful demo --task captioning` shows one.)
+
+# %% [markdown] lang="zh"
+# ## 一幅图：图像
+#
+# 64 × 64 像素的图分成 8 × 8 个区域，这里区域的特征就是它的平均颜色。红色和蓝色的查询各自找到了图形。（真正的模型会学习特征和查询，见 `heedful demo --task captioning`。）
+
+# %% picture="image" alt="A scene with a red square and a blue disc; two maps of weights over 64 regions, one bright at the square, one at the disc" alt_zh="有红色方块和蓝色圆盘的图；两幅 64 个区域的权重图，一幅亮在方块处，一幅亮在圆盘处"
+scene = torch.ones(64, 64, 3)
+scene[8:24, 32:56] = torch.tensor([0.8, 0.2, 0.1])
+rows, columns = torch.meshgrid(torch.arange(64), torch.arange(64), indexing="ij")
+scene[(rows - 44) ** 2 + (columns - 18) ** 2 < 120] = torch.tensor([0.1, 0.3, 0.8])
+regions = scene.unfold(0, 8, 8).unfold(1, 8, 8).mean((-1, -2)).flatten(0, 1)  # [64, 3]
+queries = torch.tensor([[9.0, -9, -9], [-9.0, -9, 9]])  # red, blue
+attended = attend(
+    queries, regions, regions, score=Dot(3, 3), mask=padding(64), need=["weights"]
+)
+figure, axes = plt.subplots(1, 3)
+axes[0].imshow(scene)
+axes[1].imshow(attended.weights[0].view(8, 8))
+axes[2].imshow(attended.weights[1].view(8, 8))
+for axis, title in zip(axes, ("scene", "red", "blue"), strict=True):
+    axis.set(title=title, xticks=[], yticks=[])
+plt.show()
+
+# %% [markdown] lang="en"
+# ## Exercises
+#
+# 1. `tasks.document`: a function of `H [5, 4], W [3, 4], u [3]` that gives the vector of a document.
+# 2. `tasks.regions`: how many regions of 8 × 8 pixels has an image of 64 × 64?
+# 3. `tasks.span`: an answer is a span of the text. Its start has the probabilities 0.2, 0.5, 0.3, its end 0.5, 0.1, 0.4. Which span, as [start, end] from 0,
+#    is the most probable?
+
+# %% [markdown] lang="zh"
+# ## 练习
+#
+# 1. `tasks.document`：写一个函数，参数是 `H [5, 4], W [3, 4], u [3]`，给出文档的向量。
+# 2. `tasks.regions`：64 × 64 的图像有多少个 8 × 8 像素的区域？
+# 3. `tasks.span`：答案是原文的一段。起点的概率是 0.2、0.5、0.3，终点的概率是 0.5、0.1、0.4。哪一段概率最大？写成 [起点, 终点]，从 0 数起。
+
+# %%
+check("tasks.document", ...)
+check("tasks.regions", ...)
+check("tasks.span", ...)
