@@ -125,7 +125,7 @@ plt.show()
 # %% [markdown] lang="en"
 # ## Two kinds of cues
 #
-# Nobody can take in everything at once; computers cannot either, and that limit is why attention is there at all. Psychology knows two
+# Nobody can take in everything at once; computers cannot either, and **limited computing power** is why attention is there at all. Psychology knows two
 # ways to choose. A black spot on a white sheet is seen by everyone, whatever they are doing: a *nonvolitional cue*, or **salience**,
 # which convolution models. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
 # In attention the query is the volitional cue and the keys are the nonvolitional ones; the query chooses among them with a bias.

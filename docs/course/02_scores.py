@@ -1,7 +1,7 @@
 # %% [markdown] lang="en"
 # # 2 Scores: how a query is compared with a key
 #
-# Queries and keys become vectors. The **attention score** $a(q, k)$ says how well they match; a softmax over all keys turns scores into
+# In **higher dimensions** queries and keys become vectors. The **attention score** $a(q, k)$ says how well they match; a softmax over all keys turns scores into
 # weights, and the values are averaged with them:
 #
 # $$f(q) = \sum_i \mathrm{softmax}_i(a(q, k_i))\, v_i .$$

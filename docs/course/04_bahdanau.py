@@ -5,13 +5,13 @@
 # decoder **soft-searches** for the positions where what it needs stands.
 #
 # **Encoder.** A bidirectional RNN of GRUs. The states of both directions are **joined**, $h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$, so
-# that with $n$ units each an *annotation* has $2n$ numbers. They are keys and values.
+# that with $n$ units each an *annotation* has $2n$ numbers. The **encoder states** are keys and values.
 #
-# **Attention.** The state $s_{i-1}$ of the decoder, from before the word, is the query. A small **feed-forward network** and a softmax:
+# **Attention.** The query is the **decoder state** from before the word, $s_{i-1}$. A small **feed-forward network** and a softmax:
 #
 # $$e_{ij} = v_a^T \tanh(W_a s_{i-1} + U_a h_j), \qquad \alpha_{ij} = \frac{\exp e_{ij}}{\sum_k \exp e_{ik}}, \qquad c_i = \sum_j \alpha_{ij} h_j$$
 #
-# With $n'$ units of the decoder, $W_a$ is $[n', n']$, $U_a$ is $[n', 2n]$ and $v_a$ is $[n']$; both products have the same size, and in that sense they are
+# The **shapes**: with $n'$ units of the decoder, $W_a$ is $[n', n']$, $U_a$ is $[n', 2n]$ and $v_a$ is $[n']$; both products have the same size, and in that sense they are
 # **aligned**. $U_a h_j$ does not depend on $i$, so it is computed once.
 #
 # **Decoder.** A one-way GRU whose gates also see the **context vector** $c_i$; what it reads is the last word, embedded, joined with the

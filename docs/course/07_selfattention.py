@@ -8,9 +8,11 @@
 #
 # so it is not true that $K = Q = V$: all three are **linear maps** of the same $X$. $QK^T$ is an $n \times n$ table of **strengths of attention** between words; each row of the output $Z$ is the weighted sum of all values.
 #
-# **Multi-head attention** runs $h$ of them side by side, each with its own maps, say one for **near relations** and one for **far** ones; the results are **concatenated** and mapped:
+# **Multi-head attention** runs $h$ of them side by side, each with its own maps, say one for **near relations** and one for **far relations**; the results are **concatenated** and mapped:
 #
 # $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
+#
+# (Some notes call **several query vectors** $q_1, …, q_M$ heads, each of which looks at another part of the input; their results are concatenated as well.)
 #
 # **Position.** Self-attention alone does not know the order of words: shuffle them, and the outputs are shuffled in the same way (a **bag of words**). So a
 # **position encoding** $P$ is added to the input, $X + P$: a learned table, or

@@ -16,7 +16,7 @@
 # **Decoder block**: the first attention is **masked**; the second, **encoder–decoder attention**, takes its queries from the decoder and its keys and values from the **encoder's output** $C$; then comes the feed-forward network.
 #
 # A linear map and a softmax give the **probabilities of the next word**. In training all positions are predicted **in parallel**, as the right words are given (teacher forcing) and the mask hides what comes after; in use
-# word $t+1$ is predicted from the first $t$, which are keys and values, while word $t$ is the query. BERT and GPT are such blocks, the first of the encoder, the second of the decoder.
+# word $t+1$ is predicted from the first $t$, the **prefix**, which are keys and values, while word $t$ is the query. BERT and GPT are such blocks, the first of the encoder, the second of the decoder.
 
 # %% [markdown] lang="zh"
 # # 8 从零写出 Transformer，120 行

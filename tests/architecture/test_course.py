@@ -1,0 +1,139 @@
+"""Lessons of the course: both languages, pictures with words, every concept of the notes carried by one of them."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from heedful.course import EXERCISES
+from tests.architecture.package import ROOT
+from tests.thorough import thorough
+
+FOLDER = ROOT / "docs" / "course"
+FILES = {path.stem.partition("_")[2]: path for path in sorted(FOLDER.glob("[0-9][0-9]_*.py"))}
+LONGEST = 15_000
+SECONDS = 60
+
+
+class Cell(NamedTuple):
+    """Cell of a lesson."""
+
+    head: str
+    """Options behind its mark."""
+    text: str
+
+
+def cells(path: Path) -> list[Cell]:
+    parts = re.split(r"^# %%", path.read_bytes().decode("utf-8"), flags=re.MULTILINE)
+    return [Cell(*(part.partition("\n")[::2])) for part in parts[1:]]
+
+
+def prose(path: Path, language: str) -> str:
+    """Text of a lesson in a language, without marks."""
+    own = [cell.text for cell in cells(path) if f'lang="{language}"' in cell.head]
+    text = " ".join(re.sub(r"\s*\n# ?", " ", "\n" + cell) for cell in own)
+    return text.replace("**", "").replace("*", "") if language == "en" else text.replace("**", "")
+
+
+def complaints(path: Path) -> list[str]:
+    """Violations of the form of a lesson."""
+    found: list[str] = []
+    text = [cell for cell in cells(path) if "[markdown]" in cell.head]
+    languages = [match[1] if (match := re.search(r'lang="(\w+)"', cell.head)) else "" for cell in text]
+    if languages != ["en", "zh"] * (len(text) // 2):
+        found.append("texts do not alternate between English and Chinese")
+    for english, chinese in zip(text[::2], text[1::2], strict=False):
+        formulas = [re.findall(r"\$\$(.*?)\$\$", cell.text, re.DOTALL) for cell in (english, chinese)]
+        if len(formulas[0]) != len(formulas[1]):
+            found.append(f"formulas differ: {english.text[:40]!r}")
+        depths = [re.findall(r"^# (#+) ", cell.text, re.MULTILINE) for cell in (english, chinese)]
+        if depths[0] != depths[1]:
+            found.append(f"headings differ: {english.text[:40]!r}")
+    for cell in cells(path):
+        if "plt.show()" in cell.text and not re.search(r'picture="\w+" alt="[^"]{20,}" alt_zh="[^"]{10,}"', cell.head):
+            found.append(f"a picture has no name or no words: {cell.text[:40]!r}")
+    return found
+
+
+def concepts() -> list[list[str]]:
+    return [line.split("\t") for line in (FOLDER / "concepts.tsv").read_bytes().decode("utf-8").strip().split("\n")[1:]]
+
+
+def carried(concept: list[str]) -> list[str]:
+    """Whatever is missing of a concept: its words in both languages, its code, its picture."""
+    _, chinese, english, lesson, code, picture = concept
+    if lesson not in FILES:
+        return [f"no lesson {lesson}"]
+    found: list[str] = []
+    if english.lower() not in prose(FILES[lesson], "en").lower():
+        found.append(f"{lesson} does not say {english}")
+    if chinese not in prose(FILES[lesson], "zh"):
+        found.append(f"{lesson} does not say {chinese}")
+    if not any(f'picture="{picture}"' in cell.head for cell in cells(FILES[lesson])):
+        found.append(f"{lesson} has no picture {picture}")
+    module, _, name = code.rpartition(".")
+    try:
+        if not hasattr(importlib.import_module(module), name):
+            importlib.import_module(code)
+    except ImportError:
+        found.append(f"no {code}")
+    return found
+
+
+def test_there_are_ten_lessons_in_the_order_of_the_exercises():
+    assert list(FILES) == list(dict.fromkeys(name.partition(".")[0] for name in EXERCISES))
+    assert len(FILES) == 10
+
+
+@pytest.mark.parametrize("lesson", FILES)
+def test_a_lesson_has_its_form(lesson: str):
+    text = FILES[lesson].read_bytes().decode("utf-8")
+    assert complaints(FILES[lesson]) == []
+    asked = set(re.findall(r'check\("([\w.]+)", \.\.\.\)', text))
+    assert asked == {name for name in EXERCISES if name.startswith(f"{lesson}.")}
+    assert len(re.findall(r"assert .* < 1e-6", text)) >= 1, "the same by heedful is asserted"
+    assert all(len(prose(FILES[lesson], language).encode()) <= LONGEST for language in ("en", "zh"))
+
+
+def test_every_concept_of_the_notes_is_carried():
+    table = concepts()
+    assert [line for concept in table for line in carried(concept)] == []
+    assert len(table) >= 120
+    assert {concept[0] for concept in table} == {"1", "2", "3", "4", "5"}
+    assert {concept[3] for concept in table} == set(FILES)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(1, "不在课里"), (2, "not there"), (3, "nowhere"), (4, "heedful.attention.Nothing"), (5, "none")],
+)
+def test_a_concept_that_is_not_carried_is_found(place: int, value: str):
+    concept = concepts()[0]
+    concept[place] = value
+    assert len(carried(concept)) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('lang="zh"', 'lang="en"'), (" alt_zh=", " alternative="), ("# ## 练习", "# 练习"), ("$$f(x)", "f(x)")],
+)
+def test_a_lesson_without_its_form_is_found(old: str, new: str, tmp_path: Path):
+    text = FILES["averages"].read_bytes().decode("utf-8")
+    path = tmp_path / "01_averages.py"
+    path.write_bytes(text.replace(old, new, 1).encode("utf-8"))
+    assert complaints(path)
+
+
+@thorough
+@pytest.mark.parametrize("lesson", FILES)
+def test_a_lesson_runs(lesson: str, tmp_path: Path):
+    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, str(FILES[lesson])]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=5 * SECONDS, check=False)
+    assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
+    assert done.stdout.decode("utf-8").count("no answer yet") == 3
