@@ -1,12 +1,15 @@
 """One text gives one translation, through whichever door it comes."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 import heedful
 from heedful.data.prepare import EvaluationSet
+from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.translator import Translator
 from heedful.serving.app import make_app
 from heedful.serving.catalog import Catalog
@@ -87,3 +90,55 @@ def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
     url = client.post("/translate_file", data={"source": "de", "target": "en"}, files=file).json()["translatedFileUrl"]
     written = client.get(url.partition("testserver")[2]).content.decode()
     assert written.splitlines() == expected
+
+    document = tmp_path / "translated.txt"
+    assert command("translate", model, source, "-o", document).code == 0
+    assert document.read_text("utf-8").splitlines() == expected
+
+    scored = tmp_path / "scored.tsv"
+    scored.write_text(
+        "".join(f"{text.strip()}\t{output.strip()}\n" for text, output in zip(TEXTS, expected, strict=True)), "utf-8"
+    )
+    exact: list[float] = []
+    for options in (["--segments", "auto"], []):
+        measured = command("evaluate", model, scored, "--metrics", "exact_match", "--format", "json", *options)
+        exact.append(json.loads(measured.out)["results"][0]["score"])
+    assert exact[0] == 100 > exact[1]  # a paragraph that is read at once is another text
+
+    for text, output in zip(TEXTS, expected, strict=True):
+        view = client.post("/page/view", json={"text": text}).json()
+        assert (passage_text(view["passage"]) if view["passage"] else view["outputs"][0]["text"]) == output
+
+
+def passage_text(passage: dict[str, Any]) -> str:
+    first, *others = passage["outputLayout"]
+    return first + "".join(part["output"] + after for part, after in zip(passage["parts"], others, strict=True))
+
+
+def test_the_page_shows_the_segments_and_kept_spans_of_a_passage(model: Path):
+    translator = heedful.load(model)
+    assert isinstance(translator, Translator)
+    requests = PageRequests({"m": translator})
+    text = "Hund schläft hier.\nFrau lacht gern, siehe <b>https://example.org/a.b</b>!\n\n4711\n"
+    passage = requests.view({"text": text})["passage"]
+    sources = ["Hund schläft hier.", "Frau lacht gern, siehe <b>https://example.org/a.b</b>!", "4711"]
+    assert [part["source"] for part in passage["parts"]] == sources
+    assert passage["sourceLayout"] == ["", "\n", "\n\n", "\n"]
+    part = passage["parts"][1]
+    for side, spans in (("source", "kept"), ("output", "outputKept")):
+        found = {(part[side][start:end], kind) for start, end, kind in part[spans]}
+        assert found == {("<b>", "tag"), ("https://example.org/a.b", "url"), ("</b>", "tag")}
+    assert "example" not in part["reading"]
+    assert passage["parts"][2] == {
+        "source": "4711",
+        "output": "4711",
+        "kept": [[0, 4, "number"]],
+        "outputKept": [[0, 4, "number"]],
+        "reading": "",
+        "fault": "",
+    }
+    views = [requests.view({"text": text, "segment": segment}) for segment in range(5)]
+    readings = ["Hund schläft hier.", part["reading"], "", "", ""]
+    assert [view["source"]["text"] for view in views] == readings  # beyond the last segment is the last
+    assert [bool(view["outputs"]) for view in views] == [True, True, False, False, False]
+    assert requests.view({"text": "Hund schläft hier."})["passage"] is None

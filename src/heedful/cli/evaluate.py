@@ -12,6 +12,7 @@ Examples:
   heedful evaluate pairs.model test.tsv --record
   heedful evaluate pairs.model test.tsv --terms terms.tsv
   heedful evaluate pairs.model test.tsv --png risk.png
+  heedful evaluate pairs.model paragraphs.tsv --segments auto
 """
 
 import json
@@ -48,6 +49,7 @@ from heedful.cli.search_options import BindTerms, TermLanguages, TermsPath, list
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
+from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
     from heedful.data.prepare import EvaluationSet
@@ -63,7 +65,7 @@ _MEASURES: Final = "Measures"
 _BATCH_TOKENS: Final = 4096
 _FOR_TRANSLATION: Final = (
     *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown"),
-    *("--record", "--png", "--ensemble", "--shortlist", "--batch-tokens"),
+    *("--record", "--png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
 )
 """Options that models for other tasks have no use for."""
 Versus = Annotated[
@@ -106,6 +108,15 @@ RiskPath = Annotated[
         rich_help_panel=_MEASURES,
     ),
 ]
+SegmentsOrNone = Annotated[
+    Policy | None,
+    typer.Option(
+        metavar="auto|sentence|line",
+        help="Parts of a source that are translated by themselves, as translate does; the scores are of whole outputs.",
+        show_default="each source as a whole",
+        rich_help_panel=_MEASURES,
+    ),
+]
 BootstrapSeed = Annotated[
     int,
     typer.Option(
@@ -129,6 +140,7 @@ def run(
     bind_terms: BindTerms = False,
     columns: ColumnsText = "1,2",
     lowercase: Lowercase = False,
+    segments: SegmentsOrNone = None,
     limit: Limit = 0,
     batch_tokens: BatchTokens = _BATCH_TOKENS,
     record: Record = False,
@@ -147,10 +159,10 @@ def run(
     """
     use_threads(threads)
     messages, keys = Messages(quiet), _checked_metrics(metrics)
-    _refuse_conflicts(record, png, bool(ensemble), bool(terms))
+    _refuse_conflicts(record, png, bool(ensemble), bool(terms), segments is not None)
     if (other := _other_task(model, engine, device)) is not None:
         wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
-        rest = record, png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS
+        rest = record, png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
         setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0)
         return _measure(model, other, versus, setting)
@@ -174,11 +186,12 @@ def run(
         search = announce_engine(translator, chosen, False, messages, bound.strictest)
         if png and path == model:
             read_confidence(translator.folder)  # refuses a model without one before it translates
-        evaluated = translator.measure(items, search, keys, batch_tokens, constraints, lowercase=lowercase, seed=seed)
+        settings: dict[str, Any] = {"lowercase": lowercase, "seed": seed}
+        evaluated = translator.measure(items, search, keys, batch_tokens, constraints, segments, **settings)
         speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
         messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
         calibration = None
-        if not (ensemble and path == model):
+        if not (ensemble and path == model) and segments is None:  # confidence is calibrated on single sentences
             calibration = measure_confidence(translator, items, evaluated.outputs, seed, evaluated.generated)
             if calibration is None and ROLE in translator.folder.facts:
                 messages.warn(
@@ -194,7 +207,9 @@ def run(
     _print_scored(model, scored, versus, score(versus) if versus else None, output_format, data, seed)
 
 
-def _refuse_conflicts(is_recording: bool, png: Path | None, has_ensemble: bool, has_terms: bool) -> None:
+def _refuse_conflicts(
+    is_recording: bool, png: Path | None, has_ensemble: bool, has_terms: bool, is_split: bool
+) -> None:
     """Check options that exclude each other.
 
     Raises:
@@ -204,6 +219,8 @@ def _refuse_conflicts(is_recording: bool, png: Path | None, has_ensemble: bool, 
         raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
     if png is not None and has_ensemble:
         raise UsageError("evaluate: --png draws the confidence of one model alone; leave out --ensemble")
+    if png is not None and is_split:
+        raise UsageError("evaluate: --png draws the confidence of whole outputs; leave out --segments")
     if png is not None:
         refuse_overwriting(png, ())
 

@@ -14,6 +14,7 @@ from heedful.pages.evaluation import evaluation
 from heedful.pages.record import points, read_run
 from heedful.pages.sentence import MeasureName
 from heedful.pages.training import samples_of
+from heedful.predictors.passage_view import passage_of
 from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
 from heedful.predictors.translator import Translator
 
@@ -39,6 +40,8 @@ class PageView(Config):
     layers: bool = False
     measure: MeasureName = "attention"
     """Measure that the maps of layers and heads show."""
+    segment: int = Field(default=0, ge=0, le=MOST_CHARACTERS)
+    """Index of the segment of the text that the view is of; beyond the last, the last."""
 
 
 @final
@@ -78,7 +81,9 @@ class PageRequests:
             cancelled: called before every step of a search, which ends once it returns True.
 
         Returns:
-            Fields of `SentenceView`; with changes of attention also "unchanged", the output without them.
+            Fields of `SentenceView`, of a segment of the text; with changes of attention also "unchanged", the output
+            without them, and "passage", the whole text with its translation, where the text is more than one segment
+            or the model reads it in another form.
 
         Raises:
             ConfigError: a field is missing, unknown or out of range.
@@ -99,7 +104,11 @@ class PageRequests:
             cancelled=cancelled,
             measure=wanted.measure,
         )
+        passage = passage_of(viewer.translator, wanted.text, viewer.search_config(request), cancelled)
+        if passage is not None:
+            request = replace(request, text=passage.parts[min(wanted.segment, len(passage.parts) - 1)].reading)
         tree: dict[str, Any] = viewer.view(request).to_dict() | {"model": name}
+        tree["passage"] = passage and passage.to_dict()
         if find_spec("torch") is None:
             reason = str(MissingExtra("torch", EXTRAS["torch"], "changing attention"))
             tree["missing"] = {**tree["missing"], "override": reason}

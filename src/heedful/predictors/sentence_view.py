@@ -83,7 +83,7 @@ class SentenceViewer:
     """Maker of views with one model."""
 
     def __init__(self, translator: Translator) -> None:
-        self._translator = translator
+        self.translator: Final = translator
         self._source: Final[Tokenizer] = translator.source_tokenizer
         self._target: Final[Tokenizer] = translator.target_tokenizer
         self._layers_graph: OnnxLayers | None = None
@@ -101,7 +101,7 @@ class SentenceViewer:
         Cost: one search for each traced beam, one forward pass for the layers, and with `is_offline` one search for
             each alternative of each token and the cost of every measure.
         """
-        translator = self._translator
+        translator = self.translator
         self._cancelled = request.cancelled
         ids, was_cut = encode_source(self._source, request.text, translator.text)
         config = self.search_config(request)
@@ -157,7 +157,7 @@ class SentenceViewer:
         Returns:
             Settings that return as many outputs as the beam is wide, at most `NUM_OUTPUTS`.
         """
-        base = self._translator.search
+        base = self.translator.search
         beam = request.beam or max(base.beam, NUM_OUTPUTS)
         changes = {"method": "beam", "beam": beam, "nbest": min(beam, NUM_OUTPUTS), "num_groups": 1, "diversity": 0.0}
         if request.alpha is not None:
@@ -190,7 +190,7 @@ class SentenceViewer:
         Raises:
             UsageError: the named engine searches by itself.
         """
-        backends, constraints = self._translator.backends, Constraints(prefix=(4,))
+        backends, constraints = self.translator.backends, Constraints(prefix=(4,))
         try:
             backend: Backend = backends.searching(config, attention=True, constraints=constraints)
         except MissingExtra:  # PyTorch, where no other engine gives attention
@@ -294,7 +294,7 @@ class SentenceViewer:
         with needed_for("changing attention"):
             from heedful.inspection.override import AttentionChange, changed_backend
         checked = [validate(AttentionChange, change, "changes") for change in changes]
-        return changed_backend(self._translator.model(), checked, self._translator.text.max_tokens)
+        return changed_backend(self.translator.model(), checked, self.translator.text.max_tokens)
 
     def _layers(self, ids: NDArray[np.int64], output: Output, request: ViewRequest) -> _Layers:
         """Weights of each layer and head, or shares by another measure: in PyTorch where it is installed."""
@@ -302,7 +302,7 @@ class SentenceViewer:
             with needed_for("the attention of each layer and head"):
                 from heedful.inspection.measures.table import MEASURES, measured_layers, why_not
                 from heedful.inspection.override import AttentionChange, changed_attention
-            model = self._translator.model()
+            model = self.translator.model()
             measure, reason = request.measure, why_not(model, request.measure)
             if request.changes and measure != "attention":
                 reason = f"{measure} is not computed for changed attention; undo the changes, or choose attention"
@@ -327,7 +327,7 @@ class SentenceViewer:
     def _without_torch(self, ids: NDArray[np.int64], output: Output, request: ViewRequest, reason: str) -> _Layers:
         """Weights of each layer and head from an engine, where PyTorch cannot give them."""
         missing = {} if request.measure == "attention" else {"measure": reason}
-        folder = self._translator.folder
+        folder = self.translator.folder
         if not request.changes:
             try:
                 if layers := self._exported_layers():
@@ -338,15 +338,15 @@ class SentenceViewer:
                 reason = str(error)
             if output.weights is not None and folder.facts.get("kind") != "transformer":
                 # Every engine reports the attention of an RNN's decoder while it generates, and no other.
-                missing |= {"heads": reason} if self._translator.has_heads else {}
+                missing |= {"heads": reason} if self.translator.has_heads else {}
                 return _Layers((WeightMap("cross", 0, output.weights[None]),), missing=missing)
         command = f"heedful export {shlex.quote(folder.path.name)} --to onnx --layers"
         return _Layers(missing={"layers": f"{reason}; or: {command}"})
 
     def _exported_layers(self) -> OnnxLayers | None:
         """Graph of the attention of every layer, if this engine was exported with it."""
-        engine = self._translator.backends.engine
-        exported = self._translator.backends.exported.get("onnx")
+        engine = self.translator.backends.engine
+        exported = self.translator.backends.exported.get("onnx")
         if engine not in ("auto", "onnx") or exported is None or exported.fault or not exported.parity.is_exact:
             return None
         if self._layers_graph is None and (path := exported.path / LAYERS).is_file():

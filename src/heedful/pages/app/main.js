@@ -15,7 +15,7 @@ const OFFLINE_VIEWS = ['translate', 'inside', 'search', 'evaluate', 'learn'];
 const NEEDED = { search: () => offline.searches.length, evaluate: () => offline.evaluation?.metrics.length };
 const DELAY = 300;
 // What the address carries; all else is lost with the tab.
-const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', measure: offline?.measure ?? 'attention' };
+const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', segment: 0, measure: offline?.measure ?? 'attention' };
 
 function preference(name, otherwise) {
   try { return localStorage.getItem(`heedful.${name}`) ?? otherwise; } catch { return otherwise; }
@@ -60,10 +60,15 @@ const page = {
   // A sentence of a test set with its reference, in the view "Translate".
   open(text, reference) {
     this.earlier = null;
-    this.set({ view: 'translate', text, reference, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+    this.set({ view: 'translate', text, reference, segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
     this.sourceBox().value = text;
     this.load();
     window.scrollTo({ top: 0 });
+  },
+  openSegment(segment) {
+    this.earlier = null;
+    this.set({ segment, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+    this.load();
   },
   async begin() {
     try {
@@ -81,8 +86,8 @@ const page = {
   askKey() { this.needsKey = true; this.draw(); },
   change(changes) { this.set({ changes }); this.load(); },
   request() {
-    const { text, model, prefix, beam, alpha, changes, reference, measure } = this.state;
-    return { text, model, prefix, beam, alpha, changes, reference, traced: this.state.view === 'search', layers: this.state.view === 'inside', measure };
+    const { text, model, segment, prefix, beam, alpha, changes, reference, measure } = this.state;
+    return { text, model, segment, prefix, beam, alpha, changes, reference, traced: this.state.view === 'search', layers: this.state.view === 'inside', measure };
   },
   async load() {
     if (!this.isLive) return;
@@ -118,7 +123,7 @@ const page = {
     if (!this.box) {
       this.box = h('textarea', { id: 'source', spellcheck: 'false', dir: 'auto', maxlength: 5000, oninput: () => {
         this.earlier = this.data?.outputs[0] ?? null;
-        Object.assign(this.state, { text: this.box.value, reference: '', prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+        Object.assign(this.state, { text: this.box.value, reference: '', segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
         this.writeAddress();
         clearTimeout(this.timer);
         this.timer = setTimeout(() => this.load(), DELAY);

@@ -6,6 +6,7 @@ import { heatmap, makeHeat } from './heatmap.js';
 import { lines } from './lines.js';
 import { linkButton, linkEditor } from './linking.js';
 import { digits, EOS, percent } from './numbers.js';
+import { passageOutput, segmentCard } from './passage.js';
 import { mapOf, shadedWords } from './sentence.js';
 import { t } from './text.js';
 
@@ -54,15 +55,18 @@ export function translateView(page) {
   const { state, data } = page;
   const output = page.output();
   const heat = makeHeat();
+  const words = output ? shadedWords(output, { heat, chosen: state.word, pick: (word) => page.set({ word: word === state.word ? -1 : word }), reference: page.before() }) : null;
+  const notes = output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output?.tokenLogProbs.length ? h('p', { class: 'small faint' }, t('shade')) : null;
   const card = h('div', { class: 'card flush panes' },
     h('div', {}, h('div', { class: 'label' }, h('span', {}, t('source')), page.modelChooser()), page.sourceBox()),
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' },
-      h('div', { class: 'label' }, h('span', {}, t('output')), output ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null),
-      output ? shadedWords(output, { heat, chosen: state.word, pick: (word) => page.set({ word: word === state.word ? -1 : word }), reference: page.before() }) : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
-      output && page.isElsewhere() ? h('div', {}, h('button', { type: 'button', class: 'plain', onclick: () => page.backToBest() }, t('back'))) : output?.tokenLogProbs.length ? h('p', { class: 'small faint' }, t('shade')) : null));
-  if (!output) return h('div', { class: 'stack' }, card, page.notice(), page.isLive && !state.text.trim() ? examples(page) : null);
+      h('div', { class: 'label' }, h('span', {}, t('output')), output && !data.passage ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null),
+      data?.passage ? passageOutput(page) : output ? words : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
+      data?.passage ? null : notes));
+  const segment = data?.passage ? segmentCard(page, output ? [words, notes] : null) : null;
+  if (!output) return h('div', { class: 'stack' }, card, segment, page.notice(), page.isLive && !state.text.trim() ? examples(page) : null);
   const reference = state.reference || data.reference;
-  const parts = [card, page.notice(), reference ? h('section', { class: 'card', id: 'reference' }, h('div', { class: 'label' }, h('span', {}, t('reference'))), h('p', { class: 'said', dir: 'auto' }, reference)) : null, choiceList(page, output)];
+  const parts = [card, segment, page.notice(), reference ? h('section', { class: 'card', id: 'reference' }, h('div', { class: 'label' }, h('span', {}, t('reference'))), h('p', { class: 'said', dir: 'auto' }, reference)) : null, choiceList(page, output)];
   if (output.weights && output.ids.length) {
     const map = mapOf(output.weights, 'mean', state.unit, output, data.source);
     const drawn = lines({ ...map, heat });

@@ -1,0 +1,44 @@
+"""Passages for the page: translations of texts that are not a single sentence as the model reads it."""
+
+from collections.abc import Callable
+from itertools import chain, pairwise
+
+from heedful.pages.passage import Passage, PassagePart, spans_in
+from heedful.predictors.translation import SegmentOutput
+from heedful.predictors.translator import Translator
+from heedful.search.config import SearchConfig
+from heedful.text.kept import has_words
+
+
+def passage_of(
+    translator: Translator, text: str, search: SearchConfig, cancelled: Callable[[], bool] | None = None
+) -> Passage | None:
+    """Translate a text segment by segment.
+
+    Args:
+        search: settings of the search; one output is asked for.
+        cancelled: called between the steps of the search, which ends once it returns True.
+
+    Returns:
+        The passage; None where the text is one segment that the model reads as it is.
+    """
+    parts = translator.split(text)
+    if not parts.segments:
+        return None
+    (whole,) = translator.translate([text], beam=search.beam, search=search, cancelled=cancelled)
+    only = SegmentOutput(parts.segments[0], len(parts.layout[0]), whole)
+    outputs = whole.segments or (only,)
+    if outputs == (only,) and not (only.segment.kept or whole.decoded or whole.fault):
+        return None
+    edges = [0, *chain.from_iterable((one.start, one.end) for one in outputs), len(whole.text)]
+    between = tuple(whole.text[start:end] for start, end in list(pairwise(edges))[::2])
+    return Passage(tuple(map(_part, outputs)), parts.layout, between)
+
+
+def _part(one: SegmentOutput) -> PassagePart:
+    source, output = one.segment.reading, one.output.text
+    kept = tuple((span.start, span.end, span.kind) for span in one.segment.kept)
+    spans = [(source[start:end], kind) for start, end, kind in kept]
+    read = one.output.decoded[0] if one.output.decoded else source
+    reading = read if has_words(source, one.segment.kept) else ""
+    return PassagePart(source, output, kept, spans_in(output, spans), reading, one.output.fault)
