@@ -16,6 +16,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from tests import shapes
+from tests.thorough import mark_left_out
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Trained
@@ -43,6 +44,12 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
     collectors = yield
     is_test = file_path.name.startswith("test_")
     return [each for each in collectors if not (is_test and isinstance(each, DoctestModule))]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the gate leaves out, before `-m` selects."""
+    mark_left_out(items)
 
 
 def pytest_collection_finish() -> None:

@@ -60,6 +60,7 @@ def test_write_pairs(tmp_path: Path):
     assert not {target for _, target in test} & {target for _, target in pairs}
 
 
+@thorough
 def test_write_linked_dates(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     runpy.run_path(str(EXAMPLES / "write_linked_dates.py"))["main"](tmp_path, num_pairs=800, num_test=50)
     texts, links = ((tmp_path / f"dates-test.{end}").read_bytes().decode().split("\n")[:-1] for end in ("tsv", "links"))
@@ -250,6 +251,7 @@ def write_small(name: str, folder: Path) -> list[str]:
     return [str(folder / "train.tsv"), "--dev", str(folder / "dev.tsv"), "--test", str(folder / "test.tsv")]
 
 
+@thorough
 @pytest.mark.parametrize(
     ("name", "head"),
     [

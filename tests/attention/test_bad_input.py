@@ -18,7 +18,7 @@ from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import Hard
 from heedful.errors import HeedfulError, ShapeError, UsageError
 from tests.attention.cases import MASKS, Case, make_case, make_normalizer
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 LENGTHS = torch.tensor([1, 2, 3])
 
@@ -186,6 +186,7 @@ def test_lengths_beyond_both_ends_are_all_keys_and_none(score: str):
         torch.testing.assert_close(context[1], run(case)[1], rtol=0, atol=1e-12)
 
 
+@sampled(3)
 @pytest.mark.parametrize("dtype", thinned([torch.bfloat16, torch.float64, torch.float32, torch.float16], 4))
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 @pytest.mark.parametrize("score", SCORES)

@@ -20,7 +20,7 @@ from heedful.errors import KernelUnsupported, NeedError
 from tests.attention.cases import MASKS, Case, make_case
 from tests.contracts.attention import distance
 from tests.contracts.errors import plain
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 
 def run(case: Case, kernel: str = "auto") -> Attended:
@@ -62,6 +62,7 @@ def test_any_shape_gives_the_plain_formula(
     assert distance(context, wanted) <= 1e-12
 
 
+@sampled(3)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("score", ["dot", "additive", "gaussian"])
 def test_nothing_to_attend_to_or_nobody_who_attends(score: str, mask: str):

@@ -11,7 +11,7 @@ from heedful.attention.structured import ProjectiveTree
 from heedful.attention.structured_tree import projective_tree_marginals, shifted_arcs
 from heedful.attention.structured_tree_graph import exported_tree_marginals
 from tests.attention.test_structured_tree import draw, projective_trees
-from tests.thorough import thorough
+from tests.thorough import sampled, thorough
 
 LENGTHS = torch.tensor([4, 2, 1, 0, 3])
 Marginals = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
@@ -48,6 +48,7 @@ def check(marginals: Marginals, is_single_root: bool) -> None:
         assert log_normalizer[row].item() == pytest.approx(total, abs=1e-12)
 
 
+@sampled(2)
 @pytest.mark.parametrize("is_single_root", [False, True])
 @pytest.mark.parametrize("marginals", [by_graph, projective_tree_marginals])
 def test_marginals_are_sums_over_trees(marginals: Marginals, is_single_root: bool):

@@ -13,6 +13,7 @@ from heedful.attention.lowered import GivenScores, LoweredDot
 from heedful.attention.mask_bounds import Gaussian, MaskBounds
 from heedful.attention.softmax import Softmax
 from heedful.attention.tile_autograd import in_tiles, join
+from tests.thorough import thorough
 
 NUM_QUERIES = 7
 
@@ -101,6 +102,7 @@ def test_a_result_that_no_loss_depends_on_changes_nothing():
     torch.testing.assert_close(gradient, wanted)
 
 
+@thorough
 def test_gradients_of_gradients():
     def function(*tensors: Tensor) -> Tensor:
         given = dict(zip(inputs(), tensors, strict=True))

@@ -14,6 +14,7 @@ from heedful.text.tokenizer import TextConfig, train_tokenizer
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import write_pairs
 from tests.cli.shards import killed_at_shard
+from tests.thorough import thorough
 
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--threads", "1")
 
@@ -112,6 +113,7 @@ def test_a_killed_run_goes_on_to_the_same_pairs(folder: Path, settings: Path, mo
     assert [row[0] for row in resumed[120:]] == [f"{TAG} {one.text}" for one in reverse.translate(texts)]
 
 
+@thorough
 def test_more_minutes_train_on_from_the_same_sources(folder: Path, settings: Path):
     options = ("--dev", folder / "dev.tsv", "--monolingual", folder / "more.txt", "--set", "training.term_share=0.5")
     work = folder / "m.back-translated"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
+from tests.thorough import sampled
 
 PAIRS = "".join(f"word{number}\tWORD{number}\n" for number in range(30))
 CHINESE = "".join(f"你好世界{number}\t我们去学校{number}\n" for number in range(30))
@@ -142,6 +143,7 @@ TAKEN: dict[str, tuple[Write, str]] = {
 }
 
 
+@sampled(3)
 @pytest.mark.parametrize("name", TAKEN)
 def test_training_takes(name: str, tmp_path: Path, settings: Path):
     write, said = TAKEN[name]

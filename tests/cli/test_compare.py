@@ -21,6 +21,7 @@ from heedful.training.lock import locked
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
+from tests.thorough import thorough
 
 BASE = (
     SETTINGS.replace("[", "[base.").replace("[base.model]", "[kinds.transformer]").replace('kind = "transformer"\n', "")
@@ -172,6 +173,7 @@ def test_the_same_command_trains_nothing_again(
     assert done.err.count("done before") == 4
 
 
+@thorough
 def test_more_seeds_and_a_larger_budget_go_on(copied: tuple[object, ...]):
     done = heedful(*copied[:-1], "1,3", "--quiet")
     assert done.code == 0
@@ -218,6 +220,7 @@ def test_a_damaged_finding_is_refused(copied: tuple[object, ...]):
     assert "plain-2.json: not what a comparison writes" in done.errors[0]
 
 
+@thorough
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_signal_stops_and_the_same_command_goes_on_within_the_run(tmp_path: Path):
     command = make_grid(tmp_path, GRID.replace("max_steps = 8", "max_steps = 1000000\npatience = 9999999"))
@@ -340,6 +343,7 @@ ensemble = ["plain", "odd"]
 """
 
 
+@thorough
 def test_models_of_rows_decode_together(tmp_path: Path):
     text = GRID.partition('[[rows]]\nname = "too fast"')[0] + ENSEMBLE
     done = heedful(*make_grid(tmp_path, text))

@@ -12,6 +12,7 @@ from heedful.errors import UsageError
 from heedful.files.formats import COMPARISON_FORMAT, KEY
 from tests.cli.command import heedful
 from tests.cli.test_compare import BASE
+from tests.thorough import sampled, thorough
 
 GRID = f"""
 {BASE}
@@ -127,6 +128,7 @@ def test_other_links_and_notations(made: Path, text: str, options: list[str], ke
         (made / "grid.toml").write_bytes(GRID.encode())
 
 
+@thorough
 def test_several_seeds_have_a_mean(made: Path):
     assert heedful(*command(made, "--gold", made / "test.links", "--seeds", "1,2")).code == 0
     facts = json.loads((made / "out" / "table.json").read_bytes())["rows"][0]["figures"]["aer"]
@@ -150,6 +152,7 @@ def test_a_model_that_is_gone_is_told_and_nothing_is_trained_for_it(made: Path):
     assert {*error_rates(made)} == {"plain"}
 
 
+@sampled(2)
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [

@@ -8,6 +8,7 @@ import pytest
 
 from heedful.cli.completion import PRESETS, engines, tasks
 from tests.architecture.package import SOURCE
+from tests.thorough import sampled
 
 
 def completions(*words: str) -> list[str]:
@@ -30,6 +31,7 @@ def completions(*words: str) -> list[str]:
     return done.stdout.split()
 
 
+@sampled(3)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

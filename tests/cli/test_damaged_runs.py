@@ -11,7 +11,7 @@ import pytest
 from heedful.files.records import CHECKSUM
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 RECORDS = (
     "heedful.json",
@@ -65,6 +65,7 @@ def complaints(trained: Trained, model: Path) -> list[str]:
     return said
 
 
+@sampled(3)
 @pytest.mark.parametrize("damage", thinned(DAMAGES, 3))
 @pytest.mark.parametrize("file", [*RECORDS, *OTHERS])
 def test_damaged_files_of_a_run(file: str, damage: str, trained: Trained, whole: Path, tmp_path: Path):
@@ -93,6 +94,7 @@ def replaced(value: Any, place: tuple[str | int, ...], other: Any) -> Any:
     return copy
 
 
+@sampled(2)
 @pytest.mark.parametrize("file", thinned(RECORDS, 6))
 def test_values_of_another_kind_in_records_of_earlier_versions(
     file: str, trained: Trained, whole: Path, tmp_path: Path

@@ -11,6 +11,7 @@ import pytest
 from heedful.pages.sentence import MEASURE_NAMES
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
+from tests.thorough import sampled
 
 
 def view_of(page: Path) -> dict:
@@ -43,6 +44,7 @@ def test_without_files_the_attention_is_text(trained: Trained):
     assert "abc" in done.out
 
 
+@sampled(2)
 @pytest.mark.parametrize("measure", MEASURE_NAMES)
 def test_each_measure_is_shown_as_text_and_page(trained: Trained, tmp_path: Path, measure: str):
     page = tmp_path / "page.html"

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.command import disk_quota, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.test_main import ENVIRONMENT
+from tests.thorough import thorough
 
 
 @pytest.fixture
@@ -226,6 +227,7 @@ def test_a_quota_while_test_scores_are_written_costs_nothing_later(copied: tuple
         assert scores.read_bytes() == before
 
 
+@thorough
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
 def test_a_reader_that_leaves_stops_the_training_after_a_checkpoint(tmp_path: Path, settings: Path):
     data = write_pairs(tmp_path / "a.tsv", 40)

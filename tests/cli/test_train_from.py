@@ -20,6 +20,7 @@ from heedful.tasks.translation import TranslationTask
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.export.marian_folder import write_folder
+from tests.thorough import thorough
 
 LIMITS = ("--set", "training.max_steps=4", "--set", "training.validate_every=2", "--set", "training.export=false")
 
@@ -125,6 +126,7 @@ def encoded_pairs(model: Path, folder: str = "run/data") -> list[tuple[str, str]
     return [*zip(source, target, strict=True)]
 
 
+@thorough
 def test_corrections_are_learned_and_stay_in_force(pairs: Path, origin: Path):
     for source, correction in ("abcabc", "a"), ("abcabc", "cccab"), ("bbb", "b"):
         assert heedful("correct", origin, source, correction).code == 0
@@ -254,6 +256,7 @@ def test_no_model_a_newer_one_or_the_same_folder_is_refused(pairs: Path, origin:
     assert "newer heedful" in newer.errors[0]
 
 
+@thorough
 def test_pieces_of_another_writing_are_told_too(tmp_path: Path):
     """Pieces have no unknown characters: they fall back to bytes."""
     words = [f"{one}{two}{three} {two}{one}" for one in "abcde" for two in "abcde" for three in "abc"]

@@ -20,6 +20,7 @@ from tests.architecture.package import ROOT
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
 from tests.seal import write_sealed
+from tests.thorough import thorough
 
 MOST = 24
 """Tokens that the model takes."""
@@ -235,6 +236,7 @@ def test_exact_lines_do_not_depend_on_others(trained: Trained):
         assert json.loads(alone) | {"line": index + 1} == json.loads(together[index])
 
 
+@thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a shell")
 def test_a_reader_that_closes_the_pipe_ends_it_quietly(trained: Trained):
     command = f"yes abc | head -n 3000 | {sys.executable} -m heedful translate {trained.model} --beam 1 | head -n 1"

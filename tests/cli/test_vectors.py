@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from heedful.errors import install_command
 from heedful.text.vectors import read_vectors
 from tests.cli.command import heedful
+from tests.thorough import thorough
 
 SENTENCES = ["the cat sits here", "the dog sits there", "a cat sees the dog", "a dog sees a cat here"] * 10
 SIZES = ["embedding_size", "hidden_size", "alignment_size", "maxout_size"]
@@ -172,6 +173,7 @@ def weights(model: Path) -> dict[str, torch.Tensor]:
     return load_file(next(model.glob("model-*.safetensors")))
 
 
+@thorough
 def test_training_reports_coverage_and_frozen_vectors_stay(pairs: Path, tmp_path: Path):
     vectors = write_vectors(tmp_path / "my.vec", "the cat dog Sits zebra")
     model = tmp_path / "frozen.model"

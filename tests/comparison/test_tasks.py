@@ -13,6 +13,7 @@ from heedful.predictors.answerer import Answerer
 from heedful.predictors.table import load
 from heedful.synthetic import facts, notices, reviews
 from heedful.synthetic.scenes import generate_scenes
+from tests.thorough import sampled, thorough
 
 TINY = {
     "classification": "embedding_size = 4\nhidden_size = 4",
@@ -48,6 +49,7 @@ def write_grid(task: str, folder: Path) -> Path:
     return path
 
 
+@sampled(3)
 @pytest.mark.parametrize(
     ("task", "metric", "side"),
     [
@@ -104,6 +106,7 @@ def test_spans_are_compared_by_exact_match_and_f1(tmp_path: Path):
     assert len(items["supporting"]) == len(items["sources"])
 
 
+@thorough
 def test_another_baseline_trains_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     data, grid, out = write_data("answering", tmp_path), write_grid("answering", tmp_path), tmp_path / "out"
     first = compare_grid(grid, data, out=out, seeds=(1, 2), quiet=True)

@@ -18,7 +18,7 @@ from tests.attention.cases import MASKS
 from tests.attention.kernels.interpreter import quiet
 from tests.contracts.table import CONTRACTS, Contract
 from tests.contracts.ways import Combination, Way, covering, supported, ways
-from tests.thorough import thorough
+from tests.thorough import sampled, thorough
 
 
 @cache
@@ -70,6 +70,7 @@ def check(contract: Contract, way: Way, combinations: Sequence[Combination]) -> 
 PAIRS = [(contract, way) for contract in CONTRACTS for way in ways() if kept(contract, way)]
 
 
+@sampled(3)
 @pytest.mark.parametrize(("contract", "way"), [case(*each) for each in PAIRS], ids=str)
 def test_kept(contract: Contract, way: Way):
     check(contract, way, kept(contract, way) if not (contract.is_crossed or contract.is_dear) else asked(contract, way))

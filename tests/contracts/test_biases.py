@@ -20,7 +20,7 @@ from tests.contracts.nonfinite import hidden_nan_and_infinity_reach_nothing
 from tests.contracts.oracle import ORACLES
 from tests.contracts.table import CONTRACTS
 from tests.contracts.ways import Combination, Way
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 SETTINGS = {"relative_buckets": {"num_buckets": 6, "max_distance": 4}, "relative_keys": {"max_distance": 2}}
 KEPT = (
@@ -55,6 +55,7 @@ ASKED = [
 ]
 
 
+@sampled(2)
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("check", KEPT, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("score", ["scaled_dot", "additive"])
@@ -78,6 +79,7 @@ CROSSED = [
 ]
 
 
+@sampled(2)
 @pytest.mark.parametrize(("score", "normalizer", "bias"), thinned(CROSSED, 5))
 def test_every_score_with_every_normalizer(score: str, normalizer: str, bias: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(SCORES, "novel", factory(score, bias))

@@ -15,7 +15,7 @@ from heedful.attention.interface import Need
 from heedful.attention.kernels import window
 from heedful.attention.masks import Mask, causal, local_monotonic, local_predictive, padding
 from tests.attention.cases import make_normalizer, make_score
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 SIZE = 4
 SHORT, LONG = 256, 512
@@ -153,6 +153,7 @@ def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "TILE", TILE)
 
 
+@sampled(3)
 @pytest.mark.usefixtures("_small_tiles")
 @pytest.mark.parametrize("call", thinned(CALLS, 2), ids=str)
 def test_twice_the_length_needs_as_much_more_as_explain_says(call: Call):

@@ -17,8 +17,10 @@ from heedful.training.cross_entropy import linear_cross_entropy
 from tests.contracts import models as contracts
 from tests.contracts.models import CONTRACTS, Contract
 from tests.models.tiny import CONFIGS, make_model, make_sources, make_targets
+from tests.thorough import sampled
 
 
+@sampled(2)
 @pytest.mark.parametrize("model", CONFIGS)
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
 def test_kept(contract: Contract, model: str):

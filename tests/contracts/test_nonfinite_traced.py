@@ -17,7 +17,7 @@ from tests.attention.cases import MASKS, Case
 from tests.contracts.attention import make
 from tests.contracts.nonfinite import hidden_nan_and_infinity_reach_nothing
 from tests.contracts.ways import Combination
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 pytestmark = [
     # PyTorch's own: the compiler makes an object of an autograd function.
@@ -68,6 +68,7 @@ def test_compiled(combination: Combination):
     hidden_nan_and_infinity_reach_nothing(compiled, combination)
 
 
+@sampled(3)
 @pytest.mark.parametrize("mask", thinned(MASKED, 6))
 def test_every_mask_can_be_compiled(mask: str):
     case = make(Combination("scaled_dot", mask, "softmax", 3, 4), (3,), [3, 0, 2])

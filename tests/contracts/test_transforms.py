@@ -17,7 +17,7 @@ from tests.contracts import transforms
 from tests.contracts.errors import Attention
 from tests.contracts.transforms import TRANSFORMS, Transform
 from tests.contracts.ways import Combination
-from tests.thorough import is_thorough
+from tests.thorough import is_thorough, sampled
 
 pytestmark = [
     # PyTorch's own: forward mode scripts its rules, and the compiler makes an object of an autograd function.
@@ -58,6 +58,7 @@ CASES = [
 ]
 
 
+@sampled(3)
 @pytest.mark.parametrize(("transform", "combination"), CASES, ids=str)
 def test_kept(transform: Transform, combination: Combination):
     with torch.set_grad_enabled(transform.wants_gradient):

@@ -20,6 +20,7 @@ from heedful.data.batching import (
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD
+from tests.thorough import sampled
 
 
 def padding_share(corpus: EncodedCorpus, batches: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -69,6 +70,7 @@ def test_batches_are_as_full_as_they_can_be():
         assert positions > 2048
 
 
+@sampled(3)
 @pytest.mark.parametrize("batch_tokens", [512, 1024, 2048, 4096])
 @pytest.mark.parametrize("ratio", [1.0, 0.6, 2.5])
 def test_either_side_is_padded_little(ratio: float, batch_tokens: int):

@@ -15,6 +15,7 @@ from heedful.files.records import read_facts, write_facts
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, train_tokenizer
 from heedful.text.vocabulary import EOS
+from tests.thorough import thorough
 
 NOUNS = [(f"noun{a}{b}", f"{b}{a}wort") for a in "abcdef" for b in "ghijkl"]
 """Source nouns and target nouns, which a plural -en may end."""
@@ -74,6 +75,7 @@ def test_terms_are_translations_of_words_in_any_of_their_forms(
     assert 0.4 < num_as_written / num_terms < 0.6  # the form is drawn: half of them is another one
 
 
+@thorough
 def test_the_form_of_the_reference_alone_would_be_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: tuple[EncodedCorpus, Tokenizer, EncodedCorpus, Path]
 ):

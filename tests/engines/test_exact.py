@@ -18,7 +18,7 @@ from heedful.search.interface import Adjust, FloatArray, Hypothesis, IntArray, S
 from heedful.text.vocabulary import EOS, PAD
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, make_model
 from tests.search.engines import State, Toy
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 BATCH_SIZES = (1, 3, 7, 64)
 GREEDY = SearchConfig(beam=1, max_length_offset=4, max_length_ratio=1.0)
@@ -158,6 +158,7 @@ def test_blocks_shrink_with_what_a_row_costs():
     assert [rows_of(width, 5) for width in (32, 64, 128, 512, 10_000)] == [16, 8, 4, 1, 1]
 
 
+@sampled(3)
 @pytest.mark.parametrize("kind", ["rows", "live", "width", "longest", "parents"])
 @pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
 def test_shapes_of_the_batch_change_no_bit(kind: str, config: SearchConfig):
@@ -229,6 +230,7 @@ def test_blocks_know_their_own_states_only():
         BlockEngine(Touchy(()), 8, lambda rows: rows).step(3, np.zeros((1, 1), dtype=np.int64), None, None)
 
 
+@sampled(3)
 @pytest.mark.parametrize(
     ("name", "has_sentences"),
     [*thinned(((name, False) for name in CONFIGS), 4), ("luong-sentences", True), ("rnnsearch-sentences", True)],

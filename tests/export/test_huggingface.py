@@ -30,7 +30,7 @@ from heedful.text.tokenizer import PieceTokenizer, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, Vocabulary
 from tests.cli.command import disk_quota
 from tests.export.marian_folder import write_folder
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 MOST = 30
 FLOAT32, FLOAT64 = 1e-5, 1e-11
@@ -119,6 +119,7 @@ def bound(model: Transformer, rounding: float) -> float:
     return rounding if epsilon == NORM_EPSILON else max(1e-5, 100 * epsilon)
 
 
+@sampled(3)
 def test_what_is_imported_again_gives_the_same_logits_and_tokens(exported: Exported):
     model, (source, target), folder = exported
     read = read_marian(folder)
@@ -137,6 +138,7 @@ def test_what_is_imported_again_gives_the_same_logits_and_tokens(exported: Expor
             assert again.decode(mine.encode(text)) == mine.decode(mine.encode(text)).strip(), text
 
 
+@sampled(3)
 def test_transformers_gives_the_same_logits_tokens_and_greedy_outputs(exported: Exported):
     transformers = pytest.importorskip("transformers", reason="needs the package transformers")
     model, (source, target), folder = exported
@@ -164,6 +166,7 @@ def test_transformers_gives_the_same_logits_tokens_and_greedy_outputs(exported: 
         assert decoded == target.decode(target.encode(text)).strip() or "<eos>" in text
 
 
+@sampled(3)
 def test_transformers_gives_the_same_logits_in_float64(exported: Exported):
     """Where rounding hides nothing."""
     transformers = pytest.importorskip("transformers", reason="needs the package transformers")
@@ -200,6 +203,7 @@ def test_an_imported_model_is_exported_again(tmp_path: Path):
     assert second.languages == ("", "")
 
 
+@sampled(3)
 def test_the_settings_are_those_that_transformers_reads(exported: Exported):
     model, (source, target), folder = exported
     config, generation, tokenizer = (

@@ -19,7 +19,7 @@ from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
 from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
-from tests.thorough import is_thorough
+from tests.thorough import is_thorough, sampled, thorough
 
 MOST = 20
 """Positions and tokens; the tables of positions of all small models are as long."""
@@ -67,6 +67,7 @@ def test_other_scores_and_normalizers_are_the_models(name: str, tmp_path: Path):
     assert largest_difference(one, other, SIZES[1], with_weights=True) <= TOLERANCE
 
 
+@thorough
 @pytest.mark.parametrize(
     ("name", "changes"),
     [("rnnsearch-coverage", {}), is_thorough(("luong-coverage", {})), is_thorough(("transformer-pre", ONE_LAYER))],
@@ -94,6 +95,7 @@ def test_loops_that_no_graph_has_are_refused_in_one_line(attention: dict[str, ob
     assert list(tmp_path.iterdir()) == []
 
 
+@sampled(2)
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("name", NAMES)
 def test_searches_find_the_same(exported: Make, name: str, kind: str):

@@ -132,6 +132,7 @@ def test_constraints_use_the_whole_vocabulary(exported: Callable[[str], tuple[Se
         assert holds(outputs[0].token_ids, (7, 8))
 
 
+@thorough
 def test_exact_results_use_the_whole_vocabulary(exported: Callable[[str], tuple[Seq2Seq, Stepwise]]):
     _, backend = exported("rnnsearch")
     exact = Exact(backend, token_draw(NUM_SOURCE_TOKENS))

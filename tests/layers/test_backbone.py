@@ -23,7 +23,7 @@ from heedful.runs.train import check_buildable
 from tests.requests import make_request
 from tests.tasks.scenes import write_scenes
 from tests.tasks.test_captioning import Run
-from tests.thorough import thinned
+from tests.thorough import thinned, thorough
 
 REAL = ("timm:mobilenetv3_small_050", "timm:resnet18", "timm:convnext_atto", "timm:vit_tiny_patch16_224")
 
@@ -166,6 +166,7 @@ def test_without_timm_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         check_buildable(recipe)
 
 
+@thorough
 def test_a_model_with_a_backbone_trains_and_its_engine_says_the_same(small: str, tmp_path: Path):
     run = Run(
         write_scenes(tmp_path / "scenes.tsv", 40),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from heedful.errors import ShapeError, UsageError
 from heedful.inspection.capture import capture
 from heedful.layers.multihead import MultiheadAttention
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
@@ -111,6 +111,7 @@ def compare(ours: MultiheadAttention, theirs: nn.MultiheadAttention, vectors: li
         assert distance(found, wanted) <= 1e-12
 
 
+@sampled(2)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("masks", thinned(MASKS, 2))
 def test_outputs_weights_and_gradients(options: str, masks: str):

@@ -34,6 +34,7 @@ from tests.prove.mechanisms import (
     find_attention,
 )
 from tests.requests import load_experiment
+from tests.thorough import sampled
 
 STORED = Path(__file__).with_name("stored")
 
@@ -212,6 +213,7 @@ FALLING = [
 ]
 
 
+@sampled(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_one_step_of_each_or_a_refusal(model: str):
     chosen = [each for each in ONE_STEP if each.model == model]
@@ -227,6 +229,7 @@ def test_one_step_of_each_or_a_refusal(model: str):
     assert complaints == []
 
 
+@sampled(3)
 @pytest.mark.parametrize("combination", FALLING, ids=str)
 def test_fifty_steps_learn(combination: Combination):
     assert not combination.refusal()

@@ -17,6 +17,7 @@ from heedful.runs.finish import export_engines
 from tests.models.by_hand import Parameters, Vector, gru, softmax
 from tests.models.tiny import make_model, make_targets, run_steps
 from tests.tasks.test_classification import Run
+from tests.thorough import thorough
 
 EOS = 3
 SOURCES = torch.tensor([[5, 6, 7, EOS, 9, EOS, 4, 4, EOS], [8, EOS, 5, EOS, 0, 0, 0, 0, 0]])
@@ -103,6 +104,7 @@ def test_steps_equal_the_whole_and_every_parameter_learns(name: str):
             assert parameter.grad.any(), part
 
 
+@thorough
 def test_a_summary_model_trains_resumes_and_runs_without_pytorch_alike(tmp_path: Path):
     words = "red blue green pink black".split()
     rows = [f"{a} {b} one. Two {c} {d}.\t{a} {c}" for a in words for b in words for c in words[:3] for d in words[:2]]

@@ -14,7 +14,7 @@ from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Adjust, Hypothesis
 from heedful.text.vocabulary import BOS, EOS, PAD
 from tests.models.tiny import CONFIGS, make_model, make_sources
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 LENGTHS = (5, 2, 7, 1, 3, 6)
 
@@ -50,6 +50,7 @@ def whole_output(hypothesis: Hypothesis) -> list[int]:
     return [*hypothesis.token_ids, *([EOS] if hypothesis.finish_reason == "eos" else [])]
 
 
+@sampled(2)
 @pytest.mark.parametrize("name", thinned(CONFIGS, 4))
 def test_a_beam_of_one_is_greedy(name: str):
     model = make_lively(name)
@@ -67,6 +68,7 @@ def test_a_beam_of_one_is_greedy(name: str):
         assert whole_output(found) == outputs
 
 
+@sampled(2)
 @pytest.mark.parametrize("name", thinned(CONFIGS, 3))
 def test_scores_are_those_of_forced_decoding(name: str):
     model = make_lively(name)

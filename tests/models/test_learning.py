@@ -11,7 +11,7 @@ from heedful.text.vocabulary import EOS
 from heedful.training.optimizer import OptimizerConfig, make_optimizer
 from heedful.training.pair_step import PairStep
 from tests.models.tiny import CONFIGS, Config, changed
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 NUM_TOKENS = 16
 RECURRENT = {"embedding_size": 16, "hidden_size": 32, "dropout": 0.0}
@@ -36,6 +36,7 @@ def make_pairs() -> EncodedCorpus:
     return EncodedCorpus(*(EncodedSide.of(side) for side in sides))
 
 
+@sampled(2)
 @pytest.mark.parametrize("name", thinned(LEARNERS, 2))
 def test_eight_pairs_are_learned_by_heart(name: str):
     torch.manual_seed(0)

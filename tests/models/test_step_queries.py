@@ -25,7 +25,7 @@ from heedful.training.label_step import LabelStep
 from tests.models.by_hand import Parameters, Vector, gru, softmax
 from tests.tasks.reviews import reviews, write_reviews
 from tests.tasks.test_classification import Run
-from tests.thorough import thinned
+from tests.thorough import thinned, thorough
 
 POOLINGS = ("last", "average")
 TEXTS = ([5, 6, 4, 8, 7, 3], [7, 3], [3], [6, 8, 5, 3])
@@ -192,6 +192,7 @@ def test_texts_are_classified_in_the_order_asked(pooling: str):
     assert [None if own is None else own.size for own in attention] == [1, 6, 3, 10]
 
 
+@thorough
 @pytest.mark.parametrize("pooling", thinned(POOLINGS, 2))
 def test_it_trains_and_its_engine_gives_what_pytorch_gives(pooling: str, tmp_path: Path):
     pytest.importorskip("onnxruntime")

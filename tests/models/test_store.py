@@ -18,6 +18,7 @@ from heedful.tasks.experiment import Experiment, build_model
 from tests.prove.disk import Call, calls
 from tests.requests import load_experiment
 from tests.runs.test_settings import TINY
+from tests.thorough import sampled
 
 
 def make_folder(path: Path, kind: str = "transformer") -> tuple[Experiment, dict[str, torch.Tensor]]:
@@ -126,6 +127,7 @@ class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
+@sampled(2)
 @pytest.mark.parametrize("settings", [[], ["training.max_steps=9"]], ids=["same", "raised"])
 @pytest.mark.parametrize("kind", [OSError, Killed])
 def test_a_fault_at_any_call_of_a_save_leaves_a_whole_model(

@@ -14,7 +14,7 @@ from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import SentenceView, WeightMap
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.views import sentence_view, weights_of
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 pytestmark = needs_chromium
 VIEWS = ("translate", "inside", "search", "learn")
@@ -232,6 +232,7 @@ ALL_TEXT = """() => {
 }"""
 
 
+@sampled(2)
 @pytest.mark.parametrize("view", VIEWS)
 def test_chinese_leaves_no_english(browser: Any, tmp_path: Path, view: str):
     chinese = sentence_view(("今天", "天气", "</s>"), ("很", "好", "</s>"), ("不", "错", "</s>"))

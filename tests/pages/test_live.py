@@ -15,7 +15,7 @@ from tests.cli.conftest import Trained
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.server import served
 from tests.pages.test_app import ALL_TEXT, LATIN
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 pytestmark = needs_chromium
 
@@ -151,6 +151,7 @@ def test_a_weight_is_set_by_a_click_on_its_cell(browser: Any, address: str):
     tab.close()
 
 
+@sampled(2)
 @pytest.mark.parametrize("view", ["compare", "evaluate", "training", "search"])
 def test_views_of_a_server(browser: Any, address: str, view: str):
     tab = Tab(browser, address + f"#text=fade&view={view}")
@@ -196,6 +197,7 @@ def english(tab: Tab) -> set[str]:
     return {word for word in LATIN.findall(tab.page.evaluate(ALL_TEXT)) if not re.fullmatch("[a-fA-F]+", word)}
 
 
+@sampled(2)
 @pytest.mark.parametrize("state", thinned(STATES, 3))
 def test_a_server_s_page_is_accessible_and_leaves_no_english_in_chinese(browser: Any, address: str, state: str):
     tab = Tab(browser, address + STATES[state] + "&text=fa", language="zh-CN")

@@ -1,4 +1,6 @@
-from heedful.pages.passage import spans_in
+from itertools import pairwise
+
+from heedful.pages.passage import Passage, PassagePart, spans_in
 
 
 def test_spans_are_found_once_each_the_longer_first():
@@ -11,4 +13,13 @@ def test_spans_are_found_once_each_the_longer_first():
         ("2", "number"),
         ("<b>", "tag"),
     ]
-    assert all(first[1] <= second[0] for first, second in zip(found, found[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in pairwise(found))
+
+
+def test_a_sentence_that_is_read_as_it_is_needs_no_passage():
+    plain = Passage((PassagePart("a b", "A B", reading="a b"),), ("", ""), ("", ""))
+    assert plain.is_plain("a b", "A B")
+    assert plain.is_plain("a b", None)  # its output was forced to be another one
+    assert not plain.is_plain("a b", "A A A A")  # the output was a loop, and another one stands in the passage
+    assert not plain.is_plain("A b", "A B")  # the model read another form of it
+    assert not Passage(plain.parts * 2, ("", " ", ""), ("", " ", "")).is_plain("a b", "A B")

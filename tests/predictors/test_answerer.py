@@ -18,6 +18,7 @@ from heedful.text.stories import Story
 from tests.cli.test_export import without_torch
 from tests.tasks.stories import SETTINGS, write_stories
 from tests.tasks.test_classification import Run
+from tests.thorough import thorough
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,7 @@ def test_weights_are_in_the_order_of_the_facts(model: Path):
     )
 
 
+@thorough
 def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
     answerer, stories = load(model, kind=Answerer), [*generate(30, 1, seed=3), Story((), ""), Story(("a",) * 300, "b")]
     together = answerer.answer(stories)

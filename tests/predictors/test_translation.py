@@ -8,6 +8,7 @@ import numpy as np
 
 from heedful.predictors.translation import Alternative, Translation
 from tests.pages.browser import Tab, chromium, needs_chromium
+from tests.thorough import thorough
 
 
 def translation(target: str = "Haus") -> Translation:
@@ -30,6 +31,7 @@ def test_the_page_is_inside_a_frame_that_may_not_reach_out():
     assert "<b>" not in written
 
 
+@thorough
 @needs_chromium
 def test_two_translations_in_one_document_do_not_interfere(tmp_path: Path):
     path = tmp_path / "notebook.html"

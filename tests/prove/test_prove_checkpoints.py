@@ -10,7 +10,7 @@ from heedful.data.batch import Position
 from heedful.training import loop
 from tests.prove import prove_checkpoints as sweeps
 from tests.prove.prove_checkpoints import PHASES, Record
-from tests.thorough import thinned
+from tests.thorough import thinned, thorough
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked child")
 
@@ -31,6 +31,7 @@ def record() -> Record:
     return Record()
 
 
+@thorough
 @pytest.mark.parametrize(
     ("phase", "with_power"),
     thinned([(PHASES[0], False), (PHASES[-1], True)], 2),

@@ -12,6 +12,7 @@ from heedful.search.interface import Hypothesis
 from tests.cli.command import heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.prove import prove_decoding as proofs
+from tests.thorough import sampled
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,7 @@ def words(number: int) -> list[str]:
     return ["".join(generator.choices("abcdef", k=generator.randint(1, 12))) for _ in range(number)]
 
 
+@sampled(2)
 @pytest.mark.parametrize("beam", [1, 3])
 def test_exact_results_are_the_same_in_every_batch(model: Path, beam: int):
     translator = load(model)

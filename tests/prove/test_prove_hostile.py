@@ -16,7 +16,7 @@ from tests.prove import prove_hostile as proofs
 from tests.prove.hostile_cases import BY_NAME, Case, all_cases
 from tests.prove.hostile_files import make_tiny
 from tests.prove.hostile_process import Surroundings
-from tests.thorough import thorough
+from tests.thorough import sampled, thorough
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="forks, and watches memory in /proc")
 
@@ -100,6 +100,7 @@ FAULTS: dict[str, tuple[Callable[[], int], str]] = {
 """Commands that go wrong, and what is said of each."""
 
 
+@sampled(2)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str, server: proofs.Server, monkeypatch: pytest.MonkeyPatch):
     command = BY_NAME["translate"]
@@ -122,6 +123,7 @@ def test_a_told_difference_is_no_silent_one(server: proofs.Server, monkeypatch: 
     assert server.judge(Case("planted/told", command, is_compared=True))[0] == ""
 
 
+@thorough
 def test_memory_of_the_server_is_not_the_commands(server: proofs.Server, monkeypatch: pytest.MonkeyPatch):
     held = np.ones(1 << 27)  # 1 GiB, as after a thousand tests
     monkeypatch.setattr(command_line, "main", lambda arguments: 0)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.prove import serving_attacks as attacks
 from tests.prove.prove_serve import prove_load
+from tests.thorough import thorough
 
 
 def test_every_answer_is_the_right_one():
@@ -26,6 +27,7 @@ def test_slow_sockets_are_closed():
     assert max(asyncio.run(run())) < 55
 
 
+@thorough
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_loses_no_request_and_leaves_no_file(
     stop: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ from tests.prove.prove_serve_schema import prove_schema, with_languages
 from tests.thorough import thorough
 
 
+@thorough
 def test_no_request_makes_the_server_fail():
     assert asyncio.run(prove_schema(15))
 

@@ -17,6 +17,7 @@ from heedful.regression import smoothing
 from heedful.regression.estimator import NadarayaWatsonRegressor, RegressionError, toy_data
 from heedful.regression.smoothing import KERNELS, FloatArray
 from tests.architecture.package import SOURCE
+from tests.thorough import thorough
 
 X = [[0.0], [1.0], [2.0], [3.0]]
 Y = [0.0, 2.0, 1.0, 4.0]
@@ -426,6 +427,7 @@ result = [is_not_fitted, is_regressor(model), list(best.values()), abs(differenc
     assert difference < 1e-12
 
 
+@thorough
 @needs_scikit_learn
 def test_scikit_learn_s_own_checks_pass():
     # In one fresh process: loading scikit-learn takes longer than its checks.

@@ -19,6 +19,7 @@ from heedful.regression.smoothing import (
     search_bandwidth,
     squared_distances,
 )
+from tests.thorough import sampled
 
 SMOOTH = ["gaussian", "laplacian"]
 
@@ -251,6 +252,7 @@ def test_points_that_are_one_have_no_scale(num_features: int):
         assert tried[-1, 1] == pytest.approx(3.0**2 + 1.5**2 + 4.5**2)
 
 
+@sampled(4)
 @pytest.mark.parametrize("kernel", [name for name, profile in KERNELS.items() if name != "constant"])
 @pytest.mark.parametrize("num_points", [8, 20, 63])
 def test_no_fine_grid_finds_a_smaller_error(kernel: str, num_points: int):

@@ -23,7 +23,7 @@ from heedful.runs.train import RunInfo
 from heedful.training.progress import Outcome, Progress
 from heedful.training.tensorboard import EVENTS
 from tests.requests import make_request, train
-from tests.thorough import thinned
+from tests.thorough import thinned, thorough
 
 ROWS = [
     ("one", "1"),
@@ -114,6 +114,7 @@ def test_ten_pairs_are_learned_by_heart(kind: str, tmp_path: Path):
     assert one.attention.sum(axis=1).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
 
 
+@thorough
 def test_pieces_learn_too(tmp_path: Path):
     data = write(tmp_path / "numbers.tsv", [*ROWS, *((f"x {i}", f"{i} y") for i in range(30))])
     log = Log()

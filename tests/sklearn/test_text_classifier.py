@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from heedful.sklearn import TextClassifier
 from tests.tasks.reviews import reviews
+from tests.thorough import thorough
 
 SMALL = {
     "model.embedding_size": 8,
@@ -67,6 +68,7 @@ def test_it_works_with_the_tools_of_scikit_learn():
     assert search.fit(texts, labels).best_score_ >= 0.9
 
 
+@thorough
 def test_the_same_seed_gives_the_same_model():
     one, other = (TextClassifier(settings=SMALL, random_state=3).fit(*data()) for _ in range(2))
     texts, _ = data(10, seed=7)

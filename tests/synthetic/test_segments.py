@@ -6,6 +6,7 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.synthetic.segments import NUM_MODIFIERS, UnsegmentedText, generate, lexicon
+from tests.thorough import sampled
 
 
 def segmentations(source: str) -> list[list[str]]:
@@ -39,6 +40,7 @@ def test_no_word_begins_another_one():
     assert len(set(lexicon().values())) == len(lexicon())
 
 
+@sampled(3)
 @pytest.mark.parametrize("number", [1, 2, 7])
 def test_the_target_translates_the_only_segmentation(number: int):
     texts = list(generate(200, (number,), seed=number))

@@ -171,6 +171,7 @@ def test_two_processes_train_the_model_of_one(tmp_path: Path):
     assert_two_processes_agree("captioning", write_scenes(tmp_path / "scenes.tsv", 60), tmp_path, settings)
 
 
+@thorough
 @pytest.mark.parametrize("preset", thinned(["show_attend_tell", "image_transformer", "show_attend_tell-hard"], 3))
 def test_boxes_teach_attention_the_places_of_words(preset: str, tmp_path: Path):
     data = write_scenes(tmp_path / "scenes.tsv", 60)

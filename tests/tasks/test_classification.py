@@ -23,7 +23,7 @@ from heedful.training.progress import Outcome, Progress
 from tests.requests import make_request, train
 from tests.tasks.reviews import BAD, GOOD, NEUTRAL, SETTINGS, write_reviews
 from tests.tasks.two_processes import assert_two_processes_agree
-from tests.thorough import thinned, thorough
+from tests.thorough import sampled, thinned, thorough
 
 
 class Run:
@@ -67,6 +67,7 @@ MODELS = (
 )
 
 
+@sampled(3)
 @pytest.mark.parametrize("preset", thinned(MODELS, 3))
 def test_it_learns_which_words_tell_and_says_how_well(preset: str, tmp_path: Path):
     run = Run(write_reviews(tmp_path / "reviews.tsv"), tmp_path / "m", "training.max_steps=120", preset=preset)

@@ -30,6 +30,7 @@ from heedful.runs.finish import export_engines
 from heedful.text.label_sets import joined_labels, split_labels
 from tests.cli.command import heedful
 from tests.tasks.test_classification import Run
+from tests.thorough import thorough
 
 WORDS = ("stone", "river", "tree", "cloud", "house", "road", "field", "lamp")
 FAST = (
@@ -125,6 +126,7 @@ def test_ordered_labels_and_numbers(tmp_path: Path):
     assert float(model.classify(["very very very"])[0].label) < float(model.classify(["huge huge huge"])[0].label)
 
 
+@thorough
 def test_rare_labels_are_found(tmp_path: Path):
     source = random.Random(3)
     pairs: list[tuple[str, str]] = []

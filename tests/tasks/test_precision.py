@@ -11,7 +11,7 @@ from tests.requests import make_request, train
 from tests.tasks.reviews import write_reviews
 from tests.tasks.scenes import write_scenes
 from tests.tasks.stories import write_notices, write_stories
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 HEAVY = ("base", "big", "rnnsearch-paper", "luong-paper", "sutskever-paper", "cho-paper", "rnnencdec-paper")
 """Presets of the sizes of papers; smaller ones of the same kinds are tried."""
@@ -37,6 +37,7 @@ def write_data(task: str, preset: str, folder: Path) -> Path:
     return path
 
 
+@sampled(4)
 @pytest.mark.parametrize(("task", "preset"), thinned(CASES, 2), ids=[f"{task}-{preset}" for task, preset in CASES])
 def test_every_preset_trains_in_bfloat16(task: str, preset: str, tmp_path: Path):
     seen: list[Progress] = []

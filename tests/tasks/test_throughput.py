@@ -12,6 +12,7 @@ from heedful.training.progress import Outcome
 from tests.cli.conftest import write_pairs
 from tests.requests import make_request, train
 from tests.tasks.reviews import write_reviews
+from tests.thorough import thorough
 
 
 def run(
@@ -77,6 +78,7 @@ def test_advice_and_warnings_come_with_the_first_start(tmp_path: Path):
     assert warned == []
 
 
+@thorough
 def test_classification_is_planned_too(tmp_path: Path):
     data = write_reviews(tmp_path / "reviews.tsv", 400)
     settings = ("model.embedding_size=8", "training.max_minutes=0.02", "training.patience=100000")

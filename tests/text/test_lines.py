@@ -14,7 +14,7 @@ from heedful.errors import DataError
 from heedful.text import lines as lines_module
 from heedful.text.lines import read_chunks, read_lines
 from heedful.text.text_files import count_lines
-from tests.thorough import thinned
+from tests.thorough import thinned, thorough
 
 SEPARATORS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff\t "
 TEXTS = st.text(
@@ -177,6 +177,7 @@ def _bomb(path: Path, line: bytes) -> Path:
     return path
 
 
+@thorough
 @pytest.mark.parametrize("line", thinned([b"\n", b"\0", b"a\tb\n"], 3), ids=repr)
 def test_gzip_that_unpacks_to_far_more_than_text_is_refused(line: bytes, tmp_path: Path):
     path = _bomb(tmp_path / "bomb.gz", line)

@@ -28,7 +28,7 @@ from tests.prove.prove_checkpoints import Record
 from tests.prove.prove_ddp import Doom, Toy
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
 from tests.prove.task_trainings import TASKS, make_corpus
-from tests.thorough import thinned, thorough
+from tests.thorough import sampled, thinned, thorough
 
 together = pytest.mark.skipif(not IS_POSSIBLE, reason=REASON)
 CORPUS = make_corpus(20)
@@ -210,6 +210,7 @@ def test_who_is_lost_is_told_by_the_first_alone(tmp_path: Path):
 # ----------------------------------------------------------------------------------------------------- training
 
 
+@sampled(3)
 @together
 @pytest.mark.parametrize(
     ("kind", "settings"),
@@ -280,6 +281,7 @@ def test_the_death_of_one_ends_all_and_costs_nothing(tmp_path: Path, monkeypatch
     assert longest < 20.0
 
 
+@thorough
 @together
 @pytest.mark.parametrize("kind", thinned(TASKS, 3))
 def test_a_training_of_another_task_survives_a_death_to_the_same_bits(kind: str, tmp_path: Path):
@@ -305,6 +307,7 @@ def test_a_sharded_model_computes_what_one_process_does(tmp_path: Path):
     assert prove_ddp.difference(tmp_path, toy, 2) <= 1e-12
 
 
+@thorough
 @together
 @pytest.mark.parametrize("kind", thinned(["transformer-pre", "transformer-learned", "rnnsearch"], 3))
 def test_a_sharded_model_in_mixed_precision_is_near_to_one_process(kind: str, tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.thorough import is_thorough
+from tests.thorough import is_thorough, thorough
 
 SCRIPT = """
 import sys
@@ -109,6 +109,7 @@ def test_the_first_process_computes_what_later_ones_do(tmp_path: Path, part: str
     assert first == told(tmp_path, part)
 
 
+@thorough
 def test_functions_apart_from_their_loops_would_be_seen(tmp_path: Path):
     """What Numba does by itself; should it cease to, the rule has lost its reason."""
     if not torch.cpu._is_avx512_supported():  # pyright: ignore[reportPrivateUsage]

@@ -31,7 +31,7 @@ from heedful.training.pair_step import PairStep
 from heedful.training.progress import Progress, Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
 from tests.prove.disk import Call, calls
-from tests.thorough import is_thorough, thinned
+from tests.thorough import is_thorough, sampled, thinned, thorough
 
 NUM_STEPS = 11
 """About three epochs of the corpus below."""
@@ -193,6 +193,7 @@ SOFT = {
 """Models, and the same ones with softmax in the place of other normalizers."""
 
 
+@sampled(3)
 @pytest.mark.parametrize("name", SOFT)
 def test_the_steps_of_a_soft_start_are_those_of_softmax(name: str, tmp_path: Path):
     runs = [make_run(tmp_path / str(i), kind, max_steps=4, soft_start=4) for i, kind in enumerate(SOFT[name])]
@@ -329,6 +330,7 @@ def test_a_signal_in_the_last_step_is_honoured_before_its_validation(tmp_path: P
     assert run.validations + again.validations == whole.validations
 
 
+@sampled(2)
 @pytest.mark.parametrize(
     ("kind", "average"),
     [
@@ -532,6 +534,7 @@ def test_minutes_cover_the_last_validation_and_the_work_after_training(
     assert more.trainer().run().step > outcome.step
 
 
+@thorough
 def test_the_rate_lands_at_zero_before_the_work_after_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     optimizer = {"learning_rate": 0.01, "schedule": {"kind": "linear", "warmup_steps": 1}}
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from heedful.training.memory_settings import tuned_process
+from tests.thorough import thorough
 
 PAGES = """
 import resource, sys
@@ -38,6 +39,7 @@ def new_pages(how: str) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
+@thorough
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs GNU's C library")
 def test_memory_of_a_step_serves_the_next():
     # Ten steps of 222 MB are 540,000 pages of 4 KB.
@@ -45,6 +47,7 @@ def test_memory_of_a_step_serves_the_next():
     assert new_pages("given back") >= 300_000
 
 
+@thorough
 def test_old_objects_are_left_alone_while_it_lasts():
     gc.unfreeze()  # conftest.py froze them
     try:

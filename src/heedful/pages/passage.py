@@ -50,6 +50,16 @@ class Passage:
     output_layout: tuple[str, ...]
     """The same in the translation."""
 
+    def is_plain(self, text: str, output: str | None) -> bool:
+        """Tell whether the passage says no more than the view of a sentence.
+
+        Args:
+            text: source of the view.
+            output: its best output; None where that was forced to be another one.
+        """
+        part = self.parts[0]
+        return len(self.parts) == 1 and part.reading == text and output in (None, part.output)
+
     def to_dict(self) -> dict[str, Any]:
         """List the fields for JSON.
 

@@ -107,8 +107,12 @@ class PageRequests:
         passage = passage_of(viewer.translator, wanted.text, viewer.search_config(request), cancelled)
         if passage is not None:
             request = replace(request, text=passage.parts[min(wanted.segment, len(passage.parts) - 1)].reading)
-        tree: dict[str, Any] = viewer.view(request).to_dict() | {"model": name}
-        tree["passage"] = passage and passage.to_dict()
+        view = viewer.view(request)
+        is_forced = bool(wanted.prefix or wanted.changes)
+        best = None if is_forced or not view.outputs else view.outputs[0].text
+        if passage is not None and passage.is_plain(wanted.text.strip(), best):
+            passage = None
+        tree: dict[str, Any] = view.to_dict() | {"model": name, "passage": passage and passage.to_dict()}
         if find_spec("torch") is None:
             reason = str(MissingExtra("torch", EXTRAS["torch"], "changing attention"))
             tree["missing"] = {**tree["missing"], "override": reason}

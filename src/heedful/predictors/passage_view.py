@@ -20,7 +20,7 @@ def passage_of(
         cancelled: called between the steps of the search, which ends once it returns True.
 
     Returns:
-        The passage; None where the text is one segment that the model reads as it is.
+        The passage, as every other way to translate gives it; None for a blank text.
     """
     parts = translator.split(text)
     if not parts.segments:
@@ -28,8 +28,6 @@ def passage_of(
     (whole,) = translator.translate([text], beam=search.beam, search=search, cancelled=cancelled)
     only = SegmentOutput(parts.segments[0], len(parts.layout[0]), whole)
     outputs = whole.segments or (only,)
-    if outputs == (only,) and not (only.segment.kept or whole.decoded or whole.fault):
-        return None
     edges = [0, *chain.from_iterable((one.start, one.end) for one in outputs), len(whole.text)]
     between = tuple(whole.text[start:end] for start, end in list(pairwise(edges))[::2])
     return Passage(tuple(map(_part, outputs)), parts.layout, between)

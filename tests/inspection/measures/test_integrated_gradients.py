@@ -12,7 +12,7 @@ from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.text.vocabulary import BOS
 from tests.inspection.measures.models import NORMS, OUTPUT, SOURCE, make_transformer
-from tests.thorough import thinned
+from tests.thorough import sampled, thinned
 
 MODELS = (*NORMS, "rnnsearch", "luong", "reversed")
 
@@ -51,6 +51,7 @@ def log_probs(model: Seq2Seq, scales: torch.Tensor) -> torch.Tensor:
         handle.remove()
 
 
+@sampled(3)
 @pytest.mark.parametrize("name", thinned(MODELS, 2))
 def test_attributions_are_the_integral_of_slopes_and_complete(name: str):
     model = make_model(name)
