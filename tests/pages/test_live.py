@@ -88,6 +88,25 @@ def test_two_models_show_that_they_are_at_work(browser: Any, address: str):
     tab.close()
 
 
+def test_a_passage_is_shown_whole_and_one_segment_at_a_time(browser: Any, address: str, translator: Translator):
+    tab = Tab(browser, address)
+    tab.page.locator("#source").fill("fade\n\ncab")
+    tab.page.wait_for_selector("#passage .part")
+    (whole,) = translator.translate(["fade\n\ncab"], beam=5)
+    assert tab.page.locator("#passage").text_content() == whole.text
+    (first, second) = translator.translate(["fade", "cab"], beam=5)
+    for part, output, source in ((0, first, "fade"), (1, second, "cab")):
+        tab.page.locator("#passage .part").nth(part).focus()
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector(f"#passage .part:nth-of-type({part + 1})[aria-pressed=true]")
+        tab.page.wait_for_function(SHOWN.replace("#output", "#segment"), arg=output.text)
+        assert tab.page.locator("#segment .said").first.text_content() == source
+    assert "segment=1" in tab.page.url
+    tab.page.locator("#source").fill("fade")
+    tab.page.wait_for_selector("#passage", state="detached")
+    tab.close()
+
+
 def test_an_alternative_of_a_word_is_the_prefix_of_the_next_search(browser: Any, address: str, translator: Translator):
     tab = Tab(browser, address + "#text=fade&unit=piece")
     tab.page.wait_for_selector("#output .word")

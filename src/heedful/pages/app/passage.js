@@ -19,7 +19,9 @@ export function passageOutput(page) {
   const { parts, outputLayout } = page.data.passage;
   const chosen = chosenPart(page);
   return h('div', { class: 'said passage', dir: 'auto', id: 'passage' }, outputLayout[0], parts.map((part, index) => [
-    h('button', { type: 'button', class: `part${part.fault ? ' faulty' : ''}`, 'aria-pressed': String(index === chosen), title: part.fault ? t('faulty') : null, onclick: () => page.openSegment(index) }, keptText(part.output, part.outputKept)),
+    // A span, for the lines of a paragraph break within it, which those of a button do not.
+    h('span', { role: 'button', tabindex: 0, class: `part${part.fault ? ' faulty' : ''}`, 'aria-pressed': String(index === chosen), title: part.fault ? t('faulty') : null, onclick: () => page.openSegment(index),
+      onkeydown: (event) => { if (['Enter', ' '].includes(event.key)) { event.preventDefault(); page.openSegment(index); } } }, keptText(part.output, part.outputKept)),
     outputLayout[index + 1]]));
 }
 
@@ -31,7 +33,7 @@ export function segmentCard(page, ...children) {
   return h('section', { class: 'card', id: 'segment' },
     h('div', { class: 'head' }, h('h2', {}, t('segmentOf', chosen + 1, parts.length)), parts.length > 1 ? [move('previous', chosen - 1), move('next', chosen + 1)] : null),
     h('p', { class: 'said', dir: 'auto' }, keptText(part.source, part.kept)),
-    part.kept.length ? h('p', { class: 'small faint' }, t('keptNote')) : null,
+    part.kept.length ? h('p', { class: 'small faint' }, t('shadedNote')) : null,
     part.fault ? h('p', { class: 'notice' }, t('faulty')) : null,
     !part.reading ? h('p', { class: 'small faint' }, t('staysWhole')) : part.reading !== part.source ? h('p', { class: 'small faint' }, t('readAs'), ' ', h('span', { dir: 'auto', id: 'reading' }, part.reading)) : null,
     children);
