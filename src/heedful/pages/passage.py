@@ -82,11 +82,11 @@ def spans_in(output: str, spans: Sequence[tuple[str, str]]) -> tuple[tuple[int, 
     Returns:
         Start, end and kind of each span that is there, in order; two equal spans are two places.
     """
-    found: list[tuple[int, int, str]] = []
+    places: list[tuple[int, int, str]] = []
     for text, kind in sorted(spans, key=lambda span: -len(span[0])):  # "12.5" before "2"
         start = output.find(text)
-        while start >= 0 and any(start < end and begin < start + len(text) for begin, end, _ in found):
+        while start >= 0 and any(start < end and begin < start + len(text) for begin, end, _ in places):
             start = output.find(text, start + 1)
         if start >= 0:
-            found.append((start, start + len(text), kind))
-    return tuple(sorted(found))
+            places.append((start, start + len(text), kind))
+    return tuple(sorted(places))

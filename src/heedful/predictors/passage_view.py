@@ -35,8 +35,8 @@ def passage_of(
 
 def _part(one: SegmentOutput) -> PassagePart:
     source, output = one.segment.reading, one.output.text
-    kept = tuple((span.start, span.end, span.kind) for span in one.segment.kept)
-    spans = [(source[start:end], kind) for start, end, kind in kept]
+    places = tuple((span.start, span.end, span.kind) for span in one.segment.kept)
+    spans = [(source[start:end], kind) for start, end, kind in places]
     read = one.output.decoded[0] if one.output.decoded else source
     reading = read if has_words(source, one.segment.kept) else ""
-    return PassagePart(source, output, kept, spans_in(output, spans), reading, one.output.fault)
+    return PassagePart(source, output, places, spans_in(output, spans), reading, one.output.fault)
