@@ -122,6 +122,11 @@ format: $(VENV)/.installed-dev ## format the code and apply ruff's automatic fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+.PHONY: release
+release: $(VENV)/.installed-dev ## build sdist and wheel, check them, and run the demo from a fresh environment (minutes)
+	$(PIP) build twine
+	$(BIN)/python -m tests.prove.prove_release $(ARGS)
+
 .PHONY: clean
 clean: ## remove caches and build files; .venv and models stay
 	rm -rf build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -22,6 +22,8 @@ PUBLIC: Final = {
     "heedful.errors": "Errors",
 }
 """Public modules: the names in their `__all__`, or the classes of `errors`. All others are private and may change."""
+MOST_NAMES: Final = 20
+"""Names of a module that stand on one page."""
 HTTP_VERBS: Final = ("get", "post", "put", "delete")
 
 
@@ -58,6 +60,19 @@ def public_names(module: str) -> list[str]:
     return [name for name in names if not name.startswith("__")]
 
 
+def _groups(module: str) -> dict[str, list[str]]:
+    """Public names of a module by the page that they stand on: one, or one for each module that defines them."""
+    names = public_names(module)
+    if len(names) <= MOST_NAMES:
+        return {"": names}
+    loaded = importlib.import_module(module)
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        defined = getattr(getattr(loaded, name), "__module__", "") or "tables"
+        groups.setdefault(defined.rpartition(".")[2] if defined.startswith("heedful") else "tables", []).append(name)
+    return dict(sorted(groups.items()))
+
+
 def python() -> Page:
     """Pages of the Python interface, one a public name, for the generator to fill in."""
     first = Document("reference/python", "reference/python/index", "", is_translated=False, longest=None)
@@ -70,11 +85,15 @@ def python() -> Page:
     ]
     for module, purpose in PUBLIC.items():
         name = module.replace(".", "-")
-        document = Document(f"reference/python/{name}.md", f"reference/python/{name}", "", False, None)
-        blocks = "\n".join(f"::: {module}.{each}\n" for each in public_names(module))
-        document.text = f"# {module}\n\n{purpose}.\n\n{blocks}"
-        page.children.append(Page(document, document.address, module, document.text))
-        rows.append(f"- [`{module}`]({name}.md): {purpose[0].lower()}{purpose[1:]}")
+        groups = _groups(module)
+        for group, names in groups.items():
+            address = f"reference/python/{name}" + (f"-{group}" if len(groups) > 1 else "")
+            document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
+            title = module + (f": {group.replace('_', ' ')}" if len(groups) > 1 else "")
+            blocks = "\n".join(f"::: {module}.{each}\n" for each in names)
+            document.text = f"# {title}\n\n{purpose}.\n\n{blocks}"
+            page.children.append(Page(document, address, title, document.text))
+        rows.append(f"- `{module}`: {purpose[0].lower()}{purpose[1:]}")
     first.text = page.text = "\n".join([*rows, ""])
     return page
 

@@ -157,6 +157,7 @@ figure, axes = plt.subplots(1, len(forms), sharey=True, figsize=(9, 2.2))
 for axis, (name, weights) in zip(axes, forms.items(), strict=True):
     axis.bar(range(6), weights)
     axis.set_title(name, fontsize=9)
+    axis.set_xticks(range(6))
 axes[0].set(xlabel="key", ylabel="weight")
 plt.show()
 

@@ -94,7 +94,7 @@ def positions(n, d):
 # ## heedful 的同一件事
 
 # %%
-W_Q, W_K, W_V = torch.randn(3, D, 8)
+W_Q, W_K, W_V = torch.randn(3, D, 8) / 3
 parts = X @ W_Q, X @ W_K, X @ W_V
 by_heedful = attend(*parts, score=ScaledDot(8, 8)).context
 assert abs(self_attention(X, W_Q, W_K, W_V) - by_heedful).max() < 1e-6

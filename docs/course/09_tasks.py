@@ -144,6 +144,7 @@ for (row, column), word in zip(
     strict=True,
 ):
     plt.text(column, row, int(word), ha="center", va="center", color="#c26410")
+plt.yticks(range(4))
 plt.xlabel("word")
 plt.ylabel("sentence")
 plt.show()

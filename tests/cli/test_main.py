@@ -38,8 +38,13 @@ def test_help_lists_every_command_with_its_line():
     assert "Train a model from pairs of texts" in done.out
 
 
-def test_no_arguments_show_help():
-    assert heedful() == heedful("--help")
+def test_no_arguments_are_greeted_in_ten_lines():
+    done = heedful()
+    lines = done.out.rstrip("\n").split("\n")
+    assert (done.code, done.err) == (0, "")
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 110
+    assert {line.split()[1] for line in lines if line.startswith("  heedful ")} < set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

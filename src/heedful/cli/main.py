@@ -36,6 +36,16 @@ COMMANDS: Final = tuple(itertools.chain.from_iterable(GROUPS.values()))
 _DESCRIPTION: Final = """Attention sequence-to-sequence models, from text pairs to a model you own.
 
 Begin with: heedful demo. Every command explains itself: heedful train --help"""
+GREETING: Final = f"""heedful {__version__}: models with attention, from text pairs to a model you own
+
+  heedful demo                              a model in two minutes, from generated dates
+  heedful train pairs.tsv --minutes 5       a model of your own: each line a source, a tab, a target
+  heedful translate pairs.model 'a text'    its output; for files -i and -o
+  heedful evaluate pairs.model test.tsv     how good it is
+  heedful serve pairs.model                 a page that shows what it attends to
+
+heedful --help lists all commands, heedful COMMAND --help explains one, heedful doctor looks at this machine."""
+"""Words for somebody who types the name alone."""
 RENAMED: Final = {"import": "import_model"}
 """Modules of commands whose names are keywords of Python."""
 
@@ -69,7 +79,9 @@ def _main(arguments: list[str]) -> int:
     _prepare_process(is_debug)
     try:
         allow_code(code)
-        status = _run(words or ["--help"])
+        if not words:
+            print(GREETING)
+        status = _run(words) if words else 0
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
