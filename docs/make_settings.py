@@ -3,6 +3,7 @@
 Run from the project's root: python docs/make_settings.py
 """
 
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -29,22 +30,34 @@ def page() -> str:
     """Write the page.
 
     Returns:
-        Markdown, with a table for each section of the settings.
+        Markdown, with a table for each section of the settings; those of models by the models that have them.
     """
     parts = [HEAD]
     for section, lines in groupby(all_settings(), lambda line: line.key.partition(".")[0]):
-        rows = "".join(_row(line) for line in lines)
-        heading = "| setting | default | meaning | models |\n| --- | --- | --- | --- |"
+        parts.append(f"\n## {TITLES[section]}\n")
         if section != "model":
-            heading = "| setting | default | meaning |\n| --- | --- | --- |"
-        parts.append(f"\n## {TITLES[section]}\n\n{heading}\n{rows}")
+            parts.append("\n" + _table(lines, has_models=False))
+            continue
+        groups: dict[str, list[SettingLine]] = {}
+        for line in lines:
+            part = "attention" if line.key.startswith("model.attention.") else "other settings"
+            title = f"Several models: {part}" if len(line.kinds) > 1 else line.kinds[0]
+            groups.setdefault(title, []).append(line)
+        for title, own in sorted(groups.items(), key=lambda group: not group[0].startswith("Several")):
+            parts.append(f"\n### {title}\n\n" + _table(own, has_models=title.startswith("Several")))
     return "".join(parts)
 
 
-def _row(line: SettingLine) -> str:
+def _table(lines: Iterable[SettingLine], has_models: bool) -> str:
+    more = ("models |", " --- |") if has_models else ("", "")
+    head = f"| setting | values | default | meaning | {more[0]}".rstrip() + f"\n| --- | --- | --- | --- |{more[1]}\n"
+    return head + "".join(_row(line, has_models) for line in lines)
+
+
+def _row(line: SettingLine, has_models: bool) -> str:
     meaning = line.meaning.replace("|", "\\|")
-    kinds = f" {', '.join(line.kinds)} |" if line.kinds else ""
-    return f"| `{line.key}` | `{line.default}` | {meaning} |{kinds}\n"
+    kinds = f" {', '.join(line.kinds)} |" if has_models else ""
+    return f"| `{line.key}` | {line.values} | `{line.default}` | {meaning} |{kinds}\n"
 
 
 if __name__ == "__main__":

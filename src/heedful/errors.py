@@ -32,73 +32,148 @@ from typing import Any, ClassVar, Final
 
 
 class HeedfulError(Exception):
-    """Base of all exceptions that heedful raises on purpose."""
+    """Base of all exceptions that heedful raises on purpose.
+
+    Example:
+        >>> HeedfulError("a bug").exit_code
+        1
+    """
 
     exit_code: ClassVar[int] = 1
 
 
 class UsageError(HeedfulError):
-    """Wrong command, option or argument."""
+    """Wrong command, option or argument.
+
+    Example:
+        >>> UsageError("no such file").exit_code
+        2
+    """
 
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """Wrong configuration key or value."""
+    """Wrong configuration key or value.
+
+    Example:
+        >>> ConfigError("model.size: 0").exit_code
+        2
+    """
 
 
 class DataError(UsageError):
-    """Missing, empty or malformed data file."""
+    """Missing, empty or malformed data file.
+
+    Example:
+        >>> DataError("pairs.tsv:3: no tab").exit_code
+        2
+    """
 
 
 class ShapeError(UsageError, ValueError):
-    """Tensor axes that must agree but differ; the message gives both shapes."""
+    """Tensor axes that must agree but differ; the message gives both shapes.
+
+    Example:
+        >>> ShapeError("sizes differ").exit_code
+        2
+    """
 
 
 class NeedError(UsageError, ValueError):
-    """Request for an attention summary that the normalizer or kernel cannot provide."""
+    """Request for an attention summary that the normalizer or kernel cannot provide.
+
+    Example:
+        >>> NeedError("no weights").exit_code
+        2
+    """
 
 
 class CaptureChanged(UsageError):
-    """Outputs of a model that differ while its attention is recorded."""
+    """Outputs of a model that differ while its attention is recorded.
+
+    Example:
+        >>> CaptureChanged("outputs differ").exit_code
+        2
+    """
 
 
 class KernelUnsupported(UsageError, ValueError):
-    """Kernel chosen by name that cannot compute the request."""
+    """Kernel chosen by name that cannot compute the request.
+
+    Example:
+        >>> KernelUnsupported("sdpa: no").exit_code
+        2
+    """
 
 
 class FileRefused(HeedfulError):
-    """Model or checkpoint that is corrupt, unsafe, foreign or incompatible."""
+    """Model or checkpoint that is corrupt, unsafe, foreign or incompatible.
+
+    Example:
+        >>> FileRefused("model.pkl: a pickle").exit_code
+        3
+    """
 
     exit_code = 3
 
 
 class DamagedFile(FileRefused):
-    """File whose content cannot be read: no regular file, too large, not UTF-8 or not JSON."""
+    """File whose content cannot be read: no regular file, too large, not UTF-8 or not JSON.
+
+    Example:
+        >>> DamagedFile("config.toml: cut off").exit_code
+        3
+    """
 
 
 class NewerFormat(FileRefused):
-    """File in a newer format than this heedful reads; it is never treated as damaged, changed or deleted."""
+    """File in a newer format than this heedful reads; it is never treated as damaged, changed or deleted.
+
+    Example:
+        >>> NewerFormat("made by a newer heedful").exit_code
+        3
+    """
 
 
 class NonFiniteError(HeedfulError):
-    """Loss or gradient that is infinite or not a number."""
+    """Loss or gradient that is infinite or not a number.
+
+    Example:
+        >>> NonFiniteError("step 10: the loss is NaN").exit_code
+        4
+    """
 
     exit_code = 4
 
 
 class ResourceError(HeedfulError):
-    """Lack of disk space, memory or device."""
+    """Lack of disk space, memory or device.
+
+    Example:
+        >>> ResourceError("disk full").exit_code
+        5
+    """
 
     exit_code = 5
 
 
 class LostProcess(ResourceError):
-    """Loss of another process of the same training, which died or does not respond."""
+    """Loss of another process of the same training, which died or does not respond.
+
+    Example:
+        >>> LostProcess("rank 1 was lost").exit_code
+        5
+    """
 
 
 class MissingExtra(HeedfulError):
-    """Optional dependency that is not installed."""
+    """Optional dependency that is not installed.
+
+    Example:
+        >>> MissingExtra("torch", "train", "training").exit_code
+        6
+    """
 
     exit_code = 6
 
@@ -169,7 +244,12 @@ def needed_for(purpose: str) -> Generator[None]:
 
 
 class EndedElsewhere(HeedfulError):
-    """End of the training by another process, which prints the reason; this one exits silently with the same code."""
+    """End of the training by another process, which prints the reason; this one exits silently with the same code.
+
+    Example:
+        >>> EndedElsewhere(5).exit_code
+        5
+    """
 
     def __init__(self, exit_code: int) -> None:
         super().__init__("")
@@ -177,7 +257,12 @@ class EndedElsewhere(HeedfulError):
 
 
 class Stopped(HeedfulError):
-    """End of a run by a signal, after everything was saved."""
+    """End of a run by a signal, after everything was saved.
+
+    Example:
+        >>> Stopped("stopped", 2).exit_code
+        130
+    """
 
     exit_code = 130
 

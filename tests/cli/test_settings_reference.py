@@ -11,7 +11,17 @@ from tests.architecture.package import ROOT
 
 
 def test_every_setting_says_its_meaning():
-    assert [line.key for line in all_settings() if not line.meaning] == []
+    assert [line.key for line in all_settings() if not line.meaning or not line.values] == []
+
+
+def test_types_and_bounds_are_those_of_the_fields():
+    values = {line.key: line.values for line in all_settings()}
+    assert values["model.dropout"] == "number in [0, 1)"
+    assert values["training.optimizer.learning_rate"].startswith("number in (0, ")
+    assert values["text.source_units"] == "pieces, characters, words"
+    assert values["training.train"] == "list of: text"
+    assert values["text.shared"] == "true, false"
+    assert values["model.attention.softmax_over"] == "window, source, cut"
 
 
 def test_every_listed_setting_is_one():

@@ -26,6 +26,11 @@ class ScoreBias(nn.Module, ABC):
     """Bias b(i, j) of the score of query i and key j, by their positions.
 
     Every bias has the same constructor, so that they are interchangeable.
+
+    Example:
+        >>> position = torch.arange(4)
+        >>> list(Alibi(2, 8)(torch.ones(2, 4, 8), position, position).shape)  # a bias of two heads
+        [2, 4, 4]
     """
 
     reads_query: ClassVar[bool] = False
@@ -127,6 +132,12 @@ class Alibi(ScoreBias):
     larger, as in the authors' code. Without heads m = 1/2.
 
     Cost: 1 multiply-add per pair.
+
+    Example:
+        >>> bias = Alibi(2, 8)
+        >>> position = torch.arange(4)
+        >>> bias(torch.ones(2, 4, 8), position, position)[0, 3].tolist()
+        [-0.1875, -0.125, -0.0625, -0.0]
     """
 
     def __init__(self, num_heads: int = 0, query_size: int = 0, *, is_causal: bool = False) -> None:
@@ -175,6 +186,12 @@ class RelativeBuckets(_Relative):
     all layers; there is no scale in T5's scores.
 
     Cost: a look-up per pair and head.
+
+    Example:
+        >>> bias = RelativeBuckets(2, 8)
+        >>> position = torch.arange(5)
+        >>> list(bias(torch.ones(2, 5, 8), position, position).shape)
+        [2, 5, 5]
     """
 
     def __init__(
@@ -249,6 +266,12 @@ class RelativeKeys(_Relative):
     All heads share the vectors w, as in the paper. The paper's relative values, eq. 3, are not part of a score.
 
     Cost: (2 k + 1) query_size multiply-adds per query, and a look-up per pair.
+
+    Example:
+        >>> bias = RelativeKeys(2, 8)
+        >>> position = torch.arange(5)
+        >>> list(bias(torch.ones(2, 5, 8), position, position).shape)
+        [2, 5, 5]
     """
 
     reads_query = True

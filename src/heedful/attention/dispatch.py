@@ -72,7 +72,15 @@ _NOTHING: Final[frozenset[Need]] = frozenset()
 
 
 class Choice(NamedTuple):
-    """Answer of one kernel to a call."""
+    """Answer of one kernel to a call.
+
+    Example:
+        >>> from heedful.attention import ScaledDot
+        >>> vectors = torch.ones(2, 3, 8)
+        >>> choices = explain(vectors, vectors, vectors, score=ScaledDot(8, 8))
+        >>> [choice.kernel for choice in choices if not choice.reason][-1]
+        'plain'
+    """
 
     kernel: str
     reason: str

@@ -36,7 +36,16 @@ Region = Literal["simplex", "sub-simplex", "box"]
 @final
 @dataclass(frozen=True)
 class PreparedKey:
-    """Keys after the query-independent part of a score, computed once per source."""
+    """Keys after the query-independent part of a score, computed once per source.
+
+    Example:
+        >>> import torch
+        >>> from heedful.attention import Additive, attend
+        >>> score, key = Additive(8, 6, hidden_size=16), torch.ones(2, 5, 6)
+        >>> prepared = score.prepare(key)  # once for a source
+        >>> list(attend(torch.ones(2, 1, 8), prepared, key, score=score).context.shape)
+        [2, 1, 6]
+    """
 
     key: Float[Tensor, "*batch key size"]
     """[*batch, key, size]"""
@@ -57,6 +66,11 @@ class Score(nn.Module, ABC):
     """Score function a(query, key), built from the sizes of both.
 
     Every score has the same constructor, so that they are interchangeable.
+
+    Example:
+        >>> from heedful.attention import SCORES
+        >>> type(SCORES["additive"](8, 6, 16)).__name__  # all take query_size, key_size and hidden_size
+        'Additive'
     """
 
     max_keys: int | None = None
@@ -101,7 +115,16 @@ class Score(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class Attended:
-    """Result of attention; fields beside `context` are present only if requested by `need`."""
+    """Result of attention; fields beside `context` are present only if requested by `need`.
+
+    Example:
+        >>> import torch
+        >>> from heedful.attention import Dot, attend
+        >>> vectors = torch.ones(2, 3, 8)
+        >>> attended = attend(vectors, vectors, vectors, score=Dot(8, 8), need=["weights", "entropy"])
+        >>> list(attended.weights.shape), list(attended.entropy.shape)
+        ([2, 3, 3], [2, 3])
+    """
 
     context: Float[Tensor, "*#batch query value_depth"]
     """[*batch, query, value_depth] weighted sums of the values; zero where nothing may be attended."""
@@ -121,7 +144,14 @@ class Attended:
 
 @dataclass(frozen=True)
 class Normalized:
-    """Weights of whole rows and their by-products; None if it follows from the weights, or is unavailable."""
+    """Weights of whole rows and their by-products; None if it follows from the weights, or is unavailable.
+
+    Example:
+        >>> import torch
+        >>> from heedful.attention import Softmax
+        >>> Softmax().normalize(torch.zeros(1, 4), None).weights.tolist()
+        [[0.25, 0.25, 0.25, 0.25]]
+    """
 
     weights: Scores
     """[*batch, query, key]; zero where not allowed, a zero row where nothing is."""
@@ -134,7 +164,13 @@ class Normalized:
 
 
 class Normalizer(ABC):
-    """Map from scores to weights, row by row."""
+    """Map from scores to weights, row by row.
+
+    Example:
+        >>> from heedful.attention import Hard, Softmax
+        >>> sorted(Hard.provides - Softmax.provides), Softmax.weights_lie_in
+        ([], 'simplex')
+    """
 
     provides: ClassVar[frozenset[Need]]
     weights_lie_in: ClassVar[Region]

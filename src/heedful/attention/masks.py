@@ -21,7 +21,13 @@ from heedful.errors import ShapeError, UsageError
 
 
 class Mask(ABC):
-    """Mask for any numbers of queries and keys."""
+    """Mask for any numbers of queries and keys.
+
+    Example:
+        >>> mask = causal() & ~window(0, 0)  # all keys before the query's own
+        >>> mask.rows(2, 2, torch.device("cpu")).allowed(0, 2).int().tolist()
+        [[0, 0], [1, 0]]
+    """
 
     @abstractmethod
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
@@ -235,6 +241,10 @@ def padding(lengths: Int[Tensor, "*leading"] | int | Sequence[int]) -> Mask:
         UsageError: the lengths are not integers.
 
     Cost: an interval, two comparisons per pair.
+
+    Example:
+        >>> padding([2, 3]).rows(1, 3, torch.device("cpu")).allowed(1, 3).int().tolist()
+        [[[1, 1, 0]], [[1, 1, 1]]]
     """
     numbers = torch.as_tensor(lengths)
     _require_whole("padding: lengths", numbers)
@@ -268,6 +278,10 @@ def window(left: int, right: int) -> Mask:
         UsageError: `left` or `right` is negative.
 
     Cost: left + right + 1 pairs per query if there are many keys; else as `padding`.
+
+    Example:
+        >>> window(1, 0).rows(3, 3, torch.device("cpu")).allowed(0, 3).int().tolist()
+        [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
     for name, size in (("left", left), ("right", right)):
         _require_count(f"window: {name}", size)
@@ -289,6 +303,10 @@ def local_monotonic(half_width: int, first: int = 0, lengths: Int[Tensor, "*lead
         UsageError: `half_width` is negative, or the lengths are not integers.
 
     Cost: 2 half_width + 1 pairs per query if there are many keys; else as `padding`.
+
+    Example:
+        >>> local_monotonic(1, first=2).rows(1, 5, torch.device("cpu")).allowed(0, 5).int().tolist()
+        [[0, 1, 1, 1, 0]]
     """
     _require_count("local-m: half_width", half_width)
     if lengths is not None:
@@ -322,6 +340,11 @@ def local_predictive(
         ShapeError: the centre has no query axis, or sigma has axes.
 
     Cost: as `local_monotonic`, with an exponential per pair; over the whole source, all pairs.
+
+    Example:
+        >>> mask = local_predictive(torch.tensor([2.3]), 1)
+        >>> mask.rows(1, 5, torch.device("cpu")).allowed(0, 5).int().tolist()
+        [[0, 0, 1, 1, 0]]
     """
     _require_count("local-p: half_width", half_width)
     if centre.dim() == 0:
@@ -352,6 +375,11 @@ def graph(adjacency: Bool[Tensor, "*leading #query #key"]) -> Mask:
         UsageError: the table is not boolean.
 
     Cost: one bool per pair in memory.
+
+    Example:
+        >>> mask = graph(torch.tensor([[True, False], [True, True]]))
+        >>> mask.rows(2, 2, torch.device("cpu")).allowed(0, 2).int().tolist()
+        [[1, 0], [1, 1]]
     """
     if adjacency.dtype != torch.bool or adjacency.dim() < 2:
         raise UsageError(f"graph mask: expected a boolean table [query, key], got {_described(adjacency)}")

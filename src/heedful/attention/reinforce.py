@@ -36,6 +36,11 @@ def reinforce_loss(
 
     Raises:
         ShapeError: the axes of the reward are not the first axes of `log_prob`.
+
+    Example:
+        >>> import torch
+        >>> reinforce_loss(torch.tensor([-1.0]), torch.tensor([2.0]), 0.5, torch.tensor([0.0])).tolist()
+        [1.5]
     """
     if reward.shape != log_prob.shape[: reward.dim()]:
         raise ShapeError(f"reinforce_loss: reward {list(reward.shape)} does not fit log_prob {list(log_prob.shape)}")
@@ -55,5 +60,10 @@ def update_baseline(baseline: Float[Tensor, ""], reward: Float[Tensor, "..."], d
 
     Returns:
         [] the new baseline, without gradient, in the dtype of the old one.
+
+    Example:
+        >>> import torch
+        >>> update_baseline(torch.tensor(1.0), torch.tensor([3.0]), decay=0.5).item()
+        2.0
     """
     return decay * baseline.detach() + (1.0 - decay) * reward.detach().to(baseline.dtype).mean()

@@ -48,7 +48,14 @@ class _Dot(Score):
 
 @final
 class Dot(_Dot):
-    """a(q, k) = q . k. Luong et al. 2015, arXiv:1508.04025, section 3.1, dot."""
+    """a(q, k) = q . k. Luong et al. 2015, arXiv:1508.04025, section 3.1, dot.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Dot(8, 8)).context.shape)
+        [2, 3, 8]
+    """
 
     @property
     def scale(self) -> float:
@@ -57,7 +64,14 @@ class Dot(_Dot):
 
 @final
 class ScaledDot(_Dot):
-    """a(q, k) = q . k / sqrt(depth). Vaswani et al. 2017, arXiv:1706.03762, eq. 1."""
+    """a(q, k) = q . k / sqrt(depth). Vaswani et al. 2017, arXiv:1706.03762, eq. 1.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=ScaledDot(8, 8)).context.shape)
+        [2, 3, 8]
+    """
 
     @property
     def scale(self) -> float:
@@ -69,6 +83,12 @@ class General(Score):
     """a(q, k) = q W k, W [query_size, key_size]; bilinear. Luong et al. 2015, arXiv:1508.04025, section 3.1, general.
 
     Cost: query_size multiply-adds per pair; preparing, query_size * key_size per key.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 6)
+        >>> list(attend(query, key, key, score=General(8, 6)).context.shape)
+        [2, 3, 6]
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
@@ -91,7 +111,14 @@ class General(Score):
 
 @final
 class Cosine(_Dot):
-    """a(q, k) = q . k / (|q| |k|), in [-1, 1]; 0 for a vector of zeros. Graves et al. 2014, arXiv:1410.5401, eq. 6."""
+    """a(q, k) = q . k / (|q| |k|), in [-1, 1]; 0 for a vector of zeros. Graves et al. 2014, arXiv:1410.5401, eq. 6.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Cosine(8, 8)).context.shape)
+        [2, 3, 8]
+    """
 
     @property
     def scale(self) -> float:
@@ -121,6 +148,12 @@ class Uniform(Score):
     """a(q, k) = 0: average pooling over the keys that may be attended.
 
     Cost: 1 multiply-add per pair.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> value = torch.tensor([[1.0], [2.0], [6.0]])
+        >>> attend(torch.ones(1, 1), value, value, score=Uniform(1, 1)).context.tolist()
+        [[3.0]]
     """
 
     def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
@@ -143,6 +176,12 @@ class Location(Score):
     last row are not attended. `hidden_size` is the number of positions, 50 by default.
 
     Cost: query_size multiply-adds per pair.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Location(8, 8, hidden_size=10)).context.shape)
+        [2, 3, 8]
     """
 
     is_positional = True
@@ -212,6 +251,12 @@ class Additive(_Additive):
     """a(q, k) = v . tanh(W q + U k), W [hidden, query], U [hidden, key], v [hidden].
 
     Bahdanau et al. 2015, arXiv:1409.0473, A.1.2, where query = s_{i-1} and key = h_j.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 6)
+        >>> list(attend(query, key, key, score=Additive(8, 6, hidden_size=16)).context.shape)
+        [2, 3, 6]
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0, *, has_query_bias: bool = False) -> None:
@@ -238,6 +283,12 @@ class Concat(_Additive):
 
     Luong et al. 2015, arXiv:1508.04025, section 3.1, concat. The same function as additive, with W and U joined in one
     matrix.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 6)
+        >>> list(attend(query, key, key, score=Concat(8, 6, hidden_size=16)).context.shape)
+        [2, 3, 6]
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:
@@ -296,42 +347,84 @@ class _Kernel(Score, ABC):
 
 @final
 class Gaussian(_Kernel):
-    """a(q, k) = -|q - k|^2 / (2 bandwidth^2). Nadaraya 1964, doi:10.1137/1109020; Watson 1964."""
+    """a(q, k) = -|q - k|^2 / (2 bandwidth^2). Nadaraya 1964, doi:10.1137/1109020; Watson 1964.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Gaussian(8, 8, bandwidth=2.0)).context.shape)
+        [2, 3, 8]
+    """
 
     profile = "gaussian"
 
 
 @final
 class Laplacian(_Kernel):
-    """a(q, k) = -|q - k| / bandwidth."""
+    """a(q, k) = -|q - k| / bandwidth.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Laplacian(8, 8, bandwidth=2.0)).context.shape)
+        [2, 3, 8]
+    """
 
     profile = "laplacian"
 
 
 @final
 class Boxcar(_Kernel):
-    """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean over near keys."""
+    """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean over near keys.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Boxcar(8, 8, bandwidth=2.0)).context.shape)
+        [2, 3, 8]
+    """
 
     profile = "boxcar"
 
 
 @final
 class Triangular(_Kernel):
-    """a(q, k) = log(1 - |q - k| / bandwidth), and none beyond the bandwidth."""
+    """a(q, k) = log(1 - |q - k| / bandwidth), and none beyond the bandwidth.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Triangular(8, 8, bandwidth=2.0)).context.shape)
+        [2, 3, 8]
+    """
 
     profile = "triangular"
 
 
 @final
 class Epanechnikov(_Kernel):
-    """a(q, k) = log(1 - |q - k|^2 / bandwidth^2), and none beyond it. Epanechnikov 1969, doi:10.1137/1114019."""
+    """a(q, k) = log(1 - |q - k|^2 / bandwidth^2), and none beyond it. Epanechnikov 1969, doi:10.1137/1114019.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Epanechnikov(8, 8, bandwidth=2.0)).context.shape)
+        [2, 3, 8]
+    """
 
     profile = "epanechnikov"
 
 
 @final
 class Constant(_Kernel):
-    """a(q, k) = 0 at any distance: average pooling, because this kernel ignores the query."""
+    """a(q, k) = 0 at any distance: average pooling, because this kernel ignores the query.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Constant(8, 8)).context.shape)
+        [2, 3, 8]
+    """
 
     profile = "constant"
 
@@ -341,6 +434,13 @@ class Function(Score):
     """a(q, k) = any user function of whole tensors: scores = function(query, key).
 
     `attend(score=lambda query, key: ...)` wraps a plain function in this class.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> squared = Function(lambda query, key: (query @ key.mT) ** 2)
+        >>> list(attend(query, key, key, score=squared).context.shape)
+        [2, 3, 8]
     """
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:

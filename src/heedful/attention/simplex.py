@@ -314,6 +314,11 @@ class Sparsemax(Normalizer):
     """weights = nearest point of the simplex to scores / temperature. Martins and Astudillo 2016, arXiv:1602.02068.
 
     Cost: a sort of each row, log(keys) comparisons per score.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> Sparsemax().normalize(scores, None).weights.round(decimals=2).tolist()
+        [[1.0, 0.0, 0.0]]
     """
 
     temperature: Tensor | float = 1.0
@@ -339,6 +344,11 @@ class Entmax(Normalizer):
     """weights = entmax_alpha(scores / temperature). Peters, Niculae and Martins 2019, arXiv:1905.05702.
 
     Cost: a sort of each row for alpha 1.5 and 2, else 28 (float64: 58) logarithms and exponentials per score.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> Entmax(alpha=1.5).normalize(scores, None).weights.round(decimals=2).tolist()
+        [[0.83, 0.17, 0.0]]
     """
 
     alpha: Tensor | float = 1.5

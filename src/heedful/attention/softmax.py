@@ -36,6 +36,11 @@ class Softmax(Normalizer):
     Bahdanau et al. 2015, arXiv:1409.0473, eq. 6; with a temperature, Hinton et al. 2015, arXiv:1503.02531, eq. 1.
 
     Cost: an exponential per score.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> Softmax(temperature=2.0).normalize(scores, None).weights.round(decimals=2).tolist()
+        [[0.71, 0.26, 0.04]]
     """
 
     temperature: Tensor | float = 1.0

@@ -240,6 +240,11 @@ class Hard(Normalizer):
     """weights = one-hot of the largest score, the first of equal ones; no gradient reaches the scores.
 
     Cost: a comparison per score.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> Hard().normalize(scores, None).weights.round(decimals=2).tolist()
+        [[1.0, 0.0, 0.0]]
     """
 
     provides = frozenset({"weights", "argmax", "entropy"})
@@ -260,6 +265,10 @@ class Sampled(Normalizer):
     """weights = one-hot of a key drawn from softmax(scores / temperature). Xu et al. 2015, arXiv:1502.03044, 4.1.
 
     Cost: two exponentials, two logarithms and a hash per score.
+
+    Example:
+        >>> Sampled(seed=1).normalize(torch.zeros(2, 3), None).weights.sum(dim=-1).tolist()  # one key each
+        [1.0, 1.0]
     """
 
     seed: Tensor | int | None = None
@@ -296,6 +305,10 @@ class StraightThrough(Normalizer):
     """weights = one-hot forward, softmax(scores / temperature) backward. Bengio et al. 2013, arXiv:1308.3432.
 
     Cost: an exponential per score; with a seed, two logarithms and a hash more.
+
+    Example:
+        >>> StraightThrough(seed=1).normalize(torch.zeros(2, 3), None).weights.sum(dim=-1).tolist()  # one key each
+        [1.0, 1.0]
     """
 
     seed: Tensor | int | None = None
@@ -327,6 +340,10 @@ class GumbelSoftmax(Normalizer):
     """weights = softmax((scores + Gumbel noise) / temperature). Jang, Gu and Poole 2017, arXiv:1611.01144, eq. 2.
 
     Cost: an exponential, two logarithms and a hash per score.
+
+    Example:
+        >>> bool((GumbelSoftmax(seed=1).normalize(torch.zeros(2, 3), None).weights > 0).all())  # relaxed: some of each
+        True
     """
 
     seed: Tensor | int | None = None

@@ -25,6 +25,11 @@ class Sigmoid(Normalizer):
     Each weight lies in [0, 1]; a query may attend any number of keys, including none.
 
     Cost: an exponential per score.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> Sigmoid().normalize(scores, None).weights.round(decimals=2).tolist()
+        [[0.88, 0.73, 0.27]]
     """
 
     provides = frozenset({"weights", "log_normalizer", "argmax"})
@@ -55,6 +60,12 @@ class LinearChain(Normalizer):
     weights are the sigmoid of the scores. Masked keys are not part of the chain: the keys around them are neighbours.
 
     Cost: about thirty exponentials and logarithms per score; log2(keys) operations follow each other.
+
+    Example:
+        >>> transition = torch.tensor([[0.5, 0.0], [0.0, 0.5]])  # neighbours like to agree
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> LinearChain(transition).normalize(scores, None).weights.round(decimals=2).tolist()
+        [[0.9, 0.76, 0.33]]
     """
 
     transition: Tensor | None = None
@@ -92,6 +103,11 @@ class NormalizedLinearChain(Normalizer):
     Kim et al. 2017, arXiv:1702.00887. Their translation model multiplies the context of these weights by lambda = 2.
 
     Cost: that of `LinearChain`, and two exponentials per score.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, -1.0]]).double()
+        >>> NormalizedLinearChain().normalize(scores, None).weights.round(decimals=2).tolist()
+        [[0.47, 0.39, 0.14]]
     """
 
     transition: Tensor | None = None
@@ -169,6 +185,11 @@ class ProjectiveTree(Normalizer):
     is possible, all weights are zero. `projective_tree_marginals` also returns the log of the sum over trees.
 
     Cost: about ten exponentials per score and key, keys^3 in total; all scores in memory.
+
+    Example:
+        >>> scores = torch.zeros(3, 3)  # row = word, column = head; the root is word 0
+        >>> ProjectiveTree().normalize(scores, None).weights.sum(dim=-1).round(decimals=2).tolist()
+        [0.0, 1.0, 1.0]
     """
 
     is_single_root: bool = False

@@ -18,6 +18,12 @@ class Trilinear(Score):
     Lowered to the dot product of [w_3 * q + w_2; w_1 . q] and [k; 1], where w_1, w_2 and w_3 are the thirds of w.
 
     Cost: depth + 1 multiply-adds per pair.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
+        >>> list(attend(query, key, key, score=Trilinear(8, 8)).context.shape)
+        [2, 3, 8]
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0) -> None:

@@ -1,20 +1,24 @@
-"""Reference of all settings: key, default and meaning, from the classes that read them."""
+"""Reference of all settings: key, type with its bounds, default and meaning, from the classes that read them."""
 
 import ast
 import inspect
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from heedful.models.table import MODELS
 from heedful.tasks.experiment import Experiment
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 """Entry of the section "Attributes" of a docstring."""
+
+_TYPES: Final = {int: "whole number", float: "number", bool: "true, false", str: "text"}
 
 
 class SettingLine(NamedTuple):
@@ -25,6 +29,8 @@ class SettingLine(NamedTuple):
     default: str
     meaning: str
     """Docstring of the field."""
+    values: str = ""
+    """Values that it takes: a type with its bounds, or the words to choose from."""
     kinds: tuple[str, ...] = ()
     """Kinds of models that have it; empty = every training has it."""
 
@@ -52,7 +58,43 @@ def _lines(config: type[BaseModel], prefix: str) -> Iterator[SettingLine]:
         if isinstance(default, BaseModel):
             yield from _lines(type(default), key)
         elif name not in ("kind", "task"):
-            yield SettingLine(key, _shown(default), meanings.get(name, ""))
+            yield SettingLine(key, _shown(default), meanings.get(name, ""), _values(field))
+
+
+def _values(field: FieldInfo) -> str:
+    """Words to choose from, or the name of the type with its bounds."""
+    words = _words(field.annotation)
+    bounds = {name: value for each in field.metadata for name, value in _bounds(each)}
+    if not bounds:
+        return words
+    low = f"[{_number(bounds['ge'])}" if "ge" in bounds else f"({_number(bounds.get('gt', -math.inf))}"
+    high = f"{_number(bounds['le'])}]" if "le" in bounds else f"{_number(bounds.get('lt', math.inf))})"
+    return f"{words} in {low}, {high}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e9 else f"{value:g}".replace("inf", "∞")
+
+
+def _bounds(constraint: object) -> Iterator[tuple[str, float]]:
+    for name in ("ge", "gt", "le", "lt"):
+        value = getattr(constraint, name, None)
+        if isinstance(value, int | float):
+            yield name, float(value)
+
+
+def _words(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return ", ".join(map(str, get_args(kind)))
+    if origin is Annotated:
+        return _words(get_args(kind)[0])
+    if isinstance(kind, type) and origin is None:
+        return _TYPES.get(kind, kind.__name__)
+    parts = [each for each in get_args(kind) if each not in (type(None), Ellipsis)]
+    if origin in (tuple, list, Sequence):
+        return f"list of: {_words(parts[0])}"
+    return " or ".join(map(_words, parts)) if parts else str(kind)
 
 
 def _shown(value: object) -> str:

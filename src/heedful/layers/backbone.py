@@ -25,6 +25,11 @@ class BackboneEncoder(nn.Module):
 
     The weights are random. Normalisation over batches becomes normalisation over groups of channels (Wu and He 2018,
     arXiv:1803.08494), so that an image gets the same features alone and in a batch, and all state is in parameters.
+
+    Example:
+        >>> layer = BackboneEncoder("resnet18", 3, 8, num_regions=16, size=12)  # doctest: +SKIP
+        >>> list(layer(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape)  # doctest: +SKIP
+        [2, 16, 12]
     """
 
     def __init__(

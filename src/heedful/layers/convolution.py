@@ -21,6 +21,11 @@ class GatedConvolution(nn.Module):
     """h' = (a * sigmoid(b) + h) / sqrt(2), [a; b]_j = W [h_{j-k/2} .. h_{j+k/2}] + bias; zeros beyond both ends.
 
     Gehring et al. 2017, arXiv:1705.03122, section 3.2, as in its encoder.
+
+    Example:
+        >>> layer = GatedConvolution(8, width=3)
+        >>> list(layer(torch.ones(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)).shape)
+        [2, 5, 8]
     """
 
     def __init__(self, size: int, width: int, dropout: float = 0.0) -> None:
@@ -65,6 +70,11 @@ class ConvolutionalEncoder(nn.Module):
 
     Gehring et al. 2017, arXiv:1705.03122, sections 3.1 to 3.3; Gehring et al. 2016, arXiv:1611.02344, put such an
     encoder before a recurrent decoder.
+
+    Example:
+        >>> layer = ConvolutionalEncoder(4, 8, num_layers=2, width=3, max_positions=10)
+        >>> [list(part.shape) for part in layer(torch.ones(2, 5, 4), torch.tensor([5, 3]))]  # keys, values
+        [[2, 5, 4], [2, 5, 4]]
     """
 
     def __init__(

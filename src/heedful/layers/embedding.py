@@ -23,7 +23,13 @@ def draw_normal(weight: Tensor, std: float) -> None:
 
 @final
 class Embedding(nn.Module):
-    """weight[token] * scale; the pad row is initialised with zeros and never trained by look-ups."""
+    """weight[token] * scale; the pad row is initialised with zeros and never trained by look-ups.
+
+    Example:
+        >>> layer = Embedding(100, 8)
+        >>> list(layer(torch.tensor([[3, 1, 4]])).shape)
+        [1, 3, 8]
+    """
 
     def __init__(self, num_tokens: int, size: int, scale: float = 1.0, std: float | None = None) -> None:
         """Draw the table.
@@ -54,7 +60,13 @@ class Embedding(nn.Module):
 
 @final
 class OutputLayer(nn.Module):
-    """logits = features weight^T + bias, one for each token of the vocabulary."""
+    """logits = features weight^T + bias, one for each token of the vocabulary.
+
+    Example:
+        >>> table = Embedding(100, 8)
+        >>> list(OutputLayer(100, 8, bias=False, tied_to=table)(torch.ones(2, 5, 8)).shape)
+        [2, 5, 100]
+    """
 
     def __init__(self, num_tokens: int, size: int, bias: bool, tied_to: Embedding | None = None) -> None:
         """Create or share the weight.

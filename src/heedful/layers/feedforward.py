@@ -16,6 +16,12 @@ class FeedForward(nn.Module):
     """FFN(x) = max(0, x W1 + b1) W2 + b2 at each position alone: two convolutions of width 1.
 
     Vaswani et al. 2017, eq. 2. With swish, x sigmoid(x) replaces max(0, x); Ramachandran et al. 2017, arXiv:1710.05941.
+
+    Example:
+        >>> import torch
+        >>> layer = FeedForward(8, 32)
+        >>> list(layer(torch.ones(2, 5, 8)).shape)
+        [2, 5, 8]
     """
 
     def __init__(self, size: int, hidden_size: int, dropout: float = 0.0, activation: Activation = "relu") -> None:

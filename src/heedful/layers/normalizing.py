@@ -14,7 +14,12 @@ from heedful.attention.stochastic import GumbelSoftmax
 
 
 class SoftStart(nn.Module, ABC):
-    """Module that behaves differently in soft training steps, in which all attention is softmax."""
+    """Module that behaves differently in soft training steps, in which all attention is softmax.
+
+    Example:
+        >>> NormalizerLayer.is_soft
+        False
+    """
 
     is_soft: bool = False
     """Whether the training step is soft."""
@@ -25,6 +30,13 @@ def set_soft(module: nn.Module, is_soft: bool) -> None:
 
     Args:
         is_soft: whether its attention is softmax in training.
+
+    Example:
+        >>> from heedful.attention import Hard
+        >>> layer = NormalizerLayer(Hard())
+        >>> set_soft(layer, True)
+        >>> layer.is_soft
+        True
     """
     for part in module.modules():
         if isinstance(part, SoftStart):

@@ -31,7 +31,13 @@ def round_up(number: int, multiple: int = ROW_MULTIPLE) -> int:
 @final
 @dataclass(frozen=True)
 class Packing:
-    """Layout of [sequence, position] in rows: sequences one after another, then filler rows."""
+    """Layout of [sequence, position] in rows: sequences one after another, then filler rows.
+
+    Example:
+        >>> packing = Packing.of(torch.tensor([3, 1]), 3)
+        >>> packing.starts.tolist(), packing.num_real
+        ([0, 3], 4)
+    """
 
     lengths: Int[Tensor, " sequence"]
     """[sequence] int64, positions of each, on the CPU."""

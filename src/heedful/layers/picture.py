@@ -23,6 +23,11 @@ class ConvolutionalBlock(nn.Module):
 
     Normalisation by groups, Wu and He 2018, arXiv:1803.08494, treats every image by itself, so that an image gets the
     same features alone and in a batch.
+
+    Example:
+        >>> layer = ConvolutionalBlock(3, 8, stride=2)
+        >>> list(layer(torch.ones(2, 3, 16, 16)).shape)
+        [2, 8, 8, 8]
     """
 
     def __init__(self, size_in: int, size: int, stride: int) -> None:
@@ -46,7 +51,13 @@ class ConvolutionalBlock(nn.Module):
 
 @final
 class PictureEncoder(nn.Module):
-    """Convolutions with strides from pixels to regions, then a learned vector for the place of each region."""
+    """Convolutions with strides from pixels to regions, then a learned vector for the place of each region.
+
+    Example:
+        >>> layer = PictureEncoder(3, region_size=8, num_regions=16, size=16, num_blocks=1)
+        >>> list(layer(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape)
+        [2, 16, 16]
+    """
 
     def __init__(
         self, channels: int, region_size: int, num_regions: int, size: int, num_blocks: int, dropout: float = 0.0
@@ -131,7 +142,13 @@ def inked_regions(pixels: UInt8[Tensor, "batch channel row column"], region_size
 
 @final
 class RegionEncoder(nn.Module):
-    """Linear map of precomputed features, normalised per region."""
+    """Linear map of precomputed features, normalised per region.
+
+    Example:
+        >>> layer = RegionEncoder(20, 8)
+        >>> list(layer(torch.ones(2, 5, 20)).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, num_features: int, size: int, dropout: float = 0.0) -> None:
         """Make the map.

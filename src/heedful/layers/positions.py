@@ -39,7 +39,12 @@ def sinusoids(
 
 
 class Positions(nn.Module, ABC):
-    """Layer that adds a code of its position to each vector."""
+    """Layer that adds a code of its position to each vector.
+
+    Example:
+        >>> [issubclass(kind, Positions) for kind in (SinusoidalPositions, LearnedPositions, NoPositions)]
+        [True, True, True]
+    """
 
     @abstractmethod
     def codes(self, start: int, length: int) -> Float[Tensor, "length size"]:
@@ -81,7 +86,13 @@ class Positions(nn.Module, ABC):
 
 @final
 class SinusoidalPositions(Positions):
-    """Fixed codes of any length; see `sinusoids`. The table grows with the longest sequence."""
+    """Fixed codes of any length; see `sinusoids`. The table grows with the longest sequence.
+
+    Example:
+        >>> layer = SinusoidalPositions(8)
+        >>> list(layer(torch.ones(2, 5, 8), start=3).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, size: int, is_halved: bool = False) -> None:
         super().__init__()
@@ -102,7 +113,13 @@ class SinusoidalPositions(Positions):
 
 @final
 class NoPositions(Positions):
-    """Codes of zeros, for models whose attention has a bias by positions."""
+    """Codes of zeros, for models whose attention has a bias by positions.
+
+    Example:
+        >>> layer = NoPositions(8)
+        >>> list(layer(torch.ones(2, 5, 8)).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -118,7 +135,13 @@ class NoPositions(Positions):
 
 @final
 class LearnedPositions(Positions):
-    """Learned vector per position, up to a maximum; Vaswani et al. 2017, table 3, row E."""
+    """Learned vector per position, up to a maximum; Vaswani et al. 2017, table 3, row E.
+
+    Example:
+        >>> layer = LearnedPositions(8, max_positions=10)
+        >>> list(layer(torch.ones(2, 5, 8)).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, size: int, max_positions: int) -> None:
         super().__init__()

@@ -14,6 +14,13 @@ class ProjectedScore(Score):
 
     One head of Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2, where b is the scaled dot product. Thus scores
     that require equal sizes, such as dot products and distances, accept queries and keys of any two sizes.
+
+    Example:
+        >>> import torch
+        >>> from heedful.attention import Dot, attend
+        >>> score = ProjectedScore(8, 6, Dot(4, 4))  # both are mapped to 4 features
+        >>> list(attend(torch.ones(3, 8), torch.ones(5, 6), torch.ones(5, 6), score=score).context.shape)
+        [3, 6]
     """
 
     def __init__(self, query_size: int, key_size: int, inner: Score) -> None:

@@ -21,6 +21,11 @@ class TanhDot(Score):
 
     Lin et al. 2017, arXiv:1703.03130, eq. 5, where b = 0; with b Yang et al. 2016, eq. 5-6, where q is their u_w. The
     hidden layer depends on keys alone: key * query_size numbers for any number of queries.
+
+    Example:
+        >>> from heedful.attention import attend
+        >>> list(attend(torch.ones(1, 5), torch.ones(6, 8), torch.ones(6, 8), score=TanhDot(5, 8)).context.shape)
+        [1, 8]
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int = 0, *, has_bias: bool = False) -> None:

@@ -23,7 +23,12 @@ _CLOSED: Final = 1000.0
 
 
 class RecurrentUnit(nn.Module, ABC):
-    """Recurrent unit that reads one input vector after the other."""
+    """Recurrent unit that reads one input vector after the other.
+
+    Example:
+        >>> GatedRecurrentUnit.num_parts, LongShortTermMemory.num_parts  # tensors of a state
+        (1, 2)
+    """
 
     input_map: nn.Linear
     """Map from an input to its addend to each gate."""
@@ -106,6 +111,12 @@ class GatedRecurrentUnit(RecurrentUnit):
 
     `reset="after"` computes r * (U h) instead, as cuDNN and torch.nn.GRU do: one product a step rather than two,
     not the same function.
+
+    Example:
+        >>> unit = GatedRecurrentUnit(4, 8)
+        >>> (hidden,) = unit.step(unit.input_map(torch.ones(2, 4)), (torch.zeros(2, 8),))
+        >>> list(hidden.shape)
+        [2, 8]
     """
 
     num_parts = 1
@@ -158,6 +169,12 @@ class LongShortTermMemory(RecurrentUnit):
     """c' = f * c + i * tanh(W_g x + U_g h + b_g), h' = o * tanh(c'), with i, f and o sigmoid gates.
 
     Zaremba et al. 2014, arXiv:1409.2329, section 3: no peepholes. The state is (h, c).
+
+    Example:
+        >>> unit = LongShortTermMemory(4, 8)
+        >>> hidden, cell = unit.step(unit.input_map(torch.ones(2, 4)), (torch.zeros(2, 8), torch.zeros(2, 8)))
+        >>> list(hidden.shape)
+        [2, 8]
     """
 
     num_parts = 2
@@ -290,6 +307,11 @@ class BidirectionalEncoder(nn.Module):
     """Forward and backward unit; each output is the concatenation of both states.
 
     Bahdanau et al. 2015, A.1.1. Padding comes after the real inputs in both directions, so it cannot affect them.
+
+    Example:
+        >>> layer = BidirectionalEncoder(4, 6)
+        >>> list(layer(torch.ones(2, 5, 4), torch.tensor([5, 3])).shape)
+        [2, 5, 12]
     """
 
     def __init__(self, input_size: int, hidden_size: int, reset: ResetPlacement = "before", cell: Cell = "gru") -> None:

@@ -18,6 +18,11 @@ class RecurrentStack(nn.Module):
 
     Dropout is applied to the inputs of every layer, never between steps: Zaremba et al. 2014, arXiv:1409.2329, section
     3.
+
+    Example:
+        >>> stack = RecurrentStack("gru", 4, 8, num_layers=2)
+        >>> len(stack.units)
+        2
     """
 
     def __init__(
@@ -112,7 +117,13 @@ class RecurrentStack(nn.Module):
 
 @final
 class BidirectionalStack(nn.Module):
-    """Stacked bidirectional encoders: the input of a layer is both directions of the layer below."""
+    """Stacked bidirectional encoders: the input of a layer is both directions of the layer below.
+
+    Example:
+        >>> stack = BidirectionalStack("gru", 4, 8, num_layers=2)
+        >>> len(stack.layers)
+        2
+    """
 
     def __init__(
         self,

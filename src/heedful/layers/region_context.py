@@ -18,7 +18,15 @@ WIDENING: Final = 4
 
 @final
 class RegionLayer(nn.Module):
-    """Self-attention over regions, then feed-forward, each with a residual connection; Vaswani et al. 2017, 3.1."""
+    """Self-attention over regions, then feed-forward, each with a residual connection; Vaswani et al. 2017, 3.1.
+
+    Example:
+        >>> import torch
+        >>> from heedful.attention import padding
+        >>> layer = RegionLayer(8, dropout=0.0)
+        >>> list(layer(torch.ones(2, 5, 8), padding([5, 3])).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, size: int, dropout: float) -> None:
         """Make both sub-layers, which normalise their inputs.
@@ -46,7 +54,14 @@ class RegionLayer(nn.Module):
 
 @final
 class RegionContext(nn.Module):
-    """Layers of self-attention over regions; the sinusoids of their order come first, a normalisation last."""
+    """Layers of self-attention over regions; the sinusoids of their order come first, a normalisation last.
+
+    Example:
+        >>> import torch
+        >>> layer = RegionContext(8, num_layers=1)
+        >>> list(layer(torch.ones(2, 5, 8), torch.tensor([5, 3])).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, size: int, num_layers: int, dropout: float = 0.0, has_order: bool = True) -> None:
         """Make the layers.

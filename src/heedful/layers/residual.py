@@ -16,7 +16,14 @@ NORM_EPSILON: Final = 1e-5
 
 @final
 class Residual(nn.Module):
-    """post: LayerNorm(x + Dropout(f(x))), as in Vaswani et al. 2017, 5.4; pre: x + Dropout(f(LayerNorm(x)))."""
+    """post: LayerNorm(x + Dropout(f(x))), as in Vaswani et al. 2017, 5.4; pre: x + Dropout(f(LayerNorm(x))).
+
+    Example:
+        >>> import torch
+        >>> layer = Residual(8, dropout=0.0, order="post")
+        >>> list(layer(torch.ones(2, 5, 8), torch.tanh).shape)
+        [2, 5, 8]
+    """
 
     def __init__(self, size: int, dropout: float, order: NormOrder, epsilon: float = NORM_EPSILON) -> None:
         """Make the normalisation.

@@ -27,7 +27,15 @@ from heedful.layers.recurrent import BidirectionalEncoder, Cell
 
 @final
 class SelfAttentiveWords(nn.Module):
-    """Words beside their soft heads, [x_j; sum_i p_ij x_i]."""
+    """Words beside their soft heads, [x_j; sum_i p_ij x_i].
+
+    Example:
+        >>> from heedful.attention import Additive, Softmax
+        >>> layer = SelfAttentiveWords(4, 6, Additive(6, 6, 6), Softmax())
+        >>> vectors, _ = layer(torch.ones(2, 5, 4), torch.tensor([5, 3]))
+        >>> list(vectors.shape)  # each word beside its head
+        [2, 5, 8]
+    """
 
     has_root: ClassVar[bool] = True
     """Whether the root stands before the words among the keys, as pages have to know."""

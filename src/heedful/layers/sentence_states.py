@@ -22,6 +22,12 @@ class SentenceStates(nn.Module):
     """State of the sentence of each word: [z_i; p_i], z of a bidirectional GRU over sentences and p_i of its position.
 
     Nallapati et al. 2016, arXiv:1602.06023, section 2.4, with the mean state of a sentence's words as input.
+
+    Example:
+        >>> layer = SentenceStates(8)
+        >>> ids = torch.tensor([[4, EOS, 5, EOS]])  # two sentences
+        >>> list(layer(torch.ones(1, 4, 8), ids, torch.tensor([4])).shape)
+        [1, 4, 24]
     """
 
     def __init__(self, size: int) -> None:

@@ -17,6 +17,12 @@ class SummedScore(Score):
     With k the state of a word and z that of its sentence, the softmax of the sums is the hierarchical attention of
     Nallapati et al. 2016, arXiv:1602.06023, section 2.4: P(j) = P_w(j) P_s(s(j)) / sum_k P_w(k) P_s(s(k)), where P_w is
     the softmax of b over words and P_s that of c over sentences.
+
+    Example:
+        >>> from heedful.attention import Dot, Uniform, attend
+        >>> score, key = SummedScore(Dot(4, 4), Uniform(4, 4)), torch.ones(3, 8)  # four features for each part
+        >>> list(attend(torch.ones(2, 4), key, key, score=score).context.shape)
+        [2, 8]
     """
 
     def __init__(self, first: Score, second: Score) -> None:

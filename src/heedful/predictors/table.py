@@ -87,6 +87,10 @@ def load(
             does not fit.
         FileRefused: a file was changed or is missing, the model needs code that `code` does not name, or its task is
             unknown to this version of heedful.
+
+    Example:
+        >>> load("pairs.model").translate(["March 5th, 2021"])[0].text  # doctest: +SKIP
+        '2021-03-05'
     """
     allow_code(code)
     folder = open_folder(Path(path))

@@ -47,7 +47,13 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Translation:
-    """Best output for a source, with alternatives and attention."""
+    """Best output for a source, with alternatives and attention.
+
+    Example:
+        >>> output = heedful.load("pairs.model").translate(["March 5th, 2021"], attention=True)[0]  # doctest: +SKIP
+        >>> output.text, output.attention.shape  # [output token, source token]  # doctest: +SKIP
+        ('2021-03-05', (11, 16))
+    """
 
     source: str
     text: str
