@@ -11,7 +11,7 @@ import pytest
 from heedful.data import encoded, first_reading
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
-from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, prepare
+from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, have_symbols, prepare
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.data.prepared_tokenizers import sampled
 from heedful.data.same_data import EXPERIMENT
@@ -382,6 +382,25 @@ def test_short_items_are_read_by_characters(tmp_path: Path, rows: list[tuple[str
     file = tmp_path / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
     assert choose_units(find_pairs([file]), 100) == units
+
+
+@pytest.mark.parametrize(
+    ("rows", "has_symbols"),
+    [
+        ([("ita", "i t a"), ("che", "k e"), ("giù", "d͡ʒ u")], True),
+        ([("HELLO", "HH AH0 L OW1"), ("A", "AH0")], True),
+        ([("cat", "Katze"), ("dog", "Hund")], False),
+        ([("ita", "ita"), ("che", "ke")], False),
+        ([("new york", "n u j o r k"), ("ita", "i t a")], False),
+        ([("三月", "san1 yue4"), ("中国", "zhong1 guo2")], False),
+        ([("a b", "a"), ("b", "a")], False),
+        ([("5", "a"), ("6", "b")], False),
+    ],
+)
+def test_symbols_are_short_tokens_for_words(tmp_path: Path, rows: list[tuple[str, str]], has_symbols: bool):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
+    assert have_symbols(find_pairs([file]), 100) == has_symbols
 
 
 def test_what_is_left_out_of_training_does_not_choose_the_units(tmp_path: Path):

@@ -131,6 +131,23 @@ def test_number_of_right_tokens_and_smoothed_loss(name: str):
     assert float((smoothed.total - wanted).detach()) == pytest.approx(0.0, abs=1e-10)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_mixed_precision_trains_as_float32_does(name: str):
+    model = hard(name).float()
+    source, lengths = make_sources((4, 2))
+    targets = torch.tensor([[BOS, 5, 4], [BOS, 6, 4]]), torch.tensor([[5, 4, EOS], [6, 4, EOS]])
+    parameters = list(model.parameters())
+    sums, slopes = [], []
+    for is_narrow in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_narrow):
+            sums.append(PairStep(model, 0.1)(source, lengths, *targets))
+        slopes.append(torch.autograd.grad(sums[-1].total, parameters, allow_unused=True, materialize_grads=True))
+    assert float(sums[1].total.detach()) == pytest.approx(float(sums[0].total.detach()), rel=0.02)
+    assert float(sums[1].log_likelihood) == pytest.approx(float(sums[0].log_likelihood), rel=0.02)
+    both = [torch.cat([each.flatten() for each in one]) for one in slopes]
+    assert float((both[0] - both[1]).norm()) <= 0.1 * float(both[0].norm())
+
+
 def taught(name: str) -> HardAttention:
     """Model that writes words of letters 4 .. 8 anew: most letters as one of two tokens each, some letters not."""
     model = hard(name).train()

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.config.base import Tree, to_toml
+from heedful.config.base import Tree, merge, to_toml
 from heedful.errors import ConfigError
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
@@ -196,6 +196,33 @@ def test_characters_that_suit_the_corpus_bring_the_model_that_learns_them():
     assert load_experiment("tiny", adapted=suited).model == PRESETS["tiny"]
     assert load_experiment(settings=["model.kind=transformer"], adapted=suited).model == PRESETS["small"]
     assert load_experiment(settings=["text.source_units=words"], adapted=suited).text.source_units == "words"
+
+
+def test_symbols_bring_attention_that_never_goes_back_for_a_number_of_epochs():
+    suited = adapt_units("characters", True)
+    loaded = load_experiment(adapted=suited)
+    assert (loaded.text.source_units, loaded.text.target_units) == ("characters", "words")
+    assert (loaded.model.kind, loaded.model) == ("hard_attention", PRESETS["hard_attention-tiny"])
+    size = CorpusSize(800, 7_200, 7_600)
+    planned = load_experiment(adapted=merge(suited, adapt(size, loaded)))
+    assert planned.training.max_epochs == 50
+    assert planned.training.optimizer.schedule.kind == "linear"
+    assert planned.model.dropout == 0.3
+    epochs = [adapt(CorpusSize(n, 9 * n, 9 * n), loaded)["training"]["max_epochs"] for n in (50, 800, 8_000, 10**6)]
+    assert epochs == [200, 50, 16, 10]
+    limited = load_experiment(settings=["training.max_steps=100"], adapted=suited)
+    assert "max_epochs" not in adapt(size, limited)["training"]
+    soft = load_experiment(settings=["model.kind=rnnsearch"], adapted=suited)
+    assert "max_epochs" not in adapt(size, soft)["training"]
+
+
+@pytest.mark.parametrize("unit", ["characters", "words", "pieces"])
+@pytest.mark.parametrize("has_symbols", [False, True])
+def test_naming_units_chooses_no_other_kind_of_model(unit: str, has_symbols: bool):
+    suited = adapt_units("characters", has_symbols)
+    named = load_experiment(settings=[f"text.source_units={unit}", f"text.target_units={unit}"], adapted=suited)
+    assert named.text.target_units == unit
+    assert named.model == load_experiment(adapted=suited).model
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ Examples:
   heedful train reviews.tsv --task classification
   heedful train stories.jsonl --task answering
   heedful train words.tsv --set text.target_units=characters
+  heedful train words.tsv --seeds 5
 """
 
 import shlex
@@ -43,6 +44,7 @@ from heedful.cli.options import (
     parse_languages,
     prepare_training,
 )
+from heedful.cli.seeds import MOST_SEEDS, train_seeds
 from heedful.errors import EndedElsewhere, ResourceError
 from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
@@ -73,6 +75,16 @@ Seed = Annotated[
         metavar="INTEGER",
         help="Seed of weights, order and dropout.",
         show_default="1",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Seeds = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_SEEDS,
+        metavar="INTEGER",
+        help="Number of seeds, trained side by side and combined to an ensemble in one model folder.",
         rich_help_panel=_TRAINING,
     ),
 ]
@@ -174,6 +186,7 @@ def run(
     out: ModelFolder = None,
     task: TaskName = "",
     seed: Seed = None,
+    seeds: Seeds = 1,
     profile: Profile = False,
     device: Device = "auto",
     threads: Threads = 0,
@@ -182,8 +195,7 @@ def run(
 ) -> None:
     """Train a model."""
     prepare_training(threads)
-    is_first = rank_info().rank == 0
-    messages = Messages(quiet or not is_first)
+    messages = Messages(quiet or not (is_first := rank_info().rank == 0))
     _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
     from heedful.runs.request import TrainRequest, merged_settings
 
@@ -203,6 +215,8 @@ def run(
         pretrained=origin,
         device=choose_device(device),
     )
+    if seeds > 1:
+        return train_seeds(request, seeds, threads, messages, is_plain=not (monolingual or profile))
     request = _with_monolingual(request, monolingual, minutes, messages)
     print_results(*train_and_watch(request, messages, profile), request.device, messages)
 

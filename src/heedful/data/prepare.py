@@ -41,6 +41,12 @@ PREPARED: Final = "prepared.json"
 """File of the results of preparation, in `run/data`, with their cache key."""
 SAMPLED_PAIRS: Final = 10_000
 """Number of first pairs that this mean is taken over."""
+SINGLE_WORDS: Final = 0.95
+"""Least share of sources that are single words, where targets are symbols."""
+SYMBOLS: Final = 2.0
+"""Least mean number of symbols of a target."""
+SYMBOL_CHARACTERS: Final = 3.0
+"""Largest mean number of characters of a symbol."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +257,26 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
     pairs = [*islice(CorpusFilter(max_characters).apply(file), SAMPLED_PAIRS)]
     longer = max(sum(len(pair.source) for pair in pairs), sum(len(pair.target) for pair in pairs))
     return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
+
+
+def have_symbols(file: PairFile, max_characters: int) -> bool:
+    """Tell whether targets are sequences of symbols with spaces between them, such as phones, for sources of letters.
+
+    Args:
+        max_characters: longer lines are ignored.
+
+    Returns:
+        Whether most sources are single words, and targets have several tokens of few characters each.
+
+    Raises:
+        DataError: the file is malformed.
+    """
+    pairs = [*islice(CorpusFilter(max_characters).apply(file), SAMPLED_PAIRS)]
+    tokens = [token for pair in pairs for token in pair.target.split(" ")]
+    num_words = sum(" " not in pair.source.strip() for pair in pairs)
+    if num_words < SINGLE_WORDS * len(pairs) or len(tokens) < SYMBOLS * len(pairs):
+        return False
+    return sum(map(len, tokens)) <= SYMBOL_CHARACTERS * len(tokens)
 
 
 def _rows(file: PairFile, split: Split, config: TextConfig, index: TrainingIndex | None) -> Iterator[Pair]:

@@ -35,6 +35,7 @@ class _ManifestSchema(RecordSchema):
     languages: list[str] = Field(default=["", ""], min_length=2, max_length=2)
     vectors: dict[str, str] = Field(default_factory=dict)
     weights: str = ""
+    members: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)

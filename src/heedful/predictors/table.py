@@ -6,6 +6,7 @@ from typing import Final, TypeVar, overload
 
 from heedful.config.plugins import allow_code
 from heedful.engines.folder import ModelFolder, open_folder
+from heedful.engines.members import members_of
 from heedful.errors import FileRefused, UsageError
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.captioner import Captioner
@@ -74,7 +75,7 @@ def load(
         device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
         engine: torch, the name of an exported engine, or "auto": on the CPU an exported engine whose results equal
             PyTorch's, which needs no PyTorch, and PyTorch in its absence or on another device.
-        ensemble: folders of further models that predict together with the first, such as those of other seeds.
+        ensemble: folders of further models that predict together with the first, besides those of its own seeds.
         code: classes outside the package that the model may import, each ``module:Class``; a model that needs another
             class is refused.
         kind: expected class of the predictor, such as `Translator`; any other is refused.
@@ -100,7 +101,7 @@ def load(
         raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
     if engine == "auto" and device not in ("auto", "cpu"):
         engine = "torch"  # exported engines compute on the CPU
-    opened = predictor(folder, device, engine, [open_folder(Path(each)) for each in ensemble])
+    opened = predictor(folder, device, engine, [*members_of(folder), *(open_folder(Path(each)) for each in ensemble)])
     others = tuple(str(Path(each).resolve()) for each in ensemble)
     opened.opened_with = load, (str(folder.path.resolve()), device, engine, others, tuple(code))
     return opened

@@ -29,6 +29,7 @@ AUTO_KEYS: Final = (
     "images.",
     *(f"training.{name}" for name in AUTO_VALUES),
     "training.validation_items",
+    "training.max_epochs",
     "training.average",
     "training.optimizer.kind",
     "training.optimizer.learning_rate",

@@ -51,18 +51,18 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float) -> Mapping[
     Returns:
         A line by section of the settings: "text" and "model".
     """
-    is_short = units == "characters"
-    tokens = (
-        "characters as tokens, because the texts are short"
-        if is_short
-        else "pieces of words as tokens, because the texts are sentences"
-    )
-    other = "pieces" if is_short else "characters"
+    tokens = {
+        "characters": "characters as tokens, because the texts are short",
+        "words": "characters and symbols as tokens, because the targets are symbols with spaces between them",
+        "pieces": "pieces of words as tokens, because the texts are sentences",
+    }[units]
+    other = "characters" if units == "pieces" else "pieces"
     sizes = f"{num_pairs:,} pairs{f' and {minutes:g} minutes' if minutes else ''}"
+    soonest = "pronunciations from the fewest words" if kind == "hard_attention" else "short texts soonest"
     model = (
         f"a {kind} of a size for {sizes}, because sentences are long"
         if kind == "transformer"
-        else f"a small {kind}, because it learns short texts soonest"
+        else f"a small {kind}, because it learns {soonest}"
     )
     return {
         "text": f"chosen: {tokens}; otherwise: --set text.source_units={other} --set text.target_units={other}",

@@ -10,6 +10,7 @@ from math import inf, sqrt
 from typing import Final, Literal, final
 
 from heedful.config.base import Tree, merge
+from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.tasks.experiment import Experiment
@@ -42,6 +43,11 @@ LEAST_TOKENS: Final = 256
 FEW_EPOCHS: Final = 12
 """Number of epochs of the largest model below which a dropout of 0.1 is enough; of 0.2 below twice as many. A model
 whose tokens cost a part of those of the largest learns by heart so much later."""
+FEW_PAIRS: Final = 800
+FEW_PAIRS_EPOCHS: Final = 50
+"""Number of epochs in which hard attention learns `FEW_PAIRS` pairs."""
+EPOCHS_RATE: Final = 2e-3
+"""Peak learning rate of a training of so many epochs."""
 WANTED_EPOCHS: Final = 14
 WANTED_TOKENS: Final = 20_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
@@ -206,24 +212,53 @@ def _has_size(experiment: Experiment, preset: Size) -> bool:
     )
 
 
+def _landing_epochs(size: CorpusSize) -> Tree:
+    """Settings of a training of hard attention whose rate falls to zero after a number of epochs that suits the corpus.
+
+    The number of pairs that are seen grows with the square root of the corpus.
+    """
+    num_epochs = round(FEW_PAIRS_EPOCHS * sqrt(FEW_PAIRS / size.num_pairs))
+    batch_tokens = 256 if size.num_pairs < 10 * FEW_PAIRS else 512
+    num_steps = max(1, num_epochs * size.num_positions // batch_tokens)
+    optimizer = {
+        "learning_rate": EPOCHS_RATE,
+        "schedule": {"kind": LANDING_SCHEDULE, "warmup_steps": max(1, num_steps // 20)},
+    }
+    return {
+        "training": {
+            "max_epochs": max(10, min(300, num_epochs)),
+            "batch_tokens": batch_tokens,
+            "validate_every": max(1, num_steps // 10),
+            "optimizer": optimizer,
+            "average": LANDING_AVERAGE,
+        }
+    }
+
+
 SHORT: Final = 6
 """Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 
 
-def adapt_units(units: Units) -> Tree:
-    """Choose settings by token units: for characters, a small recurrent network.
+def adapt_units(units: Units, has_symbols: bool = False) -> Tree:
+    """Choose settings by token units: for characters, a small recurrent network; for symbols, hard attention.
 
     Short items of characters are mostly rewritten from left to right, which a recurrent network learns several times
-    sooner than a Transformer.
+    sooner than a Transformer. Letters are pronounced from left to right without exception, so that attention that
+    never goes back learns it from the fewest words.
 
     Args:
         units: token units that suit the data.
+        has_symbols: whether sources are words, and targets symbols with spaces between them, such as phones.
 
     Returns:
         Values for `load_experiment`.
     """
     if units != "characters":
         return {}
+    if has_symbols:
+        sizes = PRESETS["hard_attention-tiny"].model_dump(mode="json", exclude_unset=True)
+        text = {"source_units": units, "target_units": "words"}
+        return {"text": text, "model": {**sizes, "kind": "hard_attention"}}
     sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
     return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
 
@@ -259,6 +294,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = No
     if select_by == "bleu" and size.num_target_tokens < SHORT * num_pairs:
         select_by = "chrf"
     settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
+    if isinstance(experiment.model, HardAttentionConfig) and not training.is_limited:
+        settings = merge(settings, _landing_epochs(size))
     if optimizer:
         landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
         settings = merge(settings, {"training": landing})

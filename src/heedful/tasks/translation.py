@@ -23,7 +23,16 @@ from heedful.data.kept_kinds import kept_kinds
 from heedful.data.learned_corrections import LEARNED
 from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
 from heedful.data.noise import Noise
-from heedful.data.prepare import PREPARED, EvaluationSet, PreparedPairs, Sources, choose_units, link_words, prepare
+from heedful.data.prepare import (
+    PREPARED,
+    EvaluationSet,
+    PreparedPairs,
+    Sources,
+    choose_units,
+    have_symbols,
+    link_words,
+    prepare,
+)
 from heedful.data.prepared_files import read_prepared
 from heedful.data.prepared_tokenizers import load_tokenizers
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
@@ -113,7 +122,9 @@ class TranslationTask(Task[PairFile, TranslationData]):
         return [str(finding).removeprefix("warning: ") for finding in report.findings if finding.level == "warning"]
 
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
-        file_defaults = adapt_units(choose_units(files["train"], TextConfig().max_characters))
+        most = TextConfig().max_characters
+        units = choose_units(files["train"], most)
+        file_defaults = adapt_units(units, units == "characters" and have_symbols(files["train"], most))
         attention = getattr(resolve(file_defaults).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
@@ -184,7 +195,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
         return reasons(units, kind, data.num_examples, experiment.training.max_minutes)
 
     def expectation(self, data: TranslationData, experiment: Experiment) -> str:
-        return expectation(experiment.text.target_units, data.num_examples)
+        return expectation(experiment.text.source_units, data.num_examples)
 
     @property
     def poor_scores(self) -> Mapping[str, float]:

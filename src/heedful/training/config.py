@@ -92,6 +92,11 @@ class TrainingConfig(Config):
     """Score of the task that selects the best model; auto: chosen by the data, such as BLEU for pieces, token error
     rate for words, character error rate for characters, accuracy for labels."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether training has a limit besides patience."""
+        return bool(self.max_steps or self.max_epochs or self.max_target_tokens or self.max_minutes)
+
     def share_done(self, step: int, epochs: float, tokens: int, seconds: float) -> float:
         """Compute the part of the training that is done, by the limit that is nearest.
 
@@ -129,8 +134,7 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _check_horizon(self) -> Self:
         kind = self.optimizer.schedule.kind
-        is_limited = self.max_steps or self.max_epochs or self.max_target_tokens or self.max_minutes
-        if kind in ("linear", "cosine") and not is_limited:
+        if kind in ("linear", "cosine") and not self.is_limited:
             raise ValueError(
                 f"the {kind} schedule falls to zero at the end of training: set a limit, such as training.max_steps or "
                 "training.max_minutes"

@@ -41,14 +41,11 @@ def marginal_loss(
         log_emissions = rows.gold_log_probs.unflatten(0, shape)
         plain = fast_alignment_sums(log_emissions, aligned.log_transitions) if label_smoothing else sums
         # Distributions but for a constant, and for the share of the gold token.
-        others = torch.einsum(
-            "btp,btpv->btv", plain.log_priors.exp(), rows.logit_gradients.unflatten(0, shape)
-        ).scatter_add(
-            -1,
-            target_out[..., None],
-            torch.full_like(real[..., None], 1.0 - label_smoothing, dtype=plain.log_priors.dtype),
-        )
-        is_correct = others.gather(-1, target_out[..., None]).squeeze(-1) >= others.amax(dim=-1)
+        slopes = rows.logit_gradients.unflatten(0, shape)
+        mixed = (plain.log_priors.exp().to(slopes.dtype)[:, :, None] @ slopes).squeeze(2)
+        index = target_out[..., None]
+        of_gold = mixed.gather(-1, index).squeeze(-1) + (1.0 - label_smoothing)
+        is_correct = of_gold >= mixed.scatter(-1, index, -torch.inf).amax(dim=-1)
     return LossSum(
         -sums.log_probs[real].sum(), plain.log_probs[real].sum().detach(), (is_correct & real).sum(), real.sum()
     )

@@ -77,6 +77,9 @@ class _RowCrossEntropy(torch.autograd.Function):
     @staticmethod
     @differentiable_by(_formula, num_inputs=3)
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        features, weight, _, gradients = ctx.saved_tensors
+        features, weight, bias, gradients = ctx.saved_tensors
         weighted = gradients * grads[0][:, None].to(gradients.dtype)
-        return weighted @ weight, weighted.mT @ features, weighted.sum(dim=0), None, None
+        # Products in the dtype of the forward pass, sums in that of the parameters.
+        by_feature, by_weight = weighted @ weight.to(weighted.dtype), weighted.mT @ features.to(weighted.dtype)
+        by_bias = weighted.to(bias.dtype).sum(dim=0)
+        return by_feature.to(features.dtype), by_weight.to(weight.dtype), by_bias, None, None

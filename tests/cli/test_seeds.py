@@ -1,0 +1,53 @@
+"""Several seeds, trained side by side in processes of their own, and their ensemble in one folder."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.engines.folder import open_folder
+from heedful.engines.members import members_of
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from tests.cli.command import heedful
+from tests.thorough import thorough
+
+SMALL = ("embedding_size=4", "hidden_size=6", "readout_size=5")
+
+
+def write_words(path: Path) -> Path:
+    words = ["ab", "ba", "abc", "cab", "bac", "a", "c", "cc", "bab", "aca", "acb", "bb"]
+    path.write_text("".join(f"{word}\t{' '.join(word)}\n" for word in words), encoding="utf-8", newline="\n")
+    return path
+
+
+@thorough
+def test_seeds_become_one_model(tmp_path: Path):
+    data, out = write_words(tmp_path / "words.tsv"), tmp_path / "m"
+    sizes = [f"--set=model.{size}" for size in SMALL]
+    command = ("train", data, "--dev", data, "--seeds", "2", "--out", out, *sizes, "--set=training.max_steps=3")
+    done = heedful(*command, "--set=training.export=false", "--threads", "1")
+    assert (done.code, done.out.strip().split("\n")[-1]) == (0, f"model: {out}, an ensemble of 2")
+    assert len(members_of(open_folder(out))) == 1
+    joined = load(out, engine="torch", kind=Translator)
+    members = Translator(open_folder(out), engine="torch"), load(out / "run/seeds/2", engine="torch", kind=Translator)
+    pairs = [("abc", "a b c"), ("ca", "c a")]
+    mean, *each = ([np.exp(one.token_log_probs) for one in model.score(pairs)] for model in (joined, *members))
+    for mixed, one, other in zip(mean, *each, strict=True):
+        assert not np.allclose(one, other, rtol=1e-3)
+        np.testing.assert_allclose(mixed, (one + other) / 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--seeds", "100"), "--seeds"),
+        (("--seeds", "2", "--profile"), "neither --monolingual nor --profile"),
+        (("--seeds", "2", "--task", "classification"), "train each seed"),
+    ],
+)
+def test_what_cannot_have_seeds_is_refused(options: tuple[str, ...], words: str, tmp_path: Path):
+    done = heedful("train", write_words(tmp_path / "words.tsv"), "--out", tmp_path / "m", *options)
+    assert done.code == 2
+    assert words in done.err
+    assert not (tmp_path / "m").exists()
