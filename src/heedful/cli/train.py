@@ -195,10 +195,12 @@ def run(
 ) -> None:
     """Train a model."""
     prepare_training(threads)
-    messages = Messages(quiet or not (is_first := rank_info().rank == 0))
+    is_first = rank_info().rank == 0
+    messages = Messages(quiet or not is_first)
     _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
     from heedful.runs.request import TrainRequest, merged_settings
 
+    options = chosen_settings(seed, 0 if monolingual else minutes, links, mix)
     request = TrainRequest(
         data=tuple(data),
         out=out,
@@ -209,9 +211,7 @@ def run(
         languages=parse_languages(languages),
         task=task,
         preset=preset,
-        settings=merged_settings(
-            config, settings or (), chosen_settings(seed, 0 if monolingual else minutes, links, mix)
-        ),
+        settings=merged_settings(config, settings or (), options),
         pretrained=origin,
         device=choose_device(device),
     )
