@@ -60,6 +60,17 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[bool, i
     return watch
 
 
+def becomes(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
+    """Whether a condition comes true, however busy the machine is."""
+    stop = time.monotonic() + seconds
+    return any(condition() or time.sleep(0.01) for _ in iter(lambda: time.monotonic() < stop, False))
+
+
+def threads_of(name: str) -> set[int | None]:
+    """Identifiers of the running threads of a name."""
+    return {thread.ident for thread in threading.enumerate() if thread.name == name}
+
+
 def test_alone_nothing_changes(watched: Callable[..., list[tuple[bool, int]]]):
     assert watched([(0.05, 90_000.0)] * 3) == [(False, 2)] * 3
 
@@ -151,9 +162,9 @@ def test_an_unknown_delay_counts_as_one(content: str | None, monkeypatch: pytest
 
 def test_without_figures_of_the_system_there_is_no_watch(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_busy_seconds", lambda: None)
-    before = threading.active_count()
+    before = threads_of("heedful-contention")
     CpuContention(2, may_use_fewer=True).start()
-    assert threading.active_count() == before
+    assert threads_of("heedful-contention") <= before
 
 
 def test_one_watch_at_a_time():
@@ -179,24 +190,22 @@ def test_idle_threads_come_and_go():
     if not libraries:
         pytest.skip("PyTorch has no GNU OpenMP here")
 
-    def number() -> int:
-        return len(list(Path("/proc/self/task").iterdir()))
+    def threads() -> set[str]:
+        return {path.name for path in Path("/proc/self/task").iterdir()}
 
-    def becomes(condition: Callable[[], bool]) -> bool:
-        return any(condition() or time.sleep(0.01) for _ in range(1000))
-
-    before = number()
+    before = threads()  # some of them may end meanwhile, as those of earlier tests
     team = module._IdleTeam(libraries.pop(), 4)
-    assert becomes(lambda: number() >= before + 4)
+    assert becomes(lambda: len(threads() - before) >= 4)
+    idle = threads() - before
     team.end()
-    assert becomes(lambda: number() <= before)
+    assert becomes(lambda: not idle & threads())
 
 
 def test_a_library_without_openmp_is_left_alone():
     path = ctypes.util.find_library("c") or "libc.so.6"
-    before = threading.active_count()
+    before = threads_of("heedful-idle")
     module._IdleTeam(path, 4)
-    assert any(threading.active_count() == before or time.sleep(0.01) for _ in range(1000))
+    assert becomes(lambda: not threads_of("heedful-idle") - before)
 
 
 def test_a_watch_of_its_own_only_where_there_is_none():

@@ -142,10 +142,21 @@ def test_without_attention_nothing_is_linked():
     assert {(one.attention, one.alignment) for one in found} == {(None, None)}
 
 
-def test_long_targets_are_cut_and_end_all_the_same():
-    (found,) = reader().score([("a", "one " * 20)], True, 99)
+@pytest.mark.parametrize("shift", [0, 1])
+def test_no_end_is_counted_that_a_cut_target_lacks(shift: int):
+    backend = Stepwise("toy", lambda with_weights: Toy(vocab_size=7, has_weights=with_weights), 30)
+    scorer = PairScorer(backend, CHARACTERS, WORDS, TEXT, alignment_shift=shift)
+    (found,) = scorer.score([("a", "one " * 20)], True, 99)
     assert found.was_cut
-    assert found.target_pieces == ("one",) * 7 + ("<eos>",)
+    assert not found.has_end
+    assert found.target_pieces == ("one",) * 7
+    assert len(found.token_log_probs) == 7
+    assert {target for _, target in found.alignment or ()} == set(range(7 - shift))
+    assert {target for _, target in found.token_alignment()} == set(range(7 - shift))
+    (whole,) = scorer.score([("a", "one " * 6)], True, 99)
+    assert found.token_log_probs[:6] == whole.token_log_probs[:-1]
+    (nothing,) = PairScorer(backend, CHARACTERS, WORDS, TextConfig(max_tokens=1)).score([("a", "one")], True, 99)
+    assert (nothing.token_log_probs, nothing.per_token, nothing.pharaoh()) == ((), 0.0, "")
     ids, was_cut = encode_source(CHARACTERS, "a" * 7, TEXT)
     assert (len(ids), ids[-1], was_cut) == (8, EOS, False)
 
@@ -167,7 +178,7 @@ def test_long_words_are_read_whole():
         ids, was_cut = encode_target(tokenizer, text, TEXT)
         assert (ids.tolist(), was_cut) == ([*tokenizer.encode(text), EOS], False)
     ids, was_cut = encode_target(tokenizer, "one " * 100, TEXT)
-    assert (ids.tolist(), was_cut) == ([*tokenizer.encode("one") * 7, EOS], True)
+    assert (ids.tolist(), was_cut) == ([*tokenizer.encode("one") * 7], True)
 
 
 def test_characters_behind_the_cut_do_not_count():

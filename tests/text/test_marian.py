@@ -24,6 +24,10 @@ def test_pieces_are_numbered_by_the_vocabulary(tokenizer: MarianTokenizer):
     assert tokenizer.encode("") == []
 
 
+def test_the_mark_of_a_space_in_a_text_begins_no_word(tokenizer: MarianTokenizer):
+    assert max(tokenizer.word_indices(tokenizer.encode("a\u2581b \u2581 d"))) == 2
+
+
 def test_special_tokens_in_a_text_are_unknown(tokenizer: MarianTokenizer):
     assert not {PAD, BOS, EOS} & set(tokenizer.encode("</s> <pad> <eos> a"))
 

@@ -84,7 +84,11 @@ def test_odd_texts_come_back_from_pieces(pieces: dict[Normalization, PieceTokeni
 
 
 def test_only_the_mark_of_a_space_is_read_as_one(pieces: dict[Normalization, PieceTokenizer]):
-    assert pieces["none"].normalize(f"a{SPACE_MARK}b c") == "a b c"
+    text = f"a{SPACE_MARK}b c {SPACE_MARK} d"
+    assert pieces["none"].normalize(text) == "a\u2582b c \u2582 d"
+    words = pieces["none"].word_indices(pieces["none"].encode(text))
+    assert max(words) == len(text.split(" ")) - 1, "links would be of words that the text does not have"
+    assert len(pieces["none"].ranges(text)) == len(words)
     text = "".join(ODD).replace(SPACE_MARK, "")
     assert pieces["none"].normalize(text) == text
 

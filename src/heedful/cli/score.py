@@ -1,7 +1,8 @@
 """Print the log probability of each target given its source.
 
 Targets are scored by forced decoding. DATA is one file of pairs, or two aligned files. Log probabilities are natural
-logarithms; EOS counts as a token.
+logarithms; EOS counts as a token, unless
+the target was cut.
 
 Examples:
   heedful score pairs.model pairs.tsv -o scores.tsv

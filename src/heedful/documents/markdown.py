@@ -23,6 +23,7 @@ _MARK: Final = re.compile(
     r"|(?P<tag></?(?P<name>[A-Za-z][A-Za-z0-9-]*+)[^<>]*+>)"
     r"|(?P<emphasis>\*++|_++|~~)"
 )
+_FIRST: Final = frozenset("0123456789-+#=")
 _SPECIAL: Final = re.compile(r"[\\`*\[\]<>~|]|(?<![^\W_])_|_(?![^\W_])|&(?=[#A-Za-z])")
 _NUMBER: Final = re.compile(r"\d{1,9}")
 
@@ -45,7 +46,8 @@ class MarkdownFile(DocumentFile):
         Args:
             most_bytes: bound of its unpacked size.
         """
-        self._document: Final = decode_text(content).replace("\r\n", "\n")
+        # Line ends and NUL as the parser has them.
+        self._document: Final = decode_text(content).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
         self._regions: Final = [*self._read()]
 
     @property
@@ -58,20 +60,26 @@ class MarkdownFile(DocumentFile):
         for region, output in zip(self._regions, outputs, strict=True):
             if output == region.passage.source:
                 continue
-            pieces = [_escaped(piece) if isinstance(piece, str) else piece[0] for piece in region.passage.woven(output)]
-            written += [self._document[offset : region.start], _as_paragraph("".join(pieces))]
+            if region.passage.marks:
+                woven = region.passage.woven(output)
+                text = "".join(_escaped(piece) if isinstance(piece, str) else piece[0] for piece in woven)
+            else:
+                text = _escaped(output.text)
+            written += [self._document[offset : region.start], _as_paragraph(text)]
             offset = region.end
         return "".join([*written, self._document[offset:]]).encode("utf-8")
 
     def _read(self) -> Iterator[_Region]:
-        front = _FRONT_MATTER.match(self._document)
+        document = self._document
+        front = _FRONT_MATTER.match(document)
         skipped = front.end() if front else 0
         # Lines of the front matter are blank for the parser, so that lines keep their numbers.
-        text = "\n" * self._document.count("\n", 0, skipped) + self._document[skipped:]
+        text = "\n" * document.count("\n", 0, skipped) + document[skipped:]
         starts = [0]
-        for line in self._document.split("\n"):
+        for line in document.split("\n"):
             starts.append(starts[-1] + len(line) + 1)
-        cursors: dict[int, int] = {}  # by line, the end of what was found in it
+        cursors = [*starts]  # of each line, the end of what was found in it
+        starts += [starts[-1]] * 2
         # Inline tokens keep their text as it is: marks within it are found here, in linear time.
         parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table").disable("inline")
         for token in parser.parse(text):
@@ -80,12 +88,11 @@ class MarkdownFile(DocumentFile):
             spans: list[tuple[int, int]] = []
             for number, content in enumerate(token.content.split("\n"), token.map[0]):
                 line = content.strip()
-                begin = cursors.get(number, starts[min(number, len(starts) - 1)])
-                start = self._document.find(line, begin, starts[min(number + 1, len(starts) - 1)])
+                start = document.find(line, cursors[number], starts[number + 1])
                 if start < 0:
                     break
-                cursors[number] = start + len(line)
-                spans.append((start, start + len(line)))
+                cursors[number] = end = start + len(line)
+                spans.append((start, end))
             yield from self._passages(spans)
 
     def _passages(self, spans: Sequence[tuple[int, int]]) -> Iterator[_Region]:
@@ -99,7 +106,8 @@ class MarkdownFile(DocumentFile):
             lines.append(document[start:stop])
             if index < len(spans):
                 is_broken = has_backslash or document.startswith("  ", end)
-                if not is_broken or goes_on(document[max(0, end - 8) : stop], document[slice(*spans[index])]):
+                following = spans[index][0]
+                if not is_broken or goes_on(document[max(0, end - 8) : stop], document[following : following + 1]):
                     continue
             passage = _inline(" ".join(lines))
             if passage.needs_translation:
@@ -176,6 +184,8 @@ def _escaped(text: str) -> str:
 
 def _as_paragraph(text: str) -> str:
     """Text that begins no heading, list or quotation."""
+    if text[:1] not in _FIRST:
+        return text
     number = _NUMBER.match(text)
     if number and text[number.end() : number.end() + 1] in (".", ")"):
         return f"{text[: number.end()]}\\{text[number.end() :]}"

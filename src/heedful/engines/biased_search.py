@@ -67,10 +67,10 @@ class KnnSearch:
             start = stop
 
     def _encode(self, pair: TextPair) -> tuple[IntArray, list[int]]:
-        """Tokens of the source and of the correction; one that was truncated has no EOS, for it would end there."""
+        """Tokens of the source and of the correction."""
         source, _ = encode_source(self._source, pair[0], self._text)
-        target, is_cut = encode_target(self._target, pair[1], self._text)
-        return source, target[: len(target) - is_cut].tolist()
+        target, _ = encode_target(self._target, pair[1], self._text)
+        return source, target.tolist()
 
     def _biased(
         self,

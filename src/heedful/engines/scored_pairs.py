@@ -32,13 +32,14 @@ class ScoredPair:
     Attributes:
         source: source text.
         target: target text.
-        token_log_probs: log probability of each target token and of EOS, in nats.
+        token_log_probs: log probability of each token in `target_pieces`, in nats.
         source_pieces: source tokens as the model read them, EOS included.
-        target_pieces: target tokens, EOS included.
+        target_pieces: target tokens and EOS; without EOS where the target was truncated, for it does not end there.
         attention: [target piece, source piece] weights; None unless requested.
         alignment: links (source word, target word), 0-based; None unless requested.
         was_cut: whether a side was longer than the model accepts and was truncated.
         alignment_shift: number of steps between the one that predicts a token and the one whose attention aligns it.
+        has_end: whether the last target token is EOS.
     """
 
     source: str
@@ -50,6 +51,7 @@ class ScoredPair:
     alignment: tuple[tuple[int, int], ...] | None = None
     was_cut: bool = False
     alignment_shift: int = 0
+    has_end: bool = True
 
     def __repr__(self) -> str:
         has = ", with attention" if self.attention is not None else ""
@@ -58,13 +60,13 @@ class ScoredPair:
 
     @property
     def log_prob(self) -> float:
-        """Log probability of the target given the source, in nats: the sum over tokens and EOS."""
+        """Log probability of the target given the source, in nats: the sum over its tokens."""
         return float(np.sum(self.token_log_probs))
 
     @property
     def per_token(self) -> float:
-        """Mean log probability per token, EOS included."""
-        return self.log_prob / len(self.token_log_probs)
+        """Mean log probability per token."""
+        return self.log_prob / max(1, len(self.token_log_probs))
 
     @property
     def perplexity(self) -> float:
@@ -87,9 +89,9 @@ class ScoredPair:
         """
         if self.attention is None:
             return []
-        return links_from_weights(
-            self.attention[self.alignment_shift :], len(self.source_pieces) - 1, len(self.target_pieces) - 1
-        )
+        rows = self.attention[self.alignment_shift :]
+        num_targets = min(len(self.target_pieces) - self.has_end, len(rows))
+        return links_from_weights(rows, len(self.source_pieces) - 1, num_targets)
 
 
 def word_links(weights: NDArray[np.floating], source_words: Sequence[int], target_words: Sequence[int]) -> Links:
@@ -133,9 +135,11 @@ def encode_target(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[
     """Encode a target, truncated to the length that the model accepts.
 
     Returns:
-        [position] ids with EOS at the end alone, as in training, and whether the text was truncated.
+        [position] ids with EOS at the end alone, as in training, and whether the text was truncated; it has no EOS
+        then, because it does not end there.
     """
-    return _encode(tokenizer, text, config.max_tokens, is_document=False)
+    ids, was_cut = _encode(tokenizer, text, config.max_tokens, is_document=False)
+    return ids[: ids.size - was_cut], was_cut
 
 
 def _encode(tokenizer: Tokenizer, text: str, most: int, is_document: bool) -> tuple[NDArray[np.int64], bool]:
@@ -219,10 +223,12 @@ class PairScorer:
         self, pair: TextPair, source: list[int], target: list[int], decoding: ForcedDecoding, was_cut: bool
     ) -> ScoredPair:
         links: tuple[tuple[int, int], ...] | None = None
+        has_end = target[-1:] == [EOS]
         if decoding.weights is not None:
             source_words = self.source_tokenizer.word_indices(source[:-1])
             weights = decoding.weights[self.alignment_shift :]
-            links = tuple(word_links(weights, source_words, self.target_tokenizer.word_indices(target[:-1])))
+            target_words = self.target_tokenizer.word_indices(target[: len(target) - has_end])
+            links = tuple(word_links(weights, source_words, target_words[: len(weights)]))
         return ScoredPair(
             *pair,
             tuple(decoding.log_probs.tolist()),
@@ -232,4 +238,5 @@ class PairScorer:
             links,
             was_cut,
             self.alignment_shift,
+            has_end,
         )

@@ -47,10 +47,10 @@ def perplexity(translator: Translator, items: EvaluationSet) -> Perplexity:
             # Only the characters of the scored tokens share their bits.
             num_characters += len(tokenizer.decode(gold[:most]) if len(gold) > most else tokenizer.normalize(text))
             sources.append(ids)
-            targets.append([*gold[:most], EOS])
+            targets.append([*gold[:most], *[EOS] * (len(gold) <= most)])  # what was cut does not end there
     log_prob, num_tokens = _read(translator, sources, targets), sum(map(len, targets))
     bits = -log_prob / math.log(2.0) / max(1, num_characters)
-    return Perplexity(math.exp(min(-log_prob / num_tokens, 700.0)), bits, num_tokens, num_cut)
+    return Perplexity(math.exp(min(-log_prob / max(1, num_tokens), 700.0)), bits, num_tokens, num_cut)
 
 
 def _read(translator: Translator, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> float:

@@ -1,7 +1,7 @@
 """Tokenizers: text to token ids and back, by subword pieces, characters or words.
 
 Tokenization is lossless: `decode(encode(text)) == normalize(text)` holds for pieces always (U+2581, the character that
-SentencePiece writes for a space, is normalized to a space), and for characters and words if every token is in the
+SentencePiece writes for a space, is normalized to U+2582), and for characters and words if every token is in the
 vocabulary and words are separated by single spaces. No language needs a word segmenter: the same kind of SentencePiece
 model splits Chinese into characters and frequent character sequences, and German into subwords.
 """
@@ -173,11 +173,21 @@ def load_pieces(model: bytes) -> Any:
         raise FileRefused(f"not a SentencePiece model: {reason}") from None
 
 
+def without_space_marks(text: str) -> str:
+    """Replace U+2581, which SentencePiece would read as a space, by the block beside it, so that words stay words.
+
+    Example:
+        >>> without_space_marks("a\u2581b")
+        'a\u2582b'
+    """
+    return text.replace(SPACE_MARK, "\u2582")
+
+
 @final
 class PieceTokenizer(Tokenizer):
     """Lossless SentencePiece tokenizer: a unigram model with byte fallback (Kudo and Richardson 2018).
 
-    The one exception is U+2581, which SentencePiece uses for a space: `normalize` replaces it by a space.
+    The one exception is U+2581, which SentencePiece uses for a space: `normalize` replaces it (`without_space_marks`).
     """
 
     def __init__(self, model: bytes, normalization: Normalization) -> None:
@@ -240,7 +250,7 @@ class PieceTokenizer(Tokenizer):
         return cls(written.getvalue(), normalization)
 
     def normalize(self, text: str) -> str:
-        return super().normalize(text).replace(SPACE_MARK, " ")
+        return without_space_marks(super().normalize(text))
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self.normalize(text))
