@@ -84,6 +84,10 @@ prove-serve: $(VENV)/.installed-dev ## test the server under load, overload, slo
 prove-page: $(VENV)/.installed-dev ## test that the page runs no script of its data, with 300 payloads in Chromium (minutes)
 	$(BIN)/python -m tests.prove.prove_page
 
+.PHONY: prove-site
+prove-site: $(VENV)/.installed-dev ## test every page of the site in Chromium, from disk (minutes)
+	$(BIN)/python -m tests.prove.prove_site
+
 .PHONY: prove-clients
 prove-clients: $(VENV)/.installed-dev ## test the server with unmodified clients from PyPI and npm (minutes; downloads them)
 	$(BIN)/python -m tests.prove.prove_clients

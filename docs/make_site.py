@@ -19,7 +19,20 @@ import site_reference
 from site_pages import LONGEST, ROOT, Document, Page, addresses, navigation, pages_of, rendered, walk
 
 NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
-TITLES: Final = {"en": "heedful", "zh": "heedful"}
+CHINESE_TITLES: Final = {
+    "Settings": "设置",
+    "Extending heedful": "扩展 heedful",
+    "Commands": "命令",
+    "HTTP routes": "HTTP 接口",
+    "File formats": "文件格式",
+    "Results": "结果",
+    "Performance": "速度",
+    "Reliability": "可靠性",
+    "Decisions": "决定和理由",
+    "Log": "实验记录",
+    "Changelog": "更新日志",
+}
+"""Titles in the Chinese navigation of pages that are in English only."""
 
 
 class Part(NamedTuple):
@@ -98,6 +111,8 @@ def parts(language: str) -> list[Page]:
             pages.append(page)
         if part is PARTS[-1]:
             pages.insert(3, decisions(language))
+        for page in pages:
+            page.title = CHINESE_TITLES.get(page.title, page.title) if language == "zh" else page.title
         tabs.append(Page(pages[0].document, pages[0].address, part.titles[number], "", pages))
     return tabs
 
@@ -132,7 +147,7 @@ def write_sources(folder: Path, language: str) -> list[dict[str, object]]:
 def configuration(folder: Path, out: Path, language: str, nav: list[dict[str, object]]) -> str:
     """Write the configuration of the generator, in JSON, which is YAML."""
     base = json.loads((ROOT / "docs/site/mkdocs.json").read_text(encoding="utf-8"))
-    base |= {"docs_dir": str(folder), "site_dir": str(out), "nav": nav, "site_name": TITLES[language]}
+    base |= {"docs_dir": str(folder), "site_dir": str(out), "nav": nav, "site_name": "heedful"}
     base["theme"] |= {"language": language, "custom_dir": str(ROOT / "docs/site/overrides")}
     base["hooks"] = [str(ROOT / "docs/site/hooks.py")]
     base["extra"]["language"] = language
