@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import threading
 import time
@@ -174,6 +175,39 @@ def test_an_interrupt_of_the_caller_leaves_nothing_running():
     with pytest.raises(KeyboardInterrupt):
         run_parts([both, both])
     assert ended == [True]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signals of this kind there")
+def test_no_interrupt_is_lost_between_c_and_python():
+    """A signal that arrives in C is handled at the first instruction of the callback, before any `try`."""
+    torch.set_num_threads(2)
+    is_handled, is_armed, caught = threading.Event(), threading.Event(), 0
+
+    def handle(number: int, frame: object) -> None:
+        is_handled.set()
+        raise KeyboardInterrupt
+
+    def send() -> None:
+        for _ in range(500):
+            is_armed.wait()
+            is_armed.clear()
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    sender = threading.Thread(target=send)
+    sender.start()
+    for _ in range(500):
+        is_handled.clear()
+        try:
+            is_armed.set()
+            while not is_handled.is_set():
+                run_parts([lambda: None] * 2)
+            run_parts([lambda: None] * 2)  # an interrupt of the last call comes with the next
+        except KeyboardInterrupt:
+            caught += 1
+    sender.join()
+    signal.signal(signal.SIGUSR1, before)
+    assert caught == 500
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

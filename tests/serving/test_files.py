@@ -90,3 +90,20 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
     answer = client.post("/translate_file", data={"source": "de", "target": "en"}, files={"file": ("a.txt", b"Haus")})
     assert (answer.status_code, answer.json()) == (503, {"error": "The server has no room for the translated file"})
+
+
+def test_only_the_file_of_a_form_may_be_large():
+    """All else is in memory while it arrives, for each of any number of clients."""
+    client, content = serve(), b"x" * 2_000_000
+    wanted = {"source": "de", "target": "en"}
+    for kind in ("application/json", "multipart/form-datax; boundary=b", "multipart/form-data-x; boundary=b"):
+        answer = client.post("/translate_file", content=content, headers={"Content-Type": kind})
+        assert answer.status_code == 413, kind
+    path = client.post("/translate_filex", files={"file": ("a.txt", content)})
+    assert path.status_code == 413
+    file = {"file": ("a.txt", b"Haus")}
+    assert client.post("/translate_file", data=wanted | {"a": "x" * 20_000}, files=file).status_code == 400
+    assert (
+        client.post("/translate_file", data=wanted | {f"a{i}": "x" for i in range(60)}, files=file).status_code == 400
+    )
+    assert client.post("/translate_file", data=wanted | {"a": "x" * 9000}, files=file).status_code == 200

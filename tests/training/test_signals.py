@@ -1,5 +1,9 @@
+import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from queue import Queue
 
@@ -101,3 +105,37 @@ def test_outside_of_such_a_block_work_goes_on():
         signal.raise_signal(signal.SIGINT)
         reached.append("after")
     assert reached == ["after"]
+
+
+CHILD = """
+import sys, time
+from heedful.training.signals import WorkingTime
+with WorkingTime() as clock:
+    before = time.monotonic()
+    clock.restart()
+    print("begun", flush=True)
+    sys.stdin.readline()
+    while time.process_time() < float(sys.argv[1]):
+        pass
+    print(clock.seconds, time.monotonic() - before)
+    clock.restart()
+    print(clock.seconds)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process is stopped there")
+def test_a_process_that_stands_still_does_not_train():
+    command = [sys.executable, "-c", CHILD, "0.2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+        time.sleep(1.0)
+        child.send_signal(signal.SIGCONT)
+        said, _ = child.communicate("\n")
+    first, second = said.splitlines()
+    working, elapsed = map(float, first.split())
+    assert elapsed > 1.0
+    assert working <= elapsed - 1.0 + 0.5
+    assert float(second) < 0.5

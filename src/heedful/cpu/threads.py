@@ -10,6 +10,7 @@ layer loads a second OpenMP library beside PyTorch's.
 
 import ctypes
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import Any, Final, final
 
 import torch
@@ -144,6 +145,7 @@ def _drain(waiting: deque[Callable[[], None]]) -> None:
 def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]]) -> None:
     """Run parts on `count` of PyTorch's OpenMP threads, which include the calling thread."""
     raised: list[BaseException] = []
+    _LOST.keep()
 
     def drain(_: object) -> None:
         try:
@@ -155,7 +157,31 @@ def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]
     parallel(_Work(drain), None, count, 0)
     if raised:
         raise raised[0]
+    if _LOST.errors and current_thread() is main_thread():
+        raise _LOST.errors.pop()
 
+
+@final
+class _Lost:
+    """Interruptions that Python would only print: a signal that arrives while `drain` is entered from C is one."""
+
+    def __init__(self) -> None:
+        self.errors: Final[list[BaseException]] = []
+        self._others = sys.unraisablehook
+
+    def keep(self) -> None:
+        """Keep them from now on."""
+        if sys.unraisablehook != self._add:
+            self._others, sys.unraisablehook = sys.unraisablehook, self._add
+
+    def _add(self, unraisable: Any) -> None:
+        if unraisable.exc_value is None or isinstance(unraisable.exc_value, Exception):
+            self._others(unraisable)
+        else:
+            self.errors.append(unraisable.exc_value)
+
+
+_LOST: Final = _Lost()
 
 _Work: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 

@@ -8,21 +8,19 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.engines.engine import Stepwise
+from heedful.engines.onnx_session import Session
 from heedful.engines.shortlist_file import read_shortlist
 from heedful.errors import FileRefused, MissingExtra, NeedError
 from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 from heedful.search.listed_scores import ListedScores
 from heedful.text.shortlist import Shortlist
-
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
 
 GRAPHS: Final = ("encode", "step", "select", "reorder", "top", "pick")
 """Names of a model's graph files, without the suffix .onnx."""
@@ -40,7 +38,7 @@ Tensors = dict[str, Any]
 """Tensors of ONNX Runtime by name."""
 
 
-def open_session(path: Path, threads: int) -> "InferenceSession":
+def open_session(path: Path, threads: int) -> Session:
     """Load a graph.
 
     Args:
@@ -57,7 +55,7 @@ def open_session(path: Path, threads: int) -> "InferenceSession":
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return Session(path, onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
     except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
         raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
 
@@ -79,7 +77,7 @@ class Graphs:
         onnxruntime = import_runtime()
         self.folder: Final = folder
         self._tensor: Final = onnxruntime.OrtValue.ortvalue_from_numpy
-        self._sessions: Final[dict[str, InferenceSession]] = {}
+        self._sessions: Final[dict[str, Session]] = {}
         self.has_best: Final = (folder / f"{BEST}.onnx").is_file()
         self.has_list: Final = all((folder / f"{name}.onnx").is_file() for name in OUTPUT)
         for name in (*GRAPHS, *((BEST,) if self.has_best else ()), *(OUTPUT if self.has_list else ())):
@@ -87,7 +85,7 @@ class Graphs:
         self.state_names: Final = [name for name in self._inputs("step") if name.startswith("state.")]
         self.memory_names: Final = [name for name in self._inputs("select") if name.startswith("memory.")]
         self.has_weights: Final = "weights" in self._outputs("step")
-        self.vocab_size: Final = self._sessions["output"].get_outputs()[0].shape[-1] if self.has_list else 0
+        self.vocab_size: Final = self._sessions["output"].output_shape(0)[-1] if self.has_list else 0
         """Size of the vocabulary, if there are graphs of the output layer."""
 
     def run(self, name: str, feeds: Mapping[str, Any], outputs: Iterable[str] = ()) -> Tensors:
@@ -99,17 +97,17 @@ class Graphs:
         """
         names = [*outputs] or self._outputs(name)
         inputs = {key: self._held(feeds[key]) for key in self._inputs(name)}
-        values = self._sessions[name].run_with_ort_values(names, inputs)
+        values = self._sessions[name].run_tensors(names, inputs)
         return dict(zip(names, values, strict=True))
 
     def _held(self, value: Any) -> Any:
         return self._tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
 
     def _inputs(self, name: str) -> list[str]:
-        return [each.name for each in self._sessions[name].get_inputs()]
+        return self._sessions[name].input_names
 
     def _outputs(self, name: str) -> list[str]:
-        return [each.name for each in self._sessions[name].get_outputs()]
+        return self._sessions[name].output_names
 
 
 @final

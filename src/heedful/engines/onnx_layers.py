@@ -41,9 +41,9 @@ class OnnxLayers:
             By role and layer [head, query, key] weights.
         """
         target_in = np.array([[BOS, *output[:-1]]], dtype=np.int64)
-        names = [each.name for each in self._session.get_outputs()]
+        names = self._session.output_names
         known = {"target_in": target_in, **source.named_arrays()}
-        feeds = {each.name: known[each.name] for each in self._session.get_inputs()}
+        feeds = {name: known[name] for name in self._session.input_names}
         values = self._session.run(names, feeds)
         weights: dict[tuple[str, int], NDArray[np.float32]] = {}
         for name, value in zip(names, values, strict=True):

@@ -6,10 +6,12 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qsl
 
 from python_multipart.exceptions import FormParserError
-from starlette.datastructures import UploadFile
+from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+FORM: Final = "multipart/form-data"
+"""Kind of a body whose files are kept on disk while they arrive; all else of it, and other bodies, are in memory."""
 _MOST_FIELDS: Final = 1000
 _REPEATABLE: Final = frozenset(("q", "text"))
 """Fields that forms may repeat for a list of texts, as clients of LibreTranslate and DeepL do."""
@@ -22,8 +24,14 @@ class UploadedFile(NamedTuple):
     content: bytes
 
 
-async def read_fields(request: Request) -> dict[str, Any]:
+async def read_fields(
+    request: Request, most_fields: int = _MOST_FIELDS, most_field_bytes: int = 1 << 20
+) -> dict[str, Any]:
     """Read the fields of a request; those of the body win over those of the query string.
+
+    Args:
+        most_fields: largest number of texts of a multipart form, which are in memory while they arrive.
+        most_field_bytes: largest size of each of them.
 
     Returns:
         Strings and files from forms; any JSON values from JSON. Line ends of form text are line feeds.
@@ -32,9 +40,9 @@ async def read_fields(request: Request) -> dict[str, Any]:
         HTTPException: 400, the body cannot be read.
     """
     fields: dict[str, Any] = _pairs(request.scope["query_string"])
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        fields |= await _multipart(request)
+    kind = kind_of(request.headers)
+    if kind == FORM:
+        fields |= await _multipart(request, most_fields, most_field_bytes)
     else:
         body = await request.body()
         if kind.endswith("json") or (body.lstrip()[:1] == b"{" and "form" not in kind):
@@ -132,10 +140,15 @@ def _add_text(fields: dict[str, Any], name: str, value: str) -> None:
             fields[name] = plain
 
 
-async def _multipart(request: Request) -> dict[str, Any]:
+def kind_of(headers: Headers) -> str:
+    """Return the kind of a body, such as ``application/json``."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _multipart(request: Request, most_fields: int, most_bytes: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     try:
-        async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
+        async with request.form(max_files=1, max_fields=most_fields, max_part_size=most_bytes) as form:
             for name, value in form.multi_items():
                 if isinstance(value, UploadFile):
                     fields[name] = UploadedFile(value.filename or "", await value.read())

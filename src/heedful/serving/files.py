@@ -28,6 +28,9 @@ from heedful.serving.waiting import while_connected
 
 MOST_FILES: Final = 100
 _SECONDS: Final = 1800.0
+_MOST_FIELDS: Final = 50
+_MOST_FIELD_BYTES: Final = 10_000
+"""Bytes of a field beside the file."""
 _CHUNK_BYTES: Final = 1 << 16
 
 
@@ -131,7 +134,7 @@ def make_router(service: Service) -> APIRouter:
         Raises:
             HTTPException: 400, the file or a field is missing or wrong; 503, the disk is full.
         """
-        fields = await read_fields(request)
+        fields = await read_fields(request, _MOST_FIELDS, _MOST_FIELD_BYTES)
         service.keys.check(request, fields)
         upload = fields.get("file")
         if not isinstance(upload, UploadedFile) or not upload.name:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heedful.serving.bodies import FORM, kind_of
 from heedful.serving.limits import client_of
 from heedful.serving.service import Service
 
@@ -163,8 +164,8 @@ class Guard:
     def _most_bytes(self, path: str, headers: Headers) -> int:
         """Bytes of a body; only the parts of a form are kept on disk while they arrive, all else is in memory."""
         limits = self._service.limits
-        is_form = headers.get("content-type", "").lower().startswith("multipart/form-data")
-        return limits.file_bytes + 100_000 if is_form and path.startswith("/translate_file") else limits.body_bytes
+        is_file = kind_of(headers) == FORM and path.rstrip("/") == "/translate_file"
+        return limits.file_bytes + 100_000 if is_file else limits.body_bytes
 
     def _limited(self, receive: Receive, most_bytes: int) -> Receive:
         num_bytes = 0

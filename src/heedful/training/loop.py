@@ -22,7 +22,7 @@ from heedful.training.loss import TrainingStep
 from heedful.training.memory_settings import tuned_process
 from heedful.training.progress import Outcome, Progress, Validation, Watcher
 from heedful.training.schedule import rate_factor
-from heedful.training.signals import Interrupted, StopRequest
+from heedful.training.signals import Interrupted, StopRequest, WorkingTime
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.training.storage import Best, Storage
 from heedful.training.train_state import TrainState
@@ -120,6 +120,7 @@ class Trainer:
         self._window = _Window()
         self._passed = 0.0
         self._is_ready = False
+        self._time: Final = WorkingTime()
         self._saved_at = time.monotonic()
 
     def run(self) -> Outcome:
@@ -134,7 +135,7 @@ class Trainer:
         state = self._state
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
-        with StopRequest(self._warn) as stop, tuned_process():
+        with StopRequest(self._warn) as stop, self._time, tuned_process():
             self._times.start()
             while self._is_validation_due or not state.finished:
                 if self._is_validation_due:
@@ -200,7 +201,7 @@ class Trainer:
 
     def _update(self, batches: list[Batch]) -> None:
         state, config = self._state, self._config
-        started = time.monotonic()
+        self._time.restart()
         state.step += 1
         # Dropout is a function of (seed, step, rank), so no generator state has to be saved.
         torch.manual_seed(self._ranks.seed(config.seed, state.step))
@@ -225,7 +226,7 @@ class Trainer:
         self._window.loss += total * divisor
         self._window.num_tokens += num_tokens
         state.num_target_tokens += num_tokens
-        duration = time.monotonic() - started
+        duration = self._time.seconds
         state.seconds += duration
         state.update_seconds += duration
         state.recent_loss += total * divisor
@@ -243,7 +244,8 @@ class Trainer:
         loss = state.recent_loss / max(1, state.recent_tokens)
         speed = state.recent_tokens / max(1e-9, state.recent_seconds)
         progress = replace(self._progress(), loss=loss, tokens_per_second=speed)
-        started, weights = time.monotonic(), self._train_state.averaged()
+        self._time.restart()
+        weights = self._train_state.averaged()
         validations: list[Validation] = []
 
         def measure() -> list[float]:
@@ -251,9 +253,9 @@ class Trainer:
                 with self._train_state.evaluation_weights(weights) as model, stop.interruptible():
                     validations.append(self._validate(model))
             except Interrupted:
-                return [0.0, 0.0, time.monotonic() - started, stop.signal_number]
+                return [0.0, 0.0, self._time.seconds, stop.signal_number]
             scores = validations[0].scores
-            return [self._sign * scores[self._config.select_by], scores.get("loss", 0.0), time.monotonic() - started, 0]
+            return [self._sign * scores[self._config.select_by], scores.get("loss", 0.0), self._time.seconds, 0]
 
         score, valid_loss, duration, number = self._ranks.first(measure)
         state.seconds += duration

@@ -1,8 +1,9 @@
 """Handling of Ctrl-C, SIGTERM and SIGPIPE: acknowledge at once, then save and stop."""
 
 import signal
+import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from types import FrameType, TracebackType
 from typing import Final, Self, final
@@ -14,6 +15,44 @@ _SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", 
 @final
 class Interrupted(BaseException):
     """End of a block of `StopRequest.interruptible` by a signal; caught where the block stands."""
+
+
+@final
+class WorkingTime:
+    """Clock that counts no time in which the process stood still, stopped by SIGSTOP or Ctrl-Z."""
+
+    def __init__(self) -> None:
+        """Start the clock."""
+        self._num_continued = 0
+        self._before: object = None
+        self._mark: Final = [0.0, 0.0, 0]
+
+    def __enter__(self) -> Self:
+        with suppress(ValueError, AttributeError):  # not the main thread, or a system without this signal
+            self._before = signal.signal(signal.SIGCONT, self._continued)
+        self.restart()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGCONT, self._before)  # type: ignore[arg-type]  # what signal.signal itself returned
+
+    def restart(self) -> None:
+        """Begin to count."""
+        self._mark[:] = time.monotonic(), time.process_time(), self._num_continued
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since `restart`: of a process that was stopped meanwhile, only its processor time is known."""
+        wall, processor, num_continued = self._mark
+        elapsed = time.monotonic() - wall
+        was_stopped = self._num_continued != num_continued
+        return min(elapsed, time.process_time() - processor) if was_stopped else elapsed
+
+    def _continued(self, number: int, frame: FrameType | None) -> None:
+        self._num_continued += 1
 
 
 @final

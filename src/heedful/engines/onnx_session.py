@@ -1,0 +1,114 @@
+"""Session of ONNX Runtime whose runs are stopped at a limit: a graph of a stranger may hold a loop that never ends."""
+
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, final
+
+from heedful.errors import FileRefused
+
+MOST_SECONDS: Final = 600.0
+"""Longest run of a graph: a step of a search takes milliseconds, a batch of long documents a minute."""
+_LOOK_SECONDS: Final = 1.0
+
+
+@final
+class Session:
+    """Loaded graph."""
+
+    def __init__(self, path: Path, session: Any) -> None:
+        """Wrap a session.
+
+        Args:
+            path: file of the graph, for messages.
+            session: `onnxruntime.InferenceSession`.
+        """
+        self._path: Final = path
+        self._session: Final = session
+        self.input_names: Final[list[str]] = [each.name for each in session.get_inputs()]
+        self.output_names: Final[list[str]] = [each.name for each in session.get_outputs()]
+
+    def output_shape(self, index: int) -> Sequence[Any]:
+        """Return the shape of an output: numbers, and names of axes of any size."""
+        return self._session.get_outputs()[index].shape
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        """Run the graph.
+
+        Args:
+            names: outputs; None = all.
+            feeds: array of each input.
+
+        Returns:
+            Arrays of the outputs.
+
+        Raises:
+            FileRefused: it takes longer than `MOST_SECONDS`.
+        """
+        with self._limited() as options:
+            return self._session.run(names, feeds, options)
+
+    def run_tensors(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
+        """Run the graph on tensors of ONNX Runtime; all else as `run`."""
+        with self._limited() as options:
+            return self._session.run_with_ort_values(names, feeds, options)
+
+    @contextmanager
+    def _limited(self) -> Generator[Any]:
+        """Options of a run that ends at the limit.
+
+        Raises:
+            FileRefused: it was ended there.
+        """
+        with _WATCH.over() as options:
+            try:
+                yield options
+            except Exception:
+                if options.terminate:
+                    raise FileRefused(
+                        f"{self._path}: the graph ran for {MOST_SECONDS:.0f} s and was stopped; it may never end"
+                    ) from None
+                raise
+
+
+@final
+class _Watch:
+    """Watch over running graphs, in a thread that ends when none runs."""
+
+    def __init__(self) -> None:
+        self._running: Final[dict[object, tuple[float, Any]]] = {}
+        self._lock: Final = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def over(self) -> Generator[Any]:
+        """Options of a run, which the watch ends at the limit."""
+        import onnxruntime
+
+        key, options = object(), onnxruntime.RunOptions()
+        with self._lock:
+            self._running[key] = time.monotonic() + MOST_SECONDS, options
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._look, name="heedful-onnx", daemon=True)
+                self._thread.start()
+        try:
+            yield options
+        finally:
+            with self._lock:
+                del self._running[key]
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            with self._lock:
+                if not self._running:
+                    self._thread = None
+                    return
+                for until, options in self._running.values():
+                    if time.monotonic() > until:
+                        options.terminate = True
+
+
+_WATCH: Final = _Watch()
