@@ -9,6 +9,7 @@ from drawing import BLUE, GREEN, INK, ORANGE, Panel, Picture
 from numpy.typing import NDArray
 
 from heedful.attention import SOFTMAX, Normalizer, ProjectiveTree
+from heedful.attention.alignment_sums import alignment_posteriors, best_alignment, sum_alignments
 from heedful.layers import overlap_penalty
 
 WIDTH: Final = 720
@@ -69,6 +70,34 @@ def copying() -> Picture:
         panel.bars(bars, colour, share=0.55)
         for place, word in enumerate(labels):
             picture.text(panel.at(place, 0)[0], 186, word, size=11)
+    return picture
+
+
+def monotonic() -> Picture:
+    """Draw the alignment of phones with letters: before each phone is known, and given all of them."""
+    picture = Picture(WIDTH, 240)
+    letters, phones = tuple("gnocchi"), ("ɲ", "ɲ", "ɔ", "k", "k", "i")
+    # Log probabilities of each phone at each letter, likely where letter and phone fit.
+    fits = [(0, 1), (0, 1), (2,), (3, 4), (4, 5), (6,)]
+    emissions = torch.full((1, len(phones), len(letters)), -4.0, dtype=torch.float64)
+    for step, places in enumerate(fits):
+        emissions[0, step, list(places)] = -0.7
+    shifts = torch.arange(len(letters)) - torch.arange(len(letters))[:, None]
+    scores = (-0.7 * (shifts - 1.0).abs()).double().masked_fill(shifts < 0, -torch.inf)
+    transitions = torch.log_softmax(scores, dim=-1).expand(1, len(phones), -1, -1)
+    prior = sum_alignments(emissions, transitions).log_priors[0].exp().numpy()
+    real = torch.ones(1, len(phones), dtype=torch.bool)
+    posterior = alignment_posteriors(emissions, transitions, real)[0].numpy()
+    path = best_alignment(emissions, transitions)[0].tolist()
+    side = 28.0
+    for left, title, weights in ((60.0, "p(a | y<i)", prior), (420.0, "p(a | y)", posterior)):
+        picture.text(left + len(letters) * side / 2, 18, title)
+        picture.cells(weights.tolist(), left, 28, len(letters) * side, len(phones) * side, gap=0.08)
+        for step, phone in enumerate(phones):
+            picture.text(left - 6, 28 + (step + 0.5) * side + 4, phone, anchor="end", size=12)
+        for place, letter in enumerate(letters):
+            picture.text(left + (place + 0.5) * side, 28 + len(phones) * side + 16, letter, size=12)
+    picture.dots([(420.0 + (place + 0.5) * side, 28 + (step + 0.5) * side) for step, place in enumerate(path)], ORANGE)
     return picture
 
 
@@ -217,6 +246,7 @@ MODEL_PICTURES: Final[dict[str, Callable[[], Picture]]] = {
     "coverage": coverage,
     "copying": copying,
     "heads": heads,
+    "monotonic": monotonic,
     "document": document,
     "hops": hops,
     "regions": regions,

@@ -149,10 +149,29 @@ def test_nadaraya_watson(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert (tmp_path / "nadaraya_watson.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_shared_task_is_trained_written_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = runpy.run_path(str(EXAMPLES / "shared_tasks" / "g2p_2021.py"))
+    words = ["casa", "sacco", "oca", "caso", "cassa", "saccoca", "asso", "cocco", "sasso", "ossa", "coca", "asco"]
+    for part, chosen in (("train", words), ("dev", words[:3])):
+        text = "".join(f"{word}\t{' '.join(word.replace('c', 'k'))}\n" for word in chosen)
+        (tmp_path / f"ita_{part}.tsv").write_text(text, encoding="utf-8", newline="\n")
+    options = [f"--set={key}={str(value).lower()}" for key, value in SHORT.items() if key.startswith("training")]
+    example["main"](tmp_path, tmp_path / "out", options=[*options, "--set=model.hidden_size=8"])
+    *_, language, mean = capsys.readouterr().out.strip().split("\n")
+    assert language.split() == ["ita", mean.split()[1], "22.00"]
+    outputs = example["read"](tmp_path / "out" / "ita_dev.tsv")
+    assert [word for word, _ in outputs] == words[:3]
+    gold = example["read"](tmp_path / "ita_dev.tsv")
+    assert example["word_error_rate"](outputs, gold) == pytest.approx(float(mean.split()[1]), abs=0.01)
+    assert example["word_error_rate"]([gold[0], (words[1], "x"), gold[2]], gold) == pytest.approx(100 / 3)
+
+
 def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
     tests = "".join(path.read_bytes().decode("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
-    for path in EXAMPLES.glob("*.py"):
-        assert f"python examples/{path.name}" in path.read_bytes().decode("utf-8"), path.name
+    for path in EXAMPLES.rglob("*.py"):
+        assert f"python examples/{path.relative_to(EXAMPLES).as_posix()}" in path.read_bytes().decode("utf-8"), (
+            path.name
+        )
         assert f'"{path.name}"' in tests, f"{path.name} is run by no test"
 
 

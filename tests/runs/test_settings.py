@@ -205,11 +205,11 @@ def test_symbols_bring_attention_that_never_goes_back_for_a_number_of_epochs():
     assert (loaded.model.kind, loaded.model) == ("hard_attention", PRESETS["hard_attention-tiny"])
     size = CorpusSize(800, 7_200, 7_600)
     planned = load_experiment(adapted=merge(suited, adapt(size, loaded)))
-    assert planned.training.max_epochs == 50
+    assert planned.training.max_epochs == 75
     assert planned.training.optimizer.schedule.kind == "linear"
     assert planned.model.dropout == 0.3
     epochs = [adapt(CorpusSize(n, 9 * n, 9 * n), loaded)["training"]["max_epochs"] for n in (50, 800, 8_000, 10**6)]
-    assert epochs == [200, 50, 16, 10]
+    assert epochs == [300, 75, 24, 10]
     limited = load_experiment(settings=["training.max_steps=100"], adapted=suited)
     assert "max_epochs" not in adapt(size, limited)["training"]
     soft = load_experiment(settings=["model.kind=rnnsearch"], adapted=suited)

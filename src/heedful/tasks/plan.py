@@ -44,7 +44,7 @@ FEW_EPOCHS: Final = 12
 """Number of epochs of the largest model below which a dropout of 0.1 is enough; of 0.2 below twice as many. A model
 whose tokens cost a part of those of the largest learns by heart so much later."""
 FEW_PAIRS: Final = 800
-FEW_PAIRS_EPOCHS: Final = 50
+FEW_PAIRS_EPOCHS: Final = 75
 """Number of epochs in which hard attention learns `FEW_PAIRS` pairs."""
 EPOCHS_RATE: Final = 2e-3
 """Peak learning rate of a training of so many epochs."""
