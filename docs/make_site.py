@@ -31,6 +31,7 @@ CHINESE_TITLES: Final = {
     "Decisions": "决定和理由",
     "Log": "实验记录",
     "Changelog": "更新日志",
+    "Contributing": "参与",
 }
 """Titles in the Chinese navigation of pages that are in English only."""
 
@@ -63,13 +64,14 @@ PARTS: Final = (
         [site_reference.commands, site_reference.python, site_reference.http, site_reference.formats],
     ),
     Part(
-        ("Behind", "背后"),
+        ("Behind", "幕后"),
         [
             ("docs/results.md", "behind/results/index", LONGEST),
             ("docs/performance.md", "behind/performance/index", LONGEST),
             ("docs/reliability.md", "behind/reliability/index", LONGEST),
             ("docs/log.md", "behind/log/index", LONGEST),
             ("CHANGELOG.md", "behind/changelog/index", LONGEST),
+            ("CONTRIBUTING.md", "behind/contributing", None),
         ],
     ),
 )

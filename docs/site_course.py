@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import jupytext
 import nbformat
+import site_reference
 from nbclient import NotebookClient
 from site_pages import ROOT, Document, Page
 
@@ -180,6 +181,7 @@ def concept_table(language: str) -> str:
         head = "# 概念表\n\n五篇笔记里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"
         names = ("概念", "英文", "课", "代码", "图")
     titles = {"en": ("Notes {}",), "zh": ("笔记 {}",)}[language]
+    public = {f"{module}.{name}" for module in site_reference.PUBLIC for name in site_reference.public_names(module)}
     lines = [head]
     last = ""
     for concept in concepts():
@@ -188,8 +190,10 @@ def concept_table(language: str) -> str:
             lines += [f"\n## {titles[0].format(last)}\n", f"| {' | '.join(names)} |", "| --- " * len(names) + "|"]
         pair = (concept.english, concept.chinese) if language == "en" else (concept.chinese, concept.english)
         picture = f"{concept.lesson}-{concept.picture}.svg"
+        # Public names are links to the reference, which the generator resolves.
+        code = f"[`{concept.code}`][{concept.code}]" if concept.code in public else f"`{concept.code}`"
         lines.append(
-            f"| {pair[0]} | {pair[1]} | [{concept.lesson}]({concept.lesson}.md) | `{concept.code}` "
+            f"| {pair[0]} | {pair[1]} | [{concept.lesson}]({concept.lesson}.md) | {code} "
             f'| <a href="{picture}">{concept.picture}</a> |'
         )
     return "\n".join(lines) + "\n"

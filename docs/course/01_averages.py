@@ -37,7 +37,7 @@
 # ## From scratch
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 
 # %%
 import matplotlib.pyplot as plt
@@ -77,7 +77,7 @@ wide[:4].round(3)
 # As an estimator with `fit` and `predict`, and as a score inside a network, where it works on vectors and with any mask:
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 #
 # 既可以当作有 `fit` 和 `predict` 的回归器，也可以当作网络里的打分函数，用于向量，搭配任何掩码：
 

@@ -35,7 +35,7 @@
 # products, $f = \mathrm{softmax}(QK^T/\sqrt{d})\,V \in R^{n \times v}$. This is the vectorised form.
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 #
 # **向量化版本**一次算完所有查询：$Q\in R^{n\times d}$，$K\in R^{m\times d}$，$V\in R^{m\times v}$，缩放点积就是两次矩阵乘法，$f = \mathrm{softmax}(QK^T/\sqrt{d})\,V \in R^{n \times v}$。
 
@@ -73,7 +73,7 @@ scaled_dot(Q, K, V).shape
 # Every score is a module, and `attend` is the same call for all of them.
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 #
 # 每种打分函数都是一个模块，`attend` 的用法都一样。
 

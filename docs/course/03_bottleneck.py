@@ -39,7 +39,7 @@
 # $$h_t = (1 - z) \circ h_{t-1} + z \circ \tanh(W x_t + U (r \circ h_{t-1}))$$
 
 # %% [markdown] lang="zh"
-# ## 从零写起：GRU 读一个句子
+# ## 从零实现：GRU 读一个句子
 #
 # 循环神经网络（RNN）有一个隐状态，每读一个词就更新。**GRU** 用两个门控制：$z$ 决定状态向新的候选移动多少，$r$ 决定候选看到多少旧状态。（**LSTM** 另有一个记忆单元和三个门。）
 #
@@ -84,7 +84,7 @@ def encode(vectors, *parameters):
 # ## The same by heedful
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 
 # %%
 unit = GatedRecurrentUnit(6, 8)

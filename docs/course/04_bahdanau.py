@@ -38,9 +38,9 @@
 # The whole decoder, with the parameters of a small model of heedful, which is built first:
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 #
-# 先用 heedful 建一个小模型，再用它的参数从零写出整个解码器：
+# 先用 heedful 建一个小模型，再用它的参数从零实现整个解码器：
 
 # %%
 import matplotlib.pyplot as plt
@@ -112,7 +112,7 @@ def rnnsearch(source, target_in):
 # ## The same by heedful
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 
 # %%
 source, target_in = torch.tensor([[5, 3, 9, 4, EOS]]), torch.tensor([[BOS, 7, 7, 3]])

@@ -48,7 +48,7 @@
 # ## From scratch
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 
 # %%
 import matplotlib.pyplot as plt
@@ -93,7 +93,7 @@ def local_p(scores, p, over):
 # ## The same by heedful
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 
 # %%
 general = General(SIZE, SIZE)

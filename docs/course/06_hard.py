@@ -30,7 +30,7 @@
 # ## From scratch
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 
 # %%
 import itertools
@@ -93,7 +93,7 @@ def chain(
 # ## The same by heedful
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 
 
 # %%

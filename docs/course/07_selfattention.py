@@ -51,7 +51,7 @@
 # ## From scratch
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 
 # %%
 import math
@@ -91,7 +91,7 @@ def positions(n, d):
 # ## The same by heedful
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 
 # %%
 W_Q, W_K, W_V = torch.randn(3, D, 8) / 3

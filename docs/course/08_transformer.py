@@ -19,7 +19,7 @@
 # word $t+1$ is predicted from the first $t$, the **prefix**, which are keys and values, while word $t$ is the query. BERT and GPT are such blocks, the first of the encoder, the second of the decoder.
 
 # %% [markdown] lang="zh"
-# # 8 从零写出 Transformer，120 行
+# # 8 从零实现 Transformer，120 行
 #
 # Vaswani 等（2017）不再用循环：**Transformer** 是纯基于注意力的编码器-解码器，论文里各有 6 个 block。输入是单词的表示向量，即词嵌入加位置编码；每个 block 的输出与输入维度完全一致。
 #
@@ -42,7 +42,7 @@
 # dictionary.
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 #
 # 只用张量，不用现成的模块；按句子经过模型的次序写。参数放在一个字典里。
 
@@ -173,7 +173,7 @@ def transformer(p, source, lengths, target_in, num_blocks, num_heads):
 # A model of heedful in the paper's form, with two blocks each; its parameters, by their names, are the dictionary.
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 #
 # 用 heedful 建一个论文形式的模型，编码器和解码器各两个 block；它的参数按名字就是上面的字典。
 

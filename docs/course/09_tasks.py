@@ -33,7 +33,7 @@
 # ## From scratch
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 
 # %%
 import matplotlib.pyplot as plt
@@ -65,7 +65,7 @@ def hops(question, keys, values, num_hops):
 # ## The same by heedful
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 
 # %%
 layer = MultiQueryVectorAttention(1, TanhDot(5, 8))

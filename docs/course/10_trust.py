@@ -26,7 +26,7 @@
 # ## From scratch
 
 # %% [markdown] lang="zh"
-# ## 从零写起
+# ## 从零实现
 
 # %%
 import math
@@ -97,7 +97,7 @@ def beam_search(step, width, longest, alpha=1.0):
 # minute.
 
 # %% [markdown] lang="zh"
-# ## heedful 的同一件事
+# ## 用 heedful 再算一遍
 #
 # 先用几个句子检验 BLEU 和 AER；再用第 4 课那种把数字倒着写的模型检验搜索，在这里训练十几秒。
 
