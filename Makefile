@@ -86,7 +86,7 @@ prove-page: $(VENV)/.installed-dev ## test that the page runs no script of its d
 
 .PHONY: prove-site
 prove-site: $(VENV)/.installed-dev ## test every page of the site in Chromium, from disk (minutes)
-	$(BIN)/python -m tests.prove.prove_site
+	$(BIN)/python -m tests.prove.prove_site $(ARGS)
 
 .PHONY: prove-clients
 prove-clients: $(VENV)/.installed-dev ## test the server with unmodified clients from PyPI and npm (minutes; downloads them)

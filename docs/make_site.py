@@ -130,10 +130,10 @@ def write_sources(folder: Path, language: str) -> list[dict[str, object]]:
         The navigation.
     """
     tabs = parts(language)
-    pages = [page for tab in tabs for page in walk(tab.children)]
-    where = addresses(pages)
+    first = [page for tab in tabs for page in tab.children]
+    where = addresses(first)
     pictures: set[str] = set()
-    for page in pages:
+    for page in walk(first):
         path = folder / f"{page.address}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         notice = "" if page.document.is_translated else NOTICES[language]
@@ -153,6 +153,9 @@ def configuration(folder: Path, out: Path, language: str, nav: list[dict[str, ob
     base["theme"] |= {"language": language, "custom_dir": str(ROOT / "docs/site/overrides")}
     base["hooks"] = [str(ROOT / "docs/site/hooks.py")]
     base["extra"]["language"] = language
+    handler = base["plugins"]["mkdocstrings"]["handlers"]["python"]
+    handler["paths"] = [str(ROOT / "src")]
+    handler["options"]["extensions"] = [str(ROOT / "docs/site/docstrings.py")]
     return json.dumps(base, ensure_ascii=False, indent=1)
 
 

@@ -117,7 +117,8 @@ def http() -> Page:
             content = operation.get("requestBody", {}).get("content", {})
             properties = {name for kind in content.values() for name in kind.get("schema", {}).get("properties", {})}
             properties |= {each["name"] for each in operation.get("parameters", ())}
-            what = " ".join((operation.get("description") or operation.get("summary") or "").split())
+            words = operation.get("description") or operation.get("summary") or ""
+            what = " ".join(re.split(r"\n\s*(?:Args|Returns|Raises):", words)[0].split())
             fields = ", ".join(f"`{name}`" for name in sorted(properties))
             lines.append(f"| `{verb.upper()} {route}` | {what} | {fields} |")
     document = Document("reference/http.md", "reference/http", "\n".join([*lines, ""]), False, None)

@@ -73,7 +73,7 @@ def _values(field: FieldInfo) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e9 else f"{value:g}".replace("inf", "∞")
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else f"{value:g}".replace("inf", "∞")
 
 
 def _bounds(constraint: object) -> Iterator[tuple[str, float]]:
