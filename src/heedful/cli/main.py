@@ -79,9 +79,10 @@ def _main(arguments: list[str]) -> int:
     _prepare_process(is_debug)
     try:
         allow_code(code)
-        if not words:
+        is_greeted = not words and "_HEEDFUL_COMPLETE" not in os.environ  # a shell that completes gives no words
+        if is_greeted:
             print(GREETING)
-        status = _run(words) if words else 0
+        status = 0 if is_greeted else _run(words)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
