@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
+from typing import Any
 
 import pytest
 
 from heedful.documents.table import FORMATS
 from heedful.serving import files
+from heedful.serving.bodies import UploadedFile
 from heedful.serving.files import MOST_FILES, Downloads
 from tests.architecture.package import SOURCE
 from tests.documents import made
@@ -107,3 +110,32 @@ def test_only_the_file_of_a_form_may_be_large():
         client.post("/translate_file", data=wanted | {f"a{i}": "x" for i in range(60)}, files=file).status_code == 400
     )
     assert client.post("/translate_file", data=wanted | {"a": "x" * 9000}, files=file).status_code == 200
+
+
+def test_files_that_wait_for_their_turn_are_not_in_memory(monkeypatch: pytest.MonkeyPatch):
+    held: list[int] = [0]
+    content, read = UploadedFile.content, files.read_document
+
+    async def counted(upload: UploadedFile) -> bytes:
+        held.append(held[-1] + 1)
+        return await content(upload)
+
+    async def slow(*arguments: Any) -> Any:
+        await asyncio.sleep(0.05)
+        passages = await read(*arguments)
+        held.append(held[-1] - 1)
+        return passages
+
+    async def written(*arguments: Any) -> bytes:
+        held.append(held[-1] - 1)
+        return b"x"
+
+    monkeypatch.setattr(UploadedFile, "content", counted)
+    monkeypatch.setattr(files, "read_document", slow)
+    monkeypatch.setattr(files, "write_document", written)
+    with serve() as client, ThreadPoolExecutor(4) as pool:
+        form = {"data": {"source": "de", "target": "en"}, "files": {"file": ("a.txt", b"Haus")}}
+        answers = [*pool.map(lambda _: client.post("/translate_file", **form).status_code, range(4))]
+    assert answers == [200] * 4
+    assert len(held) == 17
+    assert max(held) == 1

@@ -18,10 +18,15 @@ _REPEATABLE: Final = frozenset(("q", "text"))
 
 
 class UploadedFile(NamedTuple):
-    """File of a multipart form."""
+    """File of a multipart form, on disk if it is large."""
 
     name: str
-    content: bytes
+    file: UploadFile
+
+    async def content(self) -> bytes:
+        """Read the file, as often as it is needed; while many clients wait for their turn, its bytes are on disk."""
+        await self.file.seek(0)
+        return await self.file.read()
 
 
 async def read_fields(
@@ -148,12 +153,12 @@ def kind_of(headers: Headers) -> str:
 async def _multipart(request: Request, most_fields: int, most_bytes: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     try:
-        async with request.form(max_files=1, max_fields=most_fields, max_part_size=most_bytes) as form:
-            for name, value in form.multi_items():
-                if isinstance(value, UploadFile):
-                    fields[name] = UploadedFile(value.filename or "", await value.read())
-                else:
-                    _add_text(fields, name, value)
+        form = await request.form(max_files=1, max_fields=most_fields, max_part_size=most_bytes)
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                fields[name] = UploadedFile(value.filename or "", value)
+            else:
+                _add_text(fields, name, value)
     except (FormParserError, ValueError, KeyError):
         raise HTTPException(400, "Invalid request: the multipart body cannot be read") from None
     return fields

@@ -6,6 +6,7 @@ answer go through pipes: a line of JSON, and bytes.
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,8 @@ from heedful.text.tagged_text import Tag, TaggedText
 
 BYTES_OF_A_MEGABYTE: Final = 60 << 20
 """Memory for each megabyte of a document, the first one begun, beside that of the empty process."""
+MOST_PASSAGES: Final = 5_000
+"""Largest number of passages of a document: the server has all of them at once, and others wait while it does."""
 SECONDS: Final = 10.0
 """Processor time of a document."""
 
@@ -70,7 +73,7 @@ async def _run(request: Mapping[str, Any], content: bytes, seconds: float) -> tu
     Raises:
         DocumentRefused: the document cannot be read, or takes too much time or memory.
     """
-    most = BYTES_OF_A_MEGABYTE * (1 + len(content) // 1_000_000)
+    most = BYTES_OF_A_MEGABYTE * max(1, math.ceil(len(content) / 1_000_000))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", __name__),
         stdin=asyncio.subprocess.PIPE,
@@ -129,7 +132,10 @@ def main() -> None:
     try:
         document = FORMATS[request["ending"]](content, request["most_bytes"])
         if outputs is None:
-            answer: dict[str, Any] = {"passages": _rows(document.passages)}
+            passages = document.passages
+            answer: dict[str, Any] = {"passages": _rows(passages[:MOST_PASSAGES])}
+            if len(passages) > MOST_PASSAGES:
+                answer = {"error": f"it has {len(passages)} passages, more than {MOST_PASSAGES}; divide it"}
         else:
             answer, rest = {}, document.write(_passages(outputs))
     except HeedfulError as error:

@@ -135,22 +135,26 @@ def make_router(service: Service) -> APIRouter:
             HTTPException: 400, the file or a field is missing or wrong; 503, the disk is full.
         """
         fields = await read_fields(request, _MOST_FIELDS, _MOST_FIELD_BYTES)
-        service.keys.check(request, fields)
-        upload = fields.get("file")
-        if not isinstance(upload, UploadedFile) or not upload.name:
-            raise HTTPException(400, "Invalid request: missing file parameter")
-        source, target = text_field(fields, "source"), text_field(fields, "target")
-        limits = service.limits
         try:
-            ending = format_of(upload.name)
-            document = (ending, upload.content, limits.file_bytes)
-            async with parsing:  # one process at a time
-                passages = await read_document(*document, limits.answer_seconds)
+            service.keys.check(request, fields)
+            upload = fields.get("file")
+            if not isinstance(upload, UploadedFile) or not upload.name:
+                raise HTTPException(400, "Invalid request: missing file parameter")
+            source, target = text_field(fields, "source"), text_field(fields, "target")
+            ending, limits = format_of(upload.name), service.limits
+            async with parsing:  # one process, and one file in memory, at a time
+                passages = await read_document(ending, await upload.content(), limits.file_bytes, limits.answer_seconds)
             outputs = await while_connected(request, service.translate_passages(passages, source, target))
             async with parsing:
-                written = await write_document(*document, outputs, limits.answer_seconds)
+                written = await write_document(
+                    ending, await upload.content(), limits.file_bytes, outputs, limits.answer_seconds
+                )
         except (DataError, DocumentRefused) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
+        finally:
+            for value in fields.values():
+                if isinstance(value, UploadedFile):
+                    await value.file.close()
         name = f"{_safe(Path(upload.name).stem)}_{service.language(target)}{ending}"
         try:
             token = downloads.add(name, written, client_of(request.client.host if request.client else ""))
