@@ -9,6 +9,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.in_memory import example_files
 from heedful.data.label_kinds import decide, log_complement, mixture, normalised
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.rows import Columns
@@ -180,18 +181,20 @@ class Classifier(LabelPredictor):
             for text, vector, (_, was_cut) in zip(window, vectors, encoded, strict=True):
                 yield EncodedText(text, vector, was_cut)
 
-    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> LabelReport | SetReport | NumberReport:
-        """Classify the texts of a file and compare with its labels, as `heedful evaluate` does.
+    def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> LabelReport | SetReport | NumberReport:
+        """Classify texts and compare with their labels, as `heedful evaluate` does.
 
         Args:
-            paths: one file of texts and labels, of any format that `heedful.data.corpus.find_pairs` reads, or two
-                aligned files.
+            data: one file of texts and labels, of any format that `heedful.data.corpus.find_pairs` reads, or two
+                aligned files; or examples in memory as `heedful.train` takes them.
             columns: columns of text and label, by 1-based number or by name; headings tell whether the label is first.
 
         Returns:
             Accuracy, macro-F1 and scores of each label; of several labels micro-F1 too, of numbers the mean error.
         """
-        return self.measure(self.read_items(tuple(Path(path) for path in paths), columns))
+        with example_files(data, "test", columns) as files:
+            items = self.read_items(files.paths, files.columns)
+        return self.measure(items)
 
     def measure(self, items: Any) -> LabelReport | SetReport | NumberReport:
         if not isinstance(items, LabelledTexts):

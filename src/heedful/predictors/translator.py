@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from heedful.config.base import read_toml, validate
 from heedful.data import corrections
 from heedful.data.corpus import find_pairs
+from heedful.data.in_memory import example_files
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.engines.engine import DEFAULT_BATCH_TOKENS
@@ -336,18 +337,21 @@ class Translator(Predictor):
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2), **settings: Any) -> Report:
-        """Translate an evaluation file and score the output, as `heedful evaluate` does.
+    def evaluate(self, *data: Any, columns: Columns = (1, 2), **settings: Any) -> Report:
+        """Translate an evaluation set and score the output, as `heedful evaluate` does.
 
         Args:
-            paths: one file of pairs, or two aligned files; rows with the same source give its references.
+            data: one file of pairs, or two aligned files, or pairs in memory as `heedful.train` takes them; rows with
+                the same source give its references.
             columns: columns of source and target, by 1-based number or by name.
             settings: keywords of `measure`, such as metrics.
 
         Returns:
             Scores with signatures, of all sources and by source length.
         """
-        return self.measure(read_items(find_pairs([Path(path) for path in paths], columns)), **settings).report
+        with example_files(data, "test", columns) as files:
+            items = read_items(find_pairs(files.paths, files.columns))
+        return self.measure(items, **settings).report
 
     def measure(
         self,

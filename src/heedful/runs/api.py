@@ -1,10 +1,13 @@
 """Training from Python: `heedful.train`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from heedful.config.plugins import allow_code, named_code
+from heedful.data.in_memory import ExampleFiles, example_files
 from heedful.data.rows import Columns
 from heedful.errors import EndedElsewhere, UsageError
 from heedful.evaluation.metrics.table import score_text
@@ -18,14 +21,16 @@ from heedful.runs.train import Console, RunInfo, train
 from heedful.training.progress import Outcome, Progress
 
 Paths = str | Path | Sequence[str | Path]
+Data = Any
+"""Path of a file, or examples in memory as `heedful.data.in_memory.write_examples` takes them."""
 
 
 class TrainOptions(TypedDict, total=False):
     """Keyword arguments of `train_model` that do not affect the type of its result."""
 
     out: str | Path | None
-    dev: Paths
-    test: Paths
+    dev: Data
+    test: Data
     columns: Columns
     languages: tuple[str, str]
     preset: str
@@ -38,27 +43,23 @@ class TrainOptions(TypedDict, total=False):
 
 
 @overload
-def train_model(
-    *data: str | Path, kind: type[PredictorT], task: str = "", **options: Unpack[TrainOptions]
-) -> PredictorT: ...
+def train_model(*data: Data, kind: type[PredictorT], task: str = "", **options: Unpack[TrainOptions]) -> PredictorT: ...
 
 
 @overload
-def train_model(
-    *data: str | Path, task: Literal["", "translation"] = "", **options: Unpack[TrainOptions]
-) -> Translator: ...
+def train_model(*data: Data, task: Literal["", "translation"] = "", **options: Unpack[TrainOptions]) -> Translator: ...
 
 
 @overload
-def train_model(*data: str | Path, task: str, **options: Unpack[TrainOptions]) -> Predictor: ...
+def train_model(*data: Data, task: str, **options: Unpack[TrainOptions]) -> Predictor: ...
 
 
 def train_model(
-    *data: str | Path,
+    *data: Data,
     kind: type[Predictor] = Predictor,
     out: str | Path | None = None,
-    dev: Paths = (),
-    test: Paths = (),
+    dev: Data = (),
+    test: Data = (),
     columns: Columns = (1, 2),
     languages: tuple[str, str] = ("", ""),
     task: str = "",
@@ -73,11 +74,12 @@ def train_model(
     """Train a model from Python, as `heedful train` does.
 
     Args:
-        data: one file of examples, or two aligned files.
+        data: one file of examples, or two aligned files; or the examples themselves: a list of pairs or dictionaries, a
+            dictionary of columns, or a table of pandas, polars, PyArrow or datasets.
         kind: expected class of the result, such as `Classifier`; a task with another predictor class is refused.
-        out: model folder; None = named after the data.
-        dev: validation files; none = some examples are held out.
-        test: test files; none = some examples are held out, unless there are validation files.
+        out: model folder; None = named after the data, and ``train.model`` for examples in memory.
+        dev: validation files or examples; none = some examples are held out.
+        test: test files or examples; none = some examples are held out, unless there are validation files.
         columns: columns of source and target, or of text and label, by 1-based number or name.
         languages: language codes of source and target; empty = derived from the file names.
         task: name of the task; empty = translation.
@@ -96,17 +98,17 @@ def train_model(
     Raises:
         UsageError: the predictor of the task is not a `kind`.
         EndedElsewhere: this process is not the first of its training, which returns the model.
+        DataError: a value of examples in memory is missing or no text, with the index of its row.
 
     Example:
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
+        >>> train_model([("eins", "one"), ("zwei", "two")], out="numbers.model")  # doctest: +SKIP
     """
     options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}
     allow_code(named_code(merged_settings(options=options)))
     request = TrainRequest(
-        data=_paths(data),
+        data=(),
         out=None if out is None else Path(out),
-        dev=_paths(dev),
-        test=_paths(test),
         columns=columns,
         languages=languages,
         task=task,
@@ -122,7 +124,12 @@ def train_model(
             "change kind or task"
         )
 
+    folders: list[str] = []
+    """Folders of examples in memory, which messages leave out."""
+
     def say(text: str) -> None:
+        for folder in filter(None, folders):
+            text = text.replace(folder, "")
         if not quiet:
             print(text)
 
@@ -135,12 +142,21 @@ def train_model(
             scores = ", ".join(score_text(key, value) for key, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
-    result = train(request, Console(watch, started, say))
-    if result.info is None:
-        raise EndedElsewhere(0)
-    for text in _results(result.info, result.outcome, device, say):
-        say(text)
-    export_and_calibrate(result.info, say)
+    with ExitStack() as stack:
+        parts: dict[str, ExampleFiles] = {}
+        for name, part in {"data": data, "dev": dev, "test": test}.items():
+            parts[name] = stack.enter_context(example_files(part, "train" if name == "data" else name, columns))
+            folders += [parts[name].folder]
+        if len({part.columns for part in parts.values() if part.paths}) > 1:
+            raise UsageError("train: pairs in memory have no files or tables beside them; give all data as pairs")
+        files = {name: part.paths for name, part in parts.items()}
+        request = replace(request, **files, columns=parts["data"].columns)
+        result = train(request, Console(watch, started, say))
+        if result.info is None:
+            raise EndedElsewhere(0)
+        for text in _results(result.info, result.outcome, device, say):
+            say(text)
+        export_and_calibrate(result.info, say)
     return load(result.info.folder, device)
 
 
@@ -148,7 +164,3 @@ def _results(run: RunInfo, outcome: Outcome, device: str, say: Callable[[str], N
     """Lines about the result of a training."""
     texts = score_test(run, outcome, device, say), compare_with_pretrained(run, device), judge(run, outcome)
     return [text.rstrip() for text in texts if text]
-
-
-def _paths(paths: Paths) -> tuple[Path, ...]:
-    return tuple(Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths))

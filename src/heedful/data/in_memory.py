@@ -1,0 +1,175 @@
+"""Examples in memory, such as lists and tables of pandas, written to a file that every reader of data files reads."""
+
+import json
+import math
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from heedful.data.rows import Columns
+from heedful.errors import DataError, HeedfulError
+from heedful.files.atomic_write import private_folder
+
+PAIR_KEYS: Final[Columns] = ("source", "target")
+"""Keys of the sides of pairs, which have no names of their own."""
+_KINDS: Final = (
+    "paths, or examples in memory: pairs, dictionaries, a dictionary of columns, or a table (pandas, polars, datasets)"
+)
+
+
+class ExampleFiles(NamedTuple):
+    """Files of data, with the columns by which they are read."""
+
+    paths: tuple[Path, ...]
+    columns: Columns
+    folder: str = ""
+    """Folder of a file that was made, with its separator, which messages leave out; empty = the files were given."""
+
+
+@contextmanager
+def example_files(data: Any, name: str, columns: Columns = (1, 2)) -> Generator[ExampleFiles]:
+    """Files of data, which are paths or examples in memory; those are written to a file that is removed at the end.
+
+    Args:
+        data: a path, a sequence of paths, or examples as `write_examples` takes them, alone or as the only element.
+        name: name of the file without ending, for messages.
+        columns: columns of source and target.
+
+    Yields:
+        The files. Errors that leave the context name them without the folder of examples.
+
+    Raises:
+        DataError: examples stand beside other data, or are none, as in `write_examples`.
+        HeedfulError: any that leaves the context.
+    """
+    parts = list(data) if isinstance(data, list | tuple) else [data]
+    if all(isinstance(part, str | Path) for part in parts):
+        yield ExampleFiles(tuple(map(Path, parts)), columns)
+        return
+    if any(isinstance(part, str | Path) for part in parts):
+        raise DataError(f"{name}: give the examples in one list or table, or paths, not both")
+    examples = parts[0] if len(parts) == 1 and _is_table(parts[0]) else data
+    with private_folder() as folder:
+        path = folder / f"{name}.jsonl"
+        try:
+            yield ExampleFiles((path,), write_examples(examples, path, columns), f"{folder}{os.sep}")
+        except HeedfulError as error:
+            error.args = (str(error).replace(f"{folder}{os.sep}", ""), *error.args[1:])
+            raise
+
+
+def _is_table(part: object) -> bool:
+    """Tell whether an element of data is a collection of examples, not one example."""
+    if isinstance(part, Mapping):
+        return not all(isinstance(value, str | int | float | None) for value in part.values())
+    if isinstance(part, list | tuple):
+        return not part or not all(isinstance(value, str | int | float | None) for value in part)
+    return not isinstance(part, str | Path)
+
+
+def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
+    """Write examples as lines of JSON.
+
+    Args:
+        data: pairs of a source and a target; dictionaries with equal keys; a dictionary from the names of columns to
+            their values; or a table with the names of its columns, of pandas, polars, PyArrow or datasets.
+        path: new file.
+        columns: columns of source and target; for pairs (1, 2), or (2, 1) where the target comes first.
+
+    Returns:
+        Columns by which the file is read.
+
+    Raises:
+        DataError: the data are of another kind, there are none, or a value is missing or no text, number, truth value
+            or list of these; the message has the index of the row.
+    """
+    name = path.name.partition(".")[0]
+    rows = _rows(data, name)
+    first = next(rows, None)
+    if first is None:
+        raise DataError(f"{name}: no examples; give at least one")
+    names = tuple(first)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for number, row in enumerate(chain((first,), rows)):
+            if tuple(row) != names:
+                raise DataError(f"{name}: row {number} has the keys {_listed(row)}, row 0 has {_listed(names)}")
+            values = {key: _value(value, f"{name}: row {number}, {key!r}") for key, value in row.items()}
+            file.write(json.dumps(values, ensure_ascii=False) + "\n")
+    if names != PAIR_KEYS:
+        return columns
+    return PAIR_KEYS if columns in ((1, 2), PAIR_KEYS) else (PAIR_KEYS[1], PAIR_KEYS[0])
+
+
+def _rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Rows as dictionaries.
+
+    Raises:
+        DataError: the data are of another kind.
+    """
+    if hasattr(data, "to_pylist"):  # PyArrow
+        yield from data.to_pylist()
+    elif hasattr(data, "to_dicts"):  # polars
+        yield from data.to_dicts()
+    elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
+        yield from data.to_dict("records")
+    elif isinstance(data, Mapping):
+        yield from _transposed(data, name)
+    elif isinstance(data, Iterable) and not isinstance(data, bytes):
+        for number, row in enumerate(data):
+            yield _row(row, f"{name}: row {number}")
+    else:
+        raise DataError(f"{name}: expected {_KINDS}; got {type(data).__name__}")
+
+
+def _transposed(data: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    """Rows of a dictionary of columns.
+
+    Raises:
+        DataError: the columns differ in length.
+    """
+    columns = {key: list(values) for key, values in data.items()}
+    sizes = {key: len(values) for key, values in columns.items()}
+    if len({*sizes.values()}) > 1:
+        raise DataError(
+            f"{name}: columns differ in length: " + ", ".join(f"{key} {size}" for key, size in sizes.items())
+        )
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _row(row: Any, place: str) -> dict[str, Any]:
+    """Row as a dictionary.
+
+    Raises:
+        DataError: it is neither a dictionary nor a pair.
+    """
+    if isinstance(row, Mapping):
+        return {str(key): value for key, value in row.items()}
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
+        return dict(zip(PAIR_KEYS, row, strict=True))
+    size = f" of {len(row)}" if isinstance(row, Sequence) and not isinstance(row, str | bytes) else ""
+    raise DataError(f"{place} is a {type(row).__name__}{size}; give a pair (source, target) or a dictionary")
+
+
+def _value(value: Any, place: str) -> Any:
+    """Value as JSON has it.
+
+    Raises:
+        DataError: it is missing, or of another type.
+    """
+    plain = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value  # NumPy's numbers
+    plain = plain.tolist() if hasattr(plain, "tolist") else plain
+    if isinstance(plain, list | tuple):
+        return [_value(one, place) for one in plain]
+    if plain is None or (isinstance(plain, float) and not math.isfinite(plain)):
+        raise DataError(f"{place} is {plain!r}; give a value, or leave the row out")
+    if isinstance(plain, str | int | float):
+        return plain
+    raise DataError(f"{place} is a {type(value).__name__}; give a text, a number or a list of them")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(islice(map(repr, names), 5)) or "none"

@@ -1,0 +1,118 @@
+"""Examples in memory: the file that is made of them, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import heedful
+from heedful.data.in_memory import example_files
+from heedful.errors import DataError, UsageError
+
+ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
+COLUMNS = {"text": ["good", "bäd\n\t"], "label": ["a", "b"]}
+
+
+class Frame:
+    """Stand-in for a table of pandas."""
+
+    columns = ("text", "label")
+
+    def to_dict(self, orient: str) -> list[dict[str, str]]:
+        assert orient == "records"
+        return ROWS
+
+
+class Polars:
+    """Stand-in for a table of polars."""
+
+    def to_dicts(self) -> list[dict[str, str]]:
+        return ROWS
+
+
+class Arrow:
+    """Stand-in for a table of PyArrow."""
+
+    def to_pylist(self) -> list[dict[str, str]]:
+        return ROWS
+
+
+def written(data: Any, columns: Any = (1, 2)) -> tuple[list[Any], Any]:
+    with example_files(data, "train", columns) as files:
+        (path,) = files.paths
+        assert path.parent.as_posix() + "/" == files.folder
+        rows = [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
+    assert not path.exists()
+    return rows, files.columns
+
+
+def test_every_form_gives_the_same_rows():
+    for data in (ROWS, iter(ROWS), COLUMNS, Frame(), Polars(), Arrow(), [ROWS], [Frame()], (COLUMNS,)):
+        assert written(data, ("text", "label")) == (ROWS, ("text", "label"))
+    pairs = [("good", "a"), ["bäd\n\t", "b"]]
+    for data in (pairs, [pairs]):
+        rows, columns = written(data)
+        assert [tuple(row.values()) for row in rows] == [tuple(pair) for pair in pairs]
+        assert columns == ("source", "target")
+    assert written(pairs, (2, 1))[1] == ("target", "source")
+    assert written([("one", "pair")])[0] == [{"source": "one", "target": "pair"}]
+
+
+def test_numbers_and_lists_are_values():
+    row = {"text": "x", "n": np.int64(3), "f": np.float32(0.5), "labels": np.array(["a", "b"]), "is": np.bool_(True)}
+    assert written([row, row])[0][0] == {"text": "x", "n": 3, "f": 0.5, "labels": ["a", "b"], "is": True}
+
+
+def test_paths_stay_paths():
+    for data in ("a.tsv", Path("a.tsv"), ["a.tsv"], ("a.tsv", Path("b")), (), []):
+        with example_files(data, "train") as files:
+            assert files.folder == ""
+    with example_files(("a", "b"), "train", (2, 1)) as files:
+        assert files == ((Path("a"), Path("b")), (2, 1), "")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([[]], "train: no examples"),
+        (5, "train: expected paths, or examples in memory"),
+        ([("a",), ("b",)], "row 0 is a tuple of 1; give a pair"),
+        ([("a", "b"), "c"], "paths, not both"),
+        ([("a", "b"), b"c"], "row 1 is a bytes"),
+        ([("a", "b"), ("c", None)], "row 1, 'target' is None; give a value, or leave the row out"),
+        ({"a": ["x", "y"], "b": [1.0, float("nan")]}, "row 1, 'b' is nan"),
+        ({"a": ["x"], "b": ["y", "z"]}, "columns differ in length: a 1, b 2"),
+        ([{"a": "x", "b": "y"}, {"a": "x"}], "row 1 has the keys 'a', row 0 has 'a', 'b'"),
+        ([{"a": "x", "b": object()}, {"a": "x", "b": "y"}], "row 0, 'b' is a object"),
+    ],
+)
+def test_what_is_no_example_is_refused_with_its_row(data: Any, message: str):
+    with pytest.raises(DataError, match="train: ") as refused, example_files(data, "train"):
+        pass
+    assert message in str(refused.value)
+    assert "unfinished" not in str(refused.value)
+
+
+def test_errors_of_readers_name_the_data_without_their_folder():
+    with pytest.raises(DataError, match=r"^train\.jsonl: bad$"), example_files(ROWS, "train") as files:
+        raise DataError(f"{files.paths[0]}: bad")
+
+
+def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pairs = [(f"wort{number} x", f"word{number} y") for number in range(40)]
+    settings = {"training.max_steps": 2, "training.export": False}
+    options: dict[str, Any] = {"out": tmp_path / "m", "preset": "tiny", "settings": settings}
+    model = heedful.train(pairs, dev=pairs[:10], test=pairs[:5], **options)
+    said = capsys.readouterr().out
+    assert "train.jsonl: keys 'source' and 'target'; first pair: 'wort0 x' -> 'word0 y'" in said
+    assert "unfinished" not in said
+    assert model.evaluate(pairs[:3]).num_items == 3
+    finished = model.folder.path.joinpath("run/history.jsonl").read_bytes()
+    heedful.train(pairs, dev=pairs[:10], test=pairs[:5], **options)
+    assert len(model.folder.path.joinpath("run/history.jsonl").read_bytes()) >= len(finished)
+    with pytest.raises(UsageError, match="changed"):  # the same folder with other examples
+        heedful.train(pairs[1:], dev=pairs[:10], test=pairs[:5], **options)
+    with pytest.raises(UsageError, match="give all data as pairs"):
+        heedful.train(pairs, dev=tmp_path / "dev.tsv", **options)
