@@ -1,5 +1,6 @@
-"""Classifiers of texts as scikit-learn estimators."""
+"""Classifiers of texts, and regressors over them, as scikit-learn estimators."""
 
 from heedful.sklearn.text_classifier import TextClassifier
+from heedful.sklearn.text_regressor import TextRegressor
 
-__all__ = ["TextClassifier"]
+__all__ = ["TextClassifier", "TextRegressor"]

@@ -1,30 +1,21 @@
 """Text classifier with the interface of scikit-learn: `fit`, `predict`, `predict_proba`, `score`, clone and pickle."""
 
-import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.engines.folder import MANIFEST
-from heedful.errors import ConfigError, DataError, FileRefused, needed_for
-from heedful.files.atomic_write import private_folder
-from heedful.files.bounded_read import read_json_object
-from heedful.predictors.classifier import Classifier
-from heedful.predictors.table import load
-from heedful.runs.request import TrainRequest, merged_settings
-from heedful.runs.train import Console, train
+from heedful.errors import needed_for
+from heedful.sklearn.text_estimator import TextEstimator, labels_of, texts_of
 
 with needed_for("heedful.sklearn"):
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted
 
 
 @final
-class TextClassifier(ClassifierMixin, BaseEstimator):
+class TextClassifier(ClassifierMixin, TextEstimator):
     """Classifier of texts, trained as by `heedful train --task classification`.
 
     X is a list, array or Series of texts, or a DataFrame of one column; y has a label for each, of any type that
@@ -41,28 +32,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         0.93
     """
 
-    def __init__(
-        self,
-        preset: str = "",
-        minutes: float = 0.0,
-        settings: Mapping[str, object] | None = None,
-        random_state: int = 1,
-        device: str = "cpu",
-    ) -> None:
-        """Store the parameters; scikit-learn asks for no more here.
-
-        Args:
-            preset: name of a preset for classification; empty = `classifier`.
-            minutes: longest time of training; 0 = as many epochs as suit the texts.
-            settings: values by dotted key, such as ``{"model.dropout": 0.5}``.
-            device: PyTorch's device.
-        """
-        self.preset = preset
-        self.minutes = minutes
-        self.settings = settings
-        self.random_state = random_state
-        self.device = device
-
     def fit(self, X: Any, y: Any) -> Self:
         """Train a model; a tenth of the texts validates it, where there are 100 or more.
 
@@ -74,42 +43,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
         Cost: that of `heedful train`: seconds for hundreds of texts, a minute for thousands.
         """
-        texts = _texts(X)
-        labels = _labels(y)
+        texts = texts_of(X)
+        labels = labels_of(y)
         if len(texts) != len(labels):
             raise ValueError(f"X has {len(texts)} texts, y has {len(labels)} labels; give one for each")
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; give texts of 2 or more")
-        rows = [
-            json.dumps({"text": _writable(text), "label": f"{number:06d}"}, ensure_ascii=False)
-            for text, number in zip(texts, numbers.tolist(), strict=True)
-        ]
-        limit = {"training.max_minutes": float(self.minutes)} if self.minutes else {}
-        own = {"training.seed": self.random_state, "training.export": False}
-        with private_folder() as folder:
-            data, test = folder / "texts.jsonl", folder / "test.jsonl"
-            data.write_bytes("".join(f"{row}\n" for row in rows).encode())
-            test.write_bytes(f"{rows[0]}\n".encode())  # so that no texts are held out for testing
-            request = TrainRequest(
-                data=(data,),
-                test=(test,),
-                columns=("text", "label"),
-                out=folder / "m",
-                task="classification",
-                preset=self.preset,
-                settings=merged_settings(options={**own, **limit, **(self.settings or {})}),
-                device=self.device,
-            )
-            try:
-                train(request, Console(lambda progress: None, _ignore, _ignore))
-            except (DataError, ConfigError) as error:
-                raise ValueError(str(error).replace(f"{folder}/", "")) from error
-            names = read_json_object(folder / "m" / MANIFEST)["files"]
-            self.files_ = {name: (folder / "m" / name).read_bytes() for name in (MANIFEST, *names)}
-        self._opened: Classifier | None = None
-        self.n_features_in_ = 1
+        self.fit_rows(texts, [f"{number:06d}" for number in numbers.tolist()], {})
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -122,7 +64,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             ValueError: X is not of this form.
         """
         check_is_fitted(self)
-        texts = _texts(X)
+        texts = texts_of(X)
         shares = np.zeros((len(texts), len(self.classes_)))
         for row, result in zip(shares, self.classifier.stream(texts), strict=True):
             for label, share in result.probabilities.items():
@@ -140,93 +82,3 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         shares = self.predict_proba(X)
         return self.classes_[shares.argmax(axis=1)]
-
-    @property
-    def classifier(self) -> Classifier:
-        """The fitted model, whose labels are the indices of `classes_`."""
-        check_is_fitted(self)
-        if self._opened is None:
-            with private_folder() as folder:
-                for name, content in self.files_.items():
-                    (folder / name).write_bytes(content)
-                opened = load(folder, self.device, kind=Classifier)
-                opened.label_run()  # reads the weights
-            self._opened = opened
-        return self._opened
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is open belongs to this process; the files are all of a model.
-        state: dict[str, Any] = {**super().__getstate__()}  # pyright: ignore[reportGeneralTypeIssues]
-        return {key: None if key == "_opened" else value for key, value in state.items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        names = state.get("files_", {})
-        if any(Path(name).name != name for name in names):
-            raise FileRefused("a pickled text classifier names files in other folders; fit it again")
-        super().__setstate__(state)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        tags.target_tags.required = True
-        return tags
-
-
-def _ignore(_: object) -> None: ...
-
-
-def _texts(values: Any) -> list[str]:
-    """List texts.
-
-    Raises:
-        ValueError: the values are not a sequence of texts; the message names the row.
-    """
-    if isinstance(values, str | bytes):
-        raise ValueError("X is one text; give a list of texts")
-    items = _column(values, "X")
-    for row, item in enumerate(items):
-        if not isinstance(item, str):
-            raise ValueError(f"X: row {row} is {item!r:.40}, of type {type(item).__name__}; give texts")
-    if not items:
-        raise ValueError("X: no texts, 0 sample(s); give 1 or more")
-    return [str(item) for item in items]
-
-
-def _labels(values: Any) -> NDArray[Any]:
-    """Array of labels.
-
-    Raises:
-        ValueError: there are none, or a label is missing; the message names the row.
-    """
-    if values is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    items = _column(values, "y")
-    for row, item in enumerate(items):
-        if item is None or item != item:  # NaN differs from itself
-            raise ValueError(f"y: row {row} is {item!r}; leave out rows without a label")
-    return np.asarray(items)
-
-
-def _column(values: Any, name: str) -> list[Any]:
-    """List the values of a sequence, or of the only column of a table.
-
-    Raises:
-        ValueError: there are several columns, or the values are no sequence.
-    """
-    array = values.to_numpy() if hasattr(values, "to_numpy") else values
-    if isinstance(array, np.ndarray):
-        if array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]
-        if array.ndim != 1:
-            raise ValueError(f"{name} has shape {array.shape}; give one column")
-        return array.tolist()
-    if not isinstance(array, Iterable):
-        raise ValueError(f"{name} is of type {type(values).__name__}; give a list")
-    return [*array]
-
-
-def _writable(text: str) -> str:
-    """Text that a file can hold, without NUL and half characters."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
