@@ -18,7 +18,7 @@ from tests.architecture.package import ROOT
 # Names whose example needs a model, a corpus or a package that is not installed everywhere.
 SKIPPED = {
     *("Captioner", "Classifier", "Translation", "Translator", "compare", "load", "pipeline", "train", "widget"),
-    *("BackboneEncoder", "TextClassifier"),
+    *("BackboneEncoder", "TextClassifier", "TextRegressor"),
 }
 
 

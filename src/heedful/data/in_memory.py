@@ -31,7 +31,7 @@ class ExampleFiles(NamedTuple):
 
 @contextmanager
 def example_files(data: Any, name: str, columns: Columns = (1, 2)) -> Generator[ExampleFiles]:
-    """Files of data, which are paths or examples in memory; those are written to a file that is removed at the end.
+    """Open data as files; examples in memory are written to a file that is removed at the end.
 
     Args:
         data: a path, a sequence of paths, or examples as `write_examples` takes them, alone or as the only element.
@@ -140,7 +140,7 @@ def _transposed(data: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, values, strict=True))
 
 
-def _row(row: Any, place: str) -> dict[str, Any]:
+def _row(row: Any, position: str) -> dict[str, Any]:
     """Row as a dictionary.
 
     Raises:
@@ -151,10 +151,10 @@ def _row(row: Any, place: str) -> dict[str, Any]:
     if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
         return dict(zip(PAIR_KEYS, row, strict=True))
     size = f" of {len(row)}" if isinstance(row, Sequence) and not isinstance(row, str | bytes) else ""
-    raise DataError(f"{place} is a {type(row).__name__}{size}; give a pair (source, target) or a dictionary")
+    raise DataError(f"{position} is a {type(row).__name__}{size}; give a pair (source, target) or a dictionary")
 
 
-def _value(value: Any, place: str) -> Any:
+def _value(value: Any, position: str) -> Any:
     """Value as JSON has it.
 
     Raises:
@@ -163,12 +163,12 @@ def _value(value: Any, place: str) -> Any:
     plain = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value  # NumPy's numbers
     plain = plain.tolist() if hasattr(plain, "tolist") else plain
     if isinstance(plain, list | tuple):
-        return [_value(one, place) for one in plain]
+        return [_value(one, position) for one in plain]
     if plain is None or (isinstance(plain, float) and not math.isfinite(plain)):
-        raise DataError(f"{place} is {plain!r}; give a value, or leave the row out")
+        raise DataError(f"{position} is {plain!r}; give a value, or leave the row out")
     if isinstance(plain, str | int | float):
         return plain
-    raise DataError(f"{place} is a {type(value).__name__}; give a text, a number or a list of them")
+    raise DataError(f"{position} is a {type(value).__name__}; give a text, a number or a list of them")
 
 
 def _listed(names: Iterable[str]) -> str:

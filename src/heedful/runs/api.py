@@ -1,13 +1,12 @@
 """Training from Python: `heedful.train`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from heedful.config.plugins import allow_code, named_code
-from heedful.data.in_memory import ExampleFiles, example_files
+from heedful.data.in_memory import example_files
 from heedful.data.rows import Columns
 from heedful.errors import EndedElsewhere, UsageError
 from heedful.evaluation.metrics.table import score_text
@@ -124,11 +123,29 @@ def train_model(
             "change kind or task"
         )
 
-    folders: list[str] = []
-    """Folders of examples in memory, which messages leave out."""
+    with example_files(data, "train", columns) as train_files, example_files(dev, "dev", columns) as dev_files:
+        with example_files(test, "test", columns) as test_files:
+            parts = train_files, dev_files, test_files
+            if len({part.columns for part in parts if part.paths}) > 1:
+                raise UsageError("train: pairs in memory have no files or tables beside them; give all data as pairs")
+            paths = {"data": train_files.paths, "dev": dev_files.paths, "test": test_files.paths}
+            request = replace(request, **paths, columns=train_files.columns)
+            folder = _trained(request, [part.folder for part in parts if part.folder], quiet)
+    return load(folder, device)
+
+
+def _trained(request: TrainRequest, hidden: Sequence[str], quiet: bool) -> Path:
+    """Folder of the model that a request trains, and tests.
+
+    Args:
+        hidden: folders that messages leave out.
+
+    Raises:
+        EndedElsewhere: this process is not the first of its training.
+    """
 
     def say(text: str) -> None:
-        for folder in filter(None, folders):
+        for folder in hidden:
             text = text.replace(folder, "")
         if not quiet:
             print(text)
@@ -142,22 +159,13 @@ def train_model(
             scores = ", ".join(score_text(key, value) for key, value in progress.validation.scores.items())
             say(f"step {progress.step}: {scores}")
 
-    with ExitStack() as stack:
-        parts: dict[str, ExampleFiles] = {}
-        for name, part in {"data": data, "dev": dev, "test": test}.items():
-            parts[name] = stack.enter_context(example_files(part, "train" if name == "data" else name, columns))
-            folders += [parts[name].folder]
-        if len({part.columns for part in parts.values() if part.paths}) > 1:
-            raise UsageError("train: pairs in memory have no files or tables beside them; give all data as pairs")
-        files = {name: part.paths for name, part in parts.items()}
-        request = replace(request, **files, columns=parts["data"].columns)
-        result = train(request, Console(watch, started, say))
-        if result.info is None:
-            raise EndedElsewhere(0)
-        for text in _results(result.info, result.outcome, device, say):
-            say(text)
-        export_and_calibrate(result.info, say)
-    return load(result.info.folder, device)
+    result = train(request, Console(watch, started, say))
+    if result.info is None:
+        raise EndedElsewhere(0)
+    for text in _results(result.info, result.outcome, request.device, say):
+        say(text)
+    export_and_calibrate(result.info, say)
+    return result.info.folder
 
 
 def _results(run: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> list[str]:

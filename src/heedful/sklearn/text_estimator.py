@@ -1,4 +1,4 @@
-"""What estimators of texts share: parameters, training on rows in memory, the fitted model, and pickling."""
+"""Base of estimators over texts: parameters, training on rows in memory, the fitted model, and pickling."""
 
 import json
 from abc import ABC, abstractmethod

@@ -1,0 +1,64 @@
+"""Pronunciations of words, and the lines that the lexicons of speech programs have of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, final
+
+import regex
+
+LexiconFormat = Literal["sherpa", "cmudict", "mfa", "kaldi"]
+"""Program whose lexicons have the format: sherpa-onnx, CMUdict, Montreal Forced Aligner, or Kaldi (lexiconp.txt)."""
+_WORD: Final = regex.compile(r"[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*")
+
+
+@final
+@dataclass(frozen=True)
+class Pronunciation:
+    """Pronunciation of a word."""
+
+    phones: tuple[str, ...]
+    probability: float
+    """Probability of the phones given the word, in [0, 1]; 1 for those of a lexicon."""
+
+
+def words_of(text: str) -> list[str]:
+    """List the words of a text, without numbers and punctuation.
+
+    Example:
+        >>> words_of("Don't wait: 3 well-known words.")
+        ["Don't", 'wait', 'well-known', 'words']
+    """
+    return [match[0] for match in _WORD.finditer(text)]
+
+
+def entry_lines(word: str, pronunciations: Sequence[Pronunciation], kind: LexiconFormat) -> str:
+    r"""Write the pronunciations of a word as a lexicon has them.
+
+    Args:
+        pronunciations: the pronunciations, best first, at least one.
+
+    Returns:
+        A line for each, with its end.
+
+    Example:
+        >>> two = [Pronunciation(("R", "EH1", "D"), 0.6), Pronunciation(("R", "IY1", "D"), 0.3)]
+        >>> print(entry_lines("READ", two, "cmudict"), end="")
+        READ  R EH1 D
+        READ(2)  R IY1 D
+        >>> entry_lines("read", two, "kaldi")
+        'read 1.0000 R EH1 D\nread 0.5000 R IY1 D\n'
+    """
+    best = pronunciations[0].probability or 1.0
+    lines: list[str] = []
+    for number, one in enumerate(pronunciations, start=1):
+        phones = " ".join(one.phones)
+        variant = f"({number})" if number > 1 else ""
+        lines.append(
+            {
+                "sherpa": f"{word} {phones}",
+                "cmudict": f"{word}{variant}  {phones}",
+                "mfa": f"{word}\t{max(one.probability, 0.01):.2f}\t{phones}",
+                "kaldi": f"{word} {min(1.0, one.probability / best):.4f} {phones}",
+            }[kind]
+        )
+    return "".join(f"{line}\n" for line in lines)

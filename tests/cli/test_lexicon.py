@@ -1,0 +1,125 @@
+"""The lexicon of a speech program: forms, formats, known words, and what is left out."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args
+
+import pytest
+
+import heedful as package
+from heedful.predictors.pronouncer import Pronouncer
+from heedful.predictors.translator import Translator
+from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, words_of
+from heedful.text.vocabulary import UNK
+from tests.cli.command import heedful
+from tests.cli.conftest import Trained
+
+TWO = [Pronunciation(("R", "EH1", "D"), 0.6), Pronunciation(("R", "IY1", "D"), 0.3)]
+
+
+def test_lines_of_each_format():
+    lines = {name: entry_lines("read", TWO, name) for name in get_args(LexiconFormat)}
+    assert lines == {
+        "sherpa": "read R EH1 D\nread R IY1 D\n",
+        "cmudict": "read  R EH1 D\nread(2)  R IY1 D\n",
+        "mfa": "read\t0.60\tR EH1 D\nread\t0.30\tR IY1 D\n",
+        "kaldi": "read 1.0000 R EH1 D\nread 0.5000 R IY1 D\n",
+    }
+
+
+def test_words_of_a_text():
+    assert words_of("Don’t «stop»: 3 naïve, well-known words—and more.") == [
+        *("Don’t", "stop", "naïve", "well-known", "words", "and", "more"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def pronouncer(trained: Trained) -> Pronouncer:
+    translator = package.load(trained.model)
+    assert isinstance(translator, Translator)
+    return Pronouncer(translator)
+
+
+class Letters:
+    """Stand-in for a tokenizer of some letters."""
+
+    def __init__(self, known: str) -> None:
+        self.known = known
+
+    def encode(self, text: str) -> list[int]:
+        return [5 if letter in self.known else UNK for letter in text]
+
+    def pieces(self, ids: range) -> list[str]:
+        return [*self.known]
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def test_a_word_is_read_in_letters_that_the_model_knows():
+    letters = Letters("abdef'")
+    translator = SimpleNamespace(
+        source_tokenizer=letters, target_tokenizer=letters, text=SimpleNamespace(target_units="characters")
+    )
+    pronouncer = Pronouncer(translator)  # type: ignore[arg-type]
+    read = {word: pronouncer.reading(word) for word in ("fade", "FADE", "Fade", "fàdé", "ﬀ", "b’d", "北京", "12")}
+    assert read == {
+        "fade": "fade",
+        "FADE": "fade",
+        "Fade": "fade",
+        "fàdé": "fade",
+        "ﬀ": "ff",
+        "b’d": "b'd",
+        "北京": "",
+        "12": "",
+    }
+
+
+def test_pronunciations_are_those_of_the_translator_by_probability(pronouncer: Pronouncer):
+    (found,) = pronouncer.pronounce(["fade"], 4)
+    (output,) = pronouncer.translator.translate(["fade"], nbest=4)
+    assert {"".join(one.phones) for one in found} == {one.text for one in output.alternatives}
+    shares = [one.probability for one in found]
+    assert shares == sorted(shares, reverse=True)
+    (likely,) = pronouncer.pronounce(["fade"], 4, min_probability=0.999)
+    assert likely == tuple(one for one in found if one.probability >= 0.999 * shares[0])
+
+
+def test_a_lexicon_of_a_file(trained: Trained, tmp_path: Path):
+    words, known, lexicon = tmp_path / "words.txt", tmp_path / "known.dict", tmp_path / "lexicon.txt"
+    words.write_text("fade\ncab\n\nfade\n北京\nbead\n", "utf-8")
+    known.write_text("cab  K AE1 B\ncab(2)  K AA1 B\nace  EY1 S\n", "utf-8")
+    done = heedful(
+        "lexicon", trained.model, words, "--known", known, "--nbest", 2, "--min-probability", 1, "-o", lexicon
+    )
+    assert done.code == 0
+    assert "1 word left out, with letters that the model does not know: 北京" in done.err
+    lines = lexicon.read_text("utf-8").splitlines()
+    assert [line.split()[0] for line in lines] == ["fade", "cab", "cab", "bead"]
+    assert lines[1:3] == ["cab K AE1 B", "cab K AA1 B"]
+    (fade,) = Pronouncer(package.load(trained.model)).pronounce(["fade"])  # type: ignore[arg-type]
+    assert lines[0] == " ".join(["fade", *fade[0].phones])
+
+
+def test_words_of_a_text_that_a_lexicon_lacks(trained: Trained, tmp_path: Path):
+    text, known = tmp_path / "text.txt", tmp_path / "known.dict"
+    text.write_text("a cab, a bead; a cab!\n", "utf-8")
+    known.write_text("cab  K AE1 B\nace  EY1 S\n", "utf-8")
+    done = heedful("lexicon", trained.model, "--text", text, "--known", known, "--oov", "--format", "cmudict")
+    assert [line.split("  ")[0] for line in done.out.splitlines()] == ["a", "bead"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give a file of words, or --text FILE"),
+        (["words.txt", "--text", "x.txt"], "give a file of words, or --text FILE"),
+        (["words.txt", "--oov"], "name it by --known FILE"),
+        (["words.txt", "--format", "xml"], "xml"),
+        (["missing.txt"], "missing.txt"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(trained: Trained, options: list[str], message: str):
+    done = heedful("lexicon", trained.model, *options)
+    assert done.code == 2
+    assert message in done.err
