@@ -6,8 +6,8 @@ with letters that the model does not know are left out, and named.
 
 Examples:
   heedful lexicon ron.model words.txt -o lexicon.txt
-  heedful lexicon cmu.model words.txt --known cmudict.dict --format cmudict -o more.dict
-  heedful lexicon cmu.model --text book.txt --known cmudict.dict --format mfa --nbest 3 -o book.dict
+  heedful lexicon cmu.model words.txt --known cmudict.dict --format mfa -o a.dict
+  heedful lexicon cmu.model --text book.txt --known cmudict.dict --oov --nbest 3
 
 Formats, a line for each pronunciation:
   sherpa   of sherpa-onnx: a word and its phones
@@ -118,16 +118,16 @@ def run(
     num_written = 0
     with opened_output(target, (words, text, known)) as file:
         for window in _windows(_once(listed, pronouncer, entries, unread)):
-            asked = [form for form in window.values() if form not in entries]
-            answers = iter(pronouncer.pronounce(asked, nbest, min_probability))
+            forms = [form for form in window.values() if form not in entries]
+            answers = iter(pronouncer.pronounce(forms, nbest, min_probability))
             for word, form in window.items():
-                found = entries[form] if form in entries else next(answers)
+                entry = entries[form] if form in entries else next(answers)
                 if oov and form in entries:
                     continue
-                if not found:
+                if not entry:
                     unread.append(word)
                     continue
-                file.write(entry_lines(form, found[:nbest], output_format))
+                file.write(entry_lines(form, entry[:nbest], output_format))
                 num_written += 1
     messages.say(f"{counted(num_written, 'word')} written")
     if unread:
