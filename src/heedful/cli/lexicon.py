@@ -6,8 +6,8 @@ with letters that the model does not know are left out, and named.
 
 Examples:
   heedful lexicon ron.model words.txt -o lexicon.txt
-  heedful lexicon cmu.model words.txt --known cmudict.dict --format mfa -o a.dict
-  heedful lexicon cmu.model --text book.txt --known cmudict.dict --oov --nbest 3
+  heedful lexicon cmu.model words.txt --known cmu.dict --format mfa
+  heedful lexicon cmu.model --text book.txt --known cmu.dict --oov --nbest 3
 
 Formats, a line for each pronunciation:
   sherpa   of sherpa-onnx: a word and its phones
