@@ -130,9 +130,10 @@ print(
 
 # %% [markdown] lang="en"
 # Monotonic attention is three lines with the functions above; as the two rows show, later keys get what earlier ones left.
+# A model whose attention only moves forward, and whose likelihood sums over all such paths, is `heedful train --preset hard_attention`.
 
 # %% [markdown] lang="zh"
-# 单调注意力用上面的函数只要三行；从结果看得出，后面的键只能得到前面剩下的。
+# 单调注意力用上面的函数只要三行；从结果看得出，后面的键只能得到前面剩下的。注意力只向前移动、似然对所有路径求和的模型，见 `heedful train --preset hard_attention`。
 
 # %%
 p = torch.sigmoid(z)
