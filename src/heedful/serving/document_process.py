@@ -7,6 +7,7 @@ answer go through pipes: a line of JSON, and bytes.
 import asyncio
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -108,6 +109,8 @@ def _passages(rows: Sequence[Any]) -> list[TaggedText]:
 
 def _limit(num_bytes: int) -> None:
     """Limit time and memory of this process, where the system can."""
+    if sys.platform != "win32":
+        os.nice(10)  # the server goes first
     try:
         import resource
 
