@@ -11,7 +11,7 @@ import pytest
 from heedful.data import encoded, first_reading
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
-from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, have_symbols, prepare
+from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, have_few_symbols, prepare
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.data.prepared_tokenizers import sampled
 from heedful.data.same_data import EXPERIMENT
@@ -400,7 +400,14 @@ def test_short_items_are_read_by_characters(tmp_path: Path, rows: list[tuple[str
 def test_symbols_are_short_tokens_for_words(tmp_path: Path, rows: list[tuple[str, str]], has_symbols: bool):
     file = tmp_path / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
-    assert have_symbols(find_pairs([file]), 100) == has_symbols
+    assert have_few_symbols(find_pairs([file]), 100) == has_symbols
+
+
+def test_a_large_lexicon_is_no_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = write(tmp_path / "pairs.tsv", [(f"w{number}", f"W {number % 7} {number}") for number in range(60)])
+    for most, is_small in ((60, True), (59, False)):
+        monkeypatch.setattr(module, "FEW_PRONUNCIATIONS", most)
+        assert have_few_symbols(find_pairs([file]), 100) == is_small
 
 
 def test_what_is_left_out_of_training_does_not_choose_the_units(tmp_path: Path):

@@ -29,7 +29,7 @@ from heedful.data.prepare import (
     PreparedPairs,
     Sources,
     choose_units,
-    have_symbols,
+    have_few_symbols,
     link_words,
     prepare,
 )
@@ -124,7 +124,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         most = TextConfig().max_characters
         units = choose_units(files["train"], most)
-        file_defaults = adapt_units(units, units == "characters" and have_symbols(files["train"], most))
+        file_defaults = adapt_units(units, units == "characters" and have_few_symbols(files["train"], most))
         attention = getattr(resolve(file_defaults).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
