@@ -86,7 +86,8 @@ def _members(group: int) -> list[int]:
             fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             continue
-        if int(fields[3]) == group and fields[0] not in "ZX":
+        # A process whose first thread has ended holds its files until the others have ended too.
+        if int(fields[3]) == group and (fields[0] not in "ZX" or int(fields[17]) > 1):
             found.append(int(path.parent.name))
     return sorted(found)
 
@@ -116,6 +117,10 @@ def _clear(process: "subprocess.Popen[bytes]") -> bool:
         os.kill(pid, signal.SIGKILL)
     process.wait()
     return False
+
+
+def _end_of_log(out: Path) -> str:
+    return out.with_suffix(".log").read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
 def sweep(
@@ -151,15 +156,15 @@ def sweep(
         _clear(process)
         if code == 0 or is_last:
             is_well = code == 0 and ends(out) == wanted
+            log = "" if is_well else _end_of_log(out)
             for _ in kills:
-                record.ask(is_well, f"{out}: exit code {code} after {kills}")
+                record.ask(is_well, f"{out}: exit code {code} after {kills}: {log}")
             say(f"{out.name}: {len(kills)} kills, {'the same bits' if is_well else 'DIFFERENT'}; {used} in all")
             if is_well:
                 shutil.rmtree(out)
             kills, number = [], number + 1
         else:
-            log = out.with_suffix(".log").read_text(encoding="utf-8", errors="replace")[-3000:]
-            record.ask(False, f"{out}: ended by itself with {code} after {kills}: {log}")
+            record.ask(False, f"{out}: ended by itself with {code} after {kills}: {_end_of_log(out)}")
             kills, number = [], number + 1
 
 
