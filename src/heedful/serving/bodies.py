@@ -51,7 +51,13 @@ async def read_fields(
     else:
         body = await request.body()
         if kind.endswith("json") or (body.lstrip()[:1] == b"{" and "form" not in kind):
-            fields |= parse_json(body)
+            content = parse_json(body)
+            if b"\\u" in body:  # only escapes can be surrogates
+                try:
+                    json.dumps(content, ensure_ascii=False).encode("utf-8")  # many times as fast as a search
+                except (UnicodeEncodeError, RecursionError):
+                    raise HTTPException(400, "Invalid request: a text is not valid Unicode") from None
+            return fields | content
         elif body and request.method == "POST":
             fields |= _pairs(body)
     _refuse_surrogates(fields)
