@@ -13,12 +13,12 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from threading import Lock, current_thread, main_thread
+from queue import SimpleQueue
+from threading import Lock, Thread, current_thread, main_thread
 from typing import Any, Final, final
 
 import torch
@@ -205,8 +205,44 @@ def _openmp() -> Any:
 
 
 @final
+class _Task:
+    """Call that a thread of the pool makes, unless it is cancelled first."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._claim = Lock()
+        self._running = Lock()
+        self._running.acquire()
+        self._error: BaseException | None = None
+
+    def cancel(self) -> bool:
+        """Keep the call from being made; tells whether it had not begun."""
+        return self._claim.acquire(blocking=False)
+
+    def exception(self) -> BaseException | None:
+        """Wait for the end of the call, and return what it raised."""
+        with self._running:
+            return self._error
+
+    def run(self) -> None:
+        """Make the call, in a thread of the pool."""
+        if not self._claim.acquire(blocking=False):
+            return
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._running.release()
+
+
+@final
 class _Pool:
-    """Pool of persistent threads, started on first use, and again after a fork or when more threads are needed."""
+    """Pool of persistent threads, started on first use, and again after a fork or when more threads are needed.
+
+    Its locks are those of C, which an interruption leaves either held by a `with` or free. The conditions in
+    `concurrent.futures`, which are Python, may stay locked, and the next call would wait for ever.
+    """
 
     def __init__(self) -> None:
         self.is_forked = False
@@ -219,24 +255,27 @@ class _Pool:
 
     def _renew(self) -> None:
         self._lock = Lock()
-        self._executor: ThreadPoolExecutor | None = None
+        self._tasks: SimpleQueue[_Task] = SimpleQueue()
         self._size = 0
 
-    def submit(self, times: int, work: Callable[[], None]) -> list[Future[None]]:
+    def submit(self, times: int, work: Callable[[], None]) -> list[_Task]:
         """Submit a call `times` times, or fewer if no more threads can be started (the caller then does the work)."""
         with self._lock:
-            if self._executor is None or self._size < times:
-                if self._executor is not None:
-                    self._executor.shutdown(wait=False)
-                self._executor = ThreadPoolExecutor(times, thread_name_prefix="heedful")
-                self._size = times
-            futures: list[Future[None]] = []
-            try:
-                for _ in range(times):
-                    futures.append(self._executor.submit(work))
-            except RuntimeError:
-                pass
-            return futures
+            while self._size < times:
+                try:
+                    Thread(target=self._serve, args=(self._tasks,), name=f"heedful_{self._size}", daemon=True).start()
+                except RuntimeError:
+                    break
+                self._size += 1
+        tasks = [_Task(work) for _ in range(min(times, self._size))]
+        for task in tasks:
+            self._tasks.put(task)
+        return tasks
+
+    @staticmethod
+    def _serve(tasks: "SimpleQueue[_Task]") -> None:
+        while True:
+            tasks.get().run()
 
 
 _POOL: Final = _Pool()
