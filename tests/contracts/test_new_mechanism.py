@@ -41,6 +41,7 @@ SIZES = {
     "transformer": {"model_size": 16, "num_heads": 2, "feedforward_size": 16},
     "rnnsearch": {"embedding_size": 8, "hidden_size": 8},
     "luong": {"embedding_size": 8, "hidden_size": 8, "init_range": 1.0},
+    "hard_attention": {"embedding_size": 8, "hidden_size": 8},
     "show_attend_tell": {"embedding_size": 8, "hidden_size": 8, "annotation_size": 8},
 }
 KEYS = {"transformer": ("attention", "encoder_attention", "decoder_attention")}
@@ -50,7 +51,8 @@ for kind, config in MODELS.items():
     if "attention" not in config.model_fields or kind in AnsweringTask.kinds:
         continue
     for key in KEYS.get(kind, ("attention",)):
-        attention = {"score": "diagonal", "normalizer": "squared", "projection_size": 8}
+        normalizer = "softmax" if kind == "hard_attention" else "squared"  # positions need a distribution
+        attention = {"score": "diagonal", "normalizer": normalizer, "projection_size": 8}
         settings = validate(config, {**SIZES[kind], key: attention})
         reads_images = kind in CaptioningTask.kinds
         model = settings.build(5, 0, 0, 9) if reads_images else settings.build(9, 9, False)
@@ -110,4 +112,4 @@ def test_one_class_and_one_line_train_in_every_model(tmp_path: Path):
         check=False,
     )
     assert found.returncode == 0, found.stderr
-    assert found.stdout.split() == ["6", "attentions", "trained"]
+    assert found.stdout.split() == ["7", "attentions", "trained"]
