@@ -93,7 +93,7 @@ def test_a_lexicon_of_a_file(trained: Trained, tmp_path: Path):
         "lexicon", trained.model, words, "--known", known, "--nbest", 2, "--min-probability", 1, "-o", lexicon
     )
     assert done.code == 0
-    assert "1 word left out, with letters that the model does not know: 北京" in done.err
+    assert "1 word left out that the model cannot pronounce: 北京" in done.err
     lines = lexicon.read_text("utf-8").splitlines()
     assert [line.split()[0] for line in lines] == ["fade", "cab", "cab", "bead"]
     assert lines[1:3] == ["cab K AE1 B", "cab K AA1 B"]

@@ -4,12 +4,12 @@ from heedful.pages.passage import Passage, PassagePart, spans_in
 
 
 def test_spans_are_found_once_each_the_longer_first():
-    output = "2 of 12.5 cats, 2 dogs, <b>"
+    output = "12.5 of 2 cats, 2 dogs, <b>"
     spans = [("2", "number"), ("12.5", "number"), ("2", "number"), ("<b>", "tag"), ("absent", "url")]
     found = spans_in(output, spans)
     assert [(output[start:end], kind) for start, end, kind in found] == [
-        ("2", "number"),
         ("12.5", "number"),
+        ("2", "number"),
         ("2", "number"),
         ("<b>", "tag"),
     ]

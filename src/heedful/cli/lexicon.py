@@ -13,7 +13,7 @@ Formats, a line for each pronunciation:
   sherpa   of sherpa-onnx: a word and its phones
   cmudict  a word, two spaces, its phones; WORD(2) for the second pronunciation
   mfa      of the Montreal Forced Aligner: word, probability and phones, with tabs
-  kaldi    lexiconp.txt: word, probability by that of the best, phones
+  kaldi    lexiconp.txt: word, probability as a share of the best one, phones
 
 With --known, pronunciations of FILE are taken as they are, and the model is asked for the other words only.
 """
@@ -73,7 +73,7 @@ MinProbability = Annotated[
         min=0.0,
         max=1.0,
         metavar="FLOAT",
-        help="Probability of further pronunciations, by that of the best.",
+        help="Smallest probability of a further pronunciation, as a share of that of the best.",
         rich_help_panel=FILES,
     ),
 ]
@@ -132,7 +132,7 @@ def run(
     messages.say(f"{counted(num_written, 'word')} written")
     if unread:
         some = ", ".join(unread[:_SHOWN]) + (", ..." if len(unread) > _SHOWN else "")
-        messages.warn(f"{counted(len(unread), 'word')} left out, with letters that the model does not know: {some}")
+        messages.warn(f"{counted(len(unread), 'word')} left out that the model cannot pronounce: {some}")
 
 
 def _once(
