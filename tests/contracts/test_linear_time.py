@@ -26,8 +26,9 @@ from tests.thorough import thorough
 SMALLEST, LARGEST = 10_000, 160_000
 MOST_GROWTH = 2.5
 """Largest growth of time when the length doubles."""
-MOST_SECONDS = 0.5
-"""Processor time of the largest input, on a machine of its own."""
+MOST_SECONDS = 1.0
+"""Processor time of the largest input at which a test fails: twice the 0.5 s of docs/reliability.md, so that no test
+fails by what else the machine does; what is not linear takes far more."""
 REFERENCE_SECONDS = 0.0084
 """Processor time of the reference there: an AMD EPYC of 2026, Python 3.11."""
 LEAST_SECONDS = 0.004
