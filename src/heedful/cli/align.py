@@ -86,11 +86,12 @@ def run(
     if tokens and gold:
         raise UsageError("align: --gold has links between words; leave out --tokens")
     from heedful.cli.scoring import load_to_run
-    from heedful.data.corpus import find_pairs
+    from heedful.engines.folder import open_folder
     from heedful.evaluation.alignment_error import gold_links
+    from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translator import Translator
 
-    pairs = find_pairs(data, parse_columns(columns))
+    pairs = model_pairs(open_folder(model), data, parse_columns(columns))
     messages.say(pairs.describe())
     texts = ((pair.source, pair.target) for pair in pairs)
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None

@@ -117,12 +117,12 @@ def text_of_row(names: Sequence[str]) -> Callable[["TableRow"], str | None]:
     Args:
         names: columns, which are joined as in training.
     """
-    from heedful.data.label_rows import PART_SEPARATOR
+    from heedful.text.columns import COLUMN_SEPARATOR
 
     def read(row: "TableRow") -> str | None:
         values = (row.values.get(name) for name in names)
         parts = [str(value) for value in values if value is not None and value == value]
-        text = PART_SEPARATOR.join(part for part in parts if part.strip()) if len(names) > 1 else "".join(parts)
+        text = COLUMN_SEPARATOR.join(part for part in parts if part.strip()) if len(names) > 1 else "".join(parts)
         return text.replace("\n", " ") if text.strip() else None
 
     return read

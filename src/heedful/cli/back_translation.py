@@ -48,8 +48,10 @@ def with_back_translation(
 
     out = model_folder(request, find_files(request_task(request), request))
     folder = beside(out, ".back-translated", keeps_suffix=True)
+    if (pairs := find_pairs(request.data, request.columns)).source_names:
+        raise UsageError("train: --monolingual makes sources from text; it cannot make several columns")
     dev, test = (find_pairs(paths, request.columns) if paths else None for paths in (request.dev, request.test))
-    real = store_pairs(find_pairs(request.data, request.columns), dev, test, folder)
+    real = store_pairs(pairs, dev, test, folder)
     selected = select_texts(text_lines(texts), real.references)
     source, target = _languages(request)
     forward = replace(

@@ -59,15 +59,15 @@ def run(
     use_threads(threads)
     criterion = _criterion(right)
     from heedful.cli.scoring import load_to_run
-    from heedful.data.corpus import find_pairs
     from heedful.predictors.calibration import calibrate, suited_criterion
     from heedful.predictors.confidence import write_confidence
+    from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translation import read_items
     from heedful.predictors.translator import Translator
 
     messages = Messages(quiet)
     translator = load_to_run(model, engine, device, kind=Translator)
-    messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
+    messages.say((pairs := model_pairs(translator.folder, data, parse_columns(columns))).describe())
     confidence, report = calibrate(translator, read_items(pairs), criterion or suited_criterion(translator))
     write_confidence(translator.folder, confidence)
     print(json.dumps(report.to_dict(), indent=1) if output_format == "json" else report.to_text().rstrip())

@@ -131,9 +131,9 @@ def _import(translator: "Translator", paths: list[Path], columns: str) -> tuple[
     Raises:
         DataError: the file is unusable, or a row of a table lacks a side.
     """
-    from heedful.data.corpus import find_pairs
     from heedful.data.tmx import is_tmx
     from heedful.errors import DataError
+    from heedful.predictors.source_columns import model_pairs
 
     if len(paths) == 1 and is_tmx(paths[0]):
         units = _units(translator, paths[0], columns)
@@ -142,7 +142,7 @@ def _import(translator: "Translator", paths: list[Path], columns: str) -> tuple[
             raise DataError(f"{paths[0]}: no unit has text in both languages; see: heedful check {paths[0]}")
         translator.memory.journal.add(pairs)
         return len(pairs), len(units) - len(pairs)
-    rows = find_pairs(paths, parse_columns(columns))
+    rows = model_pairs(translator.folder, paths, parse_columns(columns))
     filled = [pair for pair in rows if pair.source.strip() or pair.target.strip()]  # an empty line is no row
     for pair in filled:
         if not (pair.source.strip() and pair.target.strip()):

@@ -95,6 +95,8 @@ def run(
     model = load_to_run(teacher, engine, device, kind=Translator)
     student = _student(out, teacher)
     chosen = parse_columns(columns)
+    if model.text.source_columns:
+        raise UsageError(f"distil: {teacher} reads several columns; only models of single texts are teachers so far")
     languages = _languages(model, data, chosen)
     messages.say((pairs := find_pairs(data, chosen)).describe())
     sources = read_sources(pairs, text_lines(more or []), find_pairs(dev, chosen) if dev else None)

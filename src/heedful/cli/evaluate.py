@@ -166,10 +166,11 @@ def run(
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
         setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0)
         return _measure(model, other, versus, setting)
-    from heedful.data.corpus import find_pairs
+    from heedful.engines.folder import open_folder
+    from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translation import read_items
 
-    messages.say((pairs := find_pairs(data, parse_columns(columns))).describe())
+    messages.say((pairs := model_pairs(open_folder(model), data, parse_columns(columns))).describe())
     items = read_items(pairs, limit)
     constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 

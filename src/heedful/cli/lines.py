@@ -83,6 +83,7 @@ def answer_lines(
     max_tokens: int,
     hint: str = "Type a text and press Enter.",
     are_paths: bool = False,
+    rows: Iterator[str] | None = None,
 ) -> None:
     """Answer all texts; on a terminal each line at once, after a prompt.
 
@@ -95,6 +96,7 @@ def answer_lines(
         window_lines: most texts that are answered together.
         max_tokens: most tokens of a text that the model takes, for the warning.
         are_paths: whether texts from the command line are paths of files.
+        rows: texts of a table that is the source; None = its lines.
     """
     for text in () if are_paths else texts:
         if _is_file(text):
@@ -103,9 +105,9 @@ def answer_lines(
     if is_prompting:
         messages.say(f"{hint} To leave: {_END_OF_INPUT}")
     cut = RepeatedWarning(messages, "lines were cut")
-    with _opened_input(texts, source) as lines, opened_output(target, (source,)) as output:
+    with _opened_input(texts, source if rows is None else Path(os.devnull)) as lines, opened_output(target, (source,)) as output:
         # Names of files need not be text.
-        remaining = iter(texts) if texts and are_paths else _watched(lines, messages, is_prompting)
+        remaining = rows or (iter(texts) if texts and are_paths else _watched(lines, messages, is_prompting))
         index = 0
         # A window at a time, so that what is answered is also written.
         while window := list(islice(remaining, 1 if is_prompting else window_lines)):

@@ -62,11 +62,12 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run
-    from heedful.data.corpus import find_pairs
+    from heedful.engines.folder import open_folder
     from heedful.engines.scored_pairs import num_scored_characters
+    from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translator import Translator
 
-    pairs = find_pairs(data, parse_columns(columns))
+    pairs = model_pairs(open_folder(model), data, parse_columns(columns))
     messages.say(pairs.describe())
     translator = load_to_run(model, "auto", device, kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")

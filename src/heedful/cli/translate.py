@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
+from heedful.cli.answered_tables import InputColumn
 from heedful.cli.documents import check_document, document_among, translate_document
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Segments, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
@@ -144,6 +145,7 @@ def run(
     model: ModelPath,
     texts: Texts = None,
     source: InputPath = None,
+    columns: InputColumn = "",
     target: OutputPath = None,
     output_format: LineFormat = "text",
     align: Align = False,
@@ -190,7 +192,7 @@ def run(
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     listed = listed_terms(terms, term_languages, model)
     constraints = text_constraints(prefix, require, ban, listed, bind_terms, keep)
-    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments)
+    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments, columns)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):
         return work.run(texts or (), source, target, Messages(quiet))
@@ -212,6 +214,8 @@ class _Written:
     """Smallest confidence of an output that is given; None = confidence is not computed."""
     segments: Policy = "auto"
     """Parts that are translated by themselves."""
+    columns: str = ""
+    """Columns of a table that are a source; empty = those of the training data."""
 
     def refuse_conflicts(self, has_ensemble: bool) -> None:
         if self.align and self.nbest > 1 and self.output_format == "text":
@@ -233,6 +237,7 @@ class _Written:
         from heedful.cli.memory_notes import MatchNotes, warn_of_damage
         from heedful.cli.scoring import announce_engine
         from heedful.cli.segment_notes import SegmentNotes
+        from heedful.cli.source_columns import ColumnCheck, source_rows
         from heedful.predictors.translator import WINDOW_LINES
 
         constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
@@ -240,10 +245,13 @@ class _Written:
         window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
         warn_of_damage(translator, messages)
         matches, parts = MatchNotes(messages), SegmentNotes(messages)
+        column_check = ColumnCheck(translator, messages)
+        rows = source_rows(translator, source, self.columns)
         num_withheld = num_lines = 0
 
         def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
             nonlocal num_withheld, num_lines
+            column_check.check(window, first_index)
             for index, (translation, text) in enumerate(self.texts(translator, search, window, first_index)):
                 num_withheld += self.is_withheld(translation)
                 num_lines += 1
@@ -251,7 +259,9 @@ class _Written:
                 parts.add(first_index + index + 1, translation)
                 yield text, translation.was_cut
 
-        answer_lines(translations, texts, source, target, messages, window_lines, translator.text.max_tokens)
+        most = translator.text.max_tokens
+        answer_lines(translations, texts, source, target, messages, window_lines, most, rows=rows)
+        column_check.close()
         matches.close()
         parts.close()
         if num_withheld:

@@ -15,6 +15,7 @@ from heedful.data.rows import parse_object
 from heedful.data.tables import check_data_file, data_lines, is_columnar, table_batches
 from heedful.data.text_columns import looks_like_headings
 from heedful.errors import DataError, MissingExtra, did_you_mean
+from heedful.text.columns import requested_columns
 
 Form = Literal["csv", "tsv", "jsonl", "parquet"]
 SUFFIXES: Final[Mapping[str, Form]] = {
@@ -126,7 +127,7 @@ class AnsweredTable:
             DataError: the table lacks one.
         """
         names = [each.strip() for each in self.names]
-        parts = [name] if name in names else [part.strip() for part in name.split("+")]
+        parts = requested_columns(name, names)
         columns: list[str] = []
         for part in parts:
             if part in names:

@@ -230,7 +230,7 @@ class _Reading:
     # ------------------------------------------------------------------------------------------------ counting
     def _look_at(self, pair: Pair) -> bool:
         """Record the findings about a row, and return whether training would use it."""
-        source, target, line = pair
+        source, target, line = pair[:3]
         if not source.strip() or not target.strip():
             self._kinds.add("empty", line)
             return False

@@ -9,6 +9,7 @@ and line; a repair on the way is a note.
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, final
@@ -25,6 +26,7 @@ from heedful.data.rows import ColumnRows, Columns, JsonRows, RowFormat
 from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError, UsageError
+from heedful.text.columns import ColumnKind, column_kinds, split_columns
 from heedful.text.lines import Lines
 from heedful.text.text_files import stem, unequal
 
@@ -33,6 +35,8 @@ Split = Literal["train", "dev", "test"]
 _JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
 _SAMPLE_LINES: Final = 1000
 """Number of lines inspected to find the separator and quoting of cells."""
+_SAMPLED_KINDS: Final = 10_000
+"""Number of first rows by which the kinds of columns are told."""
 _SHOWN_CHARACTERS: Final = 40
 
 SHORT_ITEMS: Final = 20.0
@@ -46,6 +50,8 @@ class Pair(NamedTuple):
     target: str
     line: int
     """1-based line of the file, or of the first of two."""
+    group: str = ""
+    """Part of the source that stays on one side of a split, such as the word of several forms; empty = all of it."""
 
 
 @final
@@ -92,8 +98,27 @@ class PairFile:
 
     @property
     def source_names(self) -> tuple[str, ...]:
-        """Names of the columns that are joined to a source; empty where there are none."""
+        """Names of the columns that are joined to a source, or their numbers; empty where a source is one column."""
         return () if self._rows is None else self._rows.source_names
+
+    @cached_property
+    def source_kinds(self) -> tuple[ColumnKind, ...]:
+        """Kinds of the columns that are joined to a source, by the first rows; empty where a source is one column.
+
+        Raises:
+            DataError: a row is malformed.
+        """
+        if self._rows is None or len(self.source_names) < 2:
+            return ()
+        pairs = self._joined_rows(self._rows)
+        rows = [split_columns(pair.source) for pair in islice(pairs, _SAMPLED_KINDS) if pair.source]
+        return column_kinds(rows)
+
+    @property
+    def _group_column(self) -> int | None:
+        """Index of the column by which pairs are split; None = by the whole source."""
+        kinds = self.source_kinds
+        return kinds.index("text") if "text" in kinds and "features" in kinds else None
 
     @property
     def has_label_sets(self) -> bool:
@@ -151,6 +176,11 @@ class PairFile:
         return {"columns": list(self.columns), "files": [fingerprint_table(path) for path in self.paths]}
 
     def _read_one(self, rows: RowFormat) -> Iterator[Pair]:
+        column = self._group_column
+        for pair in self._joined_rows(rows):
+            yield pair if column is None or not pair.source else pair._replace(group=split_columns(pair.source)[column])
+
+    def _joined_rows(self, rows: RowFormat) -> Iterator[Pair]:
         lines, faults = self._opened(self.paths[0]), RowFaults(str(self.paths[0]))
         for record in rows.records(faults.watched(lines)):
             if record.line == self._header_line:

@@ -9,12 +9,11 @@ from heedful.data.cells import CellStyle, Record, split_record
 from heedful.data.rows import Columns, RowFormat, find_column, parse_object, text_of
 from heedful.data.text_columns import LabelColumns, choose_label_columns
 from heedful.errors import DataError, did_you_mean
+from heedful.text.columns import COLUMN_SEPARATOR, requested_columns
 from heedful.text.label_sets import joined_labels
 
 FASTTEXT: Final = "__label__"
 """Prefix of labels in files of fastText."""
-PART_SEPARATOR: Final = " | "
-"""Separator of the columns that are one text, such as title and body."""
 CATEGORIES: Final = "cats"
 """Key of spaCy's labels, an object of scores."""
 LEAST_SCORE: Final = 0.5
@@ -147,7 +146,7 @@ def row_cells(values: Sequence[Any], chosen: LabelColumns, names: Sequence[str],
         DataError: the row has several labels where texts have one.
     """
     parts = (str(values[index]).replace("\n", " ") for index in chosen.texts)
-    text = PART_SEPARATOR.join(part for part in parts if part.strip()) if len(chosen.texts) > 1 else next(parts)
+    text = COLUMN_SEPARATOR.join(part for part in parts if part.strip()) if len(chosen.texts) > 1 else next(parts)
     if chosen.is_one_hot:
         labels = [names[index] for index in chosen.labels if is_positive(values[index])]
     else:
@@ -231,8 +230,8 @@ def label_format(sample: Sample, columns: Columns, separator: str, where: str) -
     else:
         requested = [str(column) for column in columns]
         first = names or tuple(str(cell) for cell in rows[0])
-        is_named = any(not part.isdecimal() for column in requested for part in _parts(column, first))
-        texts, labels = ([_index(part, first, where) for part in _parts(each, first)] for each in requested)
+        is_named = any(not part.isdecimal() for column in requested for part in requested_columns(column, first))
+        texts, labels = ([_index(part, first, where) for part in requested_columns(each, first)] for each in requested)
         if not names and (is_named or choose_label_columns((), rows)[1]):
             names = first
         chosen = LabelColumns(tuple(texts), tuple(labels), len(labels) > 1)
@@ -254,11 +253,6 @@ def _index(column: str, names: Sequence[str], where: str) -> int:
     if not 1 <= number <= len(names):
         raise DataError(f"{where}: {len(names)} columns, but column {column} was requested")
     return number - 1
-
-
-def _parts(column: str, names: Sequence[str]) -> list[str]:
-    """Columns that are joined by "+", unless that is part of a name."""
-    return [column] if column in [name.strip() for name in names] else [part.strip() for part in column.split("+")]
 
 
 def json_sample(path: Path, lines: Iterable[str], most: int) -> Sample:

@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from heedful.data.corpus import Pair
 from heedful.data.prepared_files import TOKENIZERS, read_prepared, store_tokenizers, verify_files
 from heedful.errors import FileRefused, NewerFormat
+from heedful.text.column_tokenizer import ColumnTokenizer
 from heedful.text.tokenizer import TextConfig, Tokenizer, Units, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -47,7 +49,15 @@ def learn_tokenizers(
         source, target, stems = shared, shared, ("tokenizer", "tokenizer")
     else:
         sides = {"source": [pair.source for pair in sample], "target": [pair.target for pair in sample]}
-        source, target = (train_tokenizer(sides[s], units[s], _limit(size, units[s], config), config) for s in sides)
+        train_source, train_target = (
+            partial(train_tokenizer, units=units[s], size=_limit(size, units[s], config), config=config) for s in sides
+        )
+        if config.source_columns:
+            kinds, form = config.source_columns, config.normalization
+            source = ColumnTokenizer.train(sides["source"], kinds, form, train_source)
+        else:
+            source = train_source(sides["source"])
+        target = train_target(sides["target"])
         stems = ("tokenizer-source", "tokenizer-target")
     by_role = {"source_tokenizer": (source, stems[0]), "target_tokenizer": (target, stems[1])}
     names, _ = store_tokenizers(by_role, folder)

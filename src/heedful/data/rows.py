@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final, cast, final
 
 from heedful.data.cells import TABS, CellStyle, Record, split_record
-from heedful.data.text_columns import ChosenColumns, choose_columns, is_header, is_id
+from heedful.data.text_columns import choose_columns, inflection_columns, is_header, is_id
 from heedful.errors import DataError, did_you_mean
+from heedful.text.columns import join_columns, requested_columns
 from heedful.text.text_files import aligned_with
 
 Columns = tuple[int | str, int | str]
-"""Columns of source and target: 1-based numbers, headings, or JSON keys."""
+"""Columns of source and target: 1-based numbers, headings, or JSON keys; several of one side with "+" between them."""
 
 _SHOWN_KEYS: Final = 5
 # A valid UTF-8 file without NUL can still contain both as JSON \u escapes.
@@ -30,7 +31,7 @@ class RowFormat(ABC):
     names: tuple[str, str] = ("", "")
     """Names of the columns of source and target: headings, or keys; empty where there are none."""
     source_names: tuple[str, ...] = ()
-    """Names of all columns that are joined to a source; empty where there are none."""
+    """Names of all columns that are joined to a source, or their numbers; empty where there are none."""
     separator: str = ""
     """Separator of several labels in a cell; empty where there is none."""
     has_label_sets: bool = False
@@ -69,18 +70,22 @@ class RowFormat(ABC):
 class ColumnRows(RowFormat):
     """Separated columns, the same number on every line."""
 
-    def __init__(self, num_columns: int, columns: tuple[int, int], style: CellStyle = TABS) -> None:
+    def __init__(
+        self, num_columns: int, source: Sequence[int], target: Sequence[int], style: CellStyle = TABS
+    ) -> None:
         """Store the format found in the first line.
 
         Args:
             num_columns: number of cells per line.
-            columns: 1-based columns of source and target.
+            source: 1-based columns that are joined to a source.
+            target: 1-based columns that are joined to a target.
         """
         self.num_columns: Final = num_columns
-        self.columns = columns
+        self.columns = (_joined_number(source), _joined_number(target))
         self._reason = ""
         self._style: Final = style
-        self._source, self._target = columns[0] - 1, columns[1] - 1
+        self._source: Final = tuple(source)
+        self._target: Final = tuple(target)
 
     @classmethod
     def of(
@@ -105,22 +110,30 @@ class ColumnRows(RowFormat):
             DataError: a requested column does not exist.
         """
         cells = style.split(first, name, number)
-        source, target = (find_column(column, cells, f"{name}:{number}") for column in columns)
+        source, target = (find_columns(column, cells, f"{name}:{number}") for column in columns)
         lenient = CellStyle(style.separator, "ordinary" if style.quotes == "ordinary" else "lenient")
-        is_named = any(isinstance(column, str) for column in columns)
-        chosen = ChosenColumns((source, target))
-        if not is_named:
-            chosen = choose_columns([cells, *map(lenient.split, sample[1:])], (source, target))
-        source, target = chosen.columns
-        if len(cells) >= max(source, target):
-            rows = cls(len(cells), (source, target), style)
-            heads = cells[source - 1], cells[target - 1]
-            rows.has_header = is_named or chosen.has_header or is_header(*heads)
-            rows._reason = chosen.reason
+        is_named = not all(str(column).replace("+", "").isdecimal() for column in columns)
+        has_header, reason = is_named, ""
+        if len(source) == len(target) == 1 and not is_named:
+            read = [cells, *map(lenient.split, sample[1:])]
+            chosen = choose_columns(read, (source[0], target[0]))
+            has_header, reason = chosen.has_header, chosen.reason
+            source, target = (chosen.columns[0],), (chosen.columns[1],)
+            if columns == (1, 2) and (inflection := inflection_columns(read)):
+                source, target = inflection.source, (inflection.target,)
+                has_header, reason = inflection.has_header, "word and features to a form, as UniMorph writes them"
+        if len(cells) >= max(*source, *target):
+            rows = cls(len(cells), source, target, style)
+            heads = ("+".join(cells[n - 1] for n in source), "+".join(cells[n - 1] for n in target))
+            rows.has_header = has_header or is_header(*heads)
+            rows._reason = reason
             rows.names = heads if rows.has_header else ("", "")
+            if len(source) > 1:
+                shown = (cells[column - 1].strip() if rows.has_header else str(column) for column in source)
+                rows.source_names = tuple(shown)
             return rows
         num_columns = len(cells)
-        problem = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {source},{target} were requested"
+        problem = f"{num_columns} column{'s' if num_columns > 1 else ''}, but {columns[0]},{columns[1]} were requested"
         marks = [mark for mark in ("|||", ",", ";", "|") if num_columns == 1 and mark in first]
         separator = "a tab" if style.separator == "\t" else repr(style.separator)
         advice = f"columns are separated by {separator}{f', not by {marks[0]!r}' if marks else ''}"
@@ -133,13 +146,58 @@ class ColumnRows(RowFormat):
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = split_record(self._style, self.num_columns, line, name, number)
-        return cells[self._source].replace("\n", " "), cells[self._target].replace("\n", " ")
+        source, target = (
+            joined_cells((cells[column - 1].replace("\n", " ") for column in side), f"{name}:{number}")
+            for side in (self._source, self._target)
+        )
+        return source, target
 
     def describe(self) -> str:
         named = zip(self.columns, self.names, strict=True)
         source, target = (f"{number} ({name})" if name else str(number) for number, name in named)
         reason = f"; {self._reason}" if self._reason else ""
         return f"{self._style.name}, columns {source} and {target}{reason}"
+
+
+def joined_cells(cells: Iterable[str], where: str) -> str:
+    """Join the cells of a side as `heedful.text.columns.join_columns` does.
+
+    Args:
+        where: file and line, for messages.
+
+    Raises:
+        DataError: a cell contains the separator.
+    """
+    try:
+        return join_columns(cells)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}; replace it") from None
+
+
+def find_columns(column: int | str, names: Sequence[str], where: str) -> tuple[int, ...]:
+    """Find the columns of a side.
+
+    Args:
+        column: a 1-based number or a name, or several with "+" between them.
+        names: headings.
+        where: file and line of the headings, for messages.
+
+    Returns:
+        Their 1-based numbers.
+
+    Raises:
+        DataError: a name does not exist, or a column is named twice.
+    """
+    parts = requested_columns(str(column), names)
+    is_number = isinstance(column, int) or len(parts) > 1
+    numbers = tuple(find_column(int(part) if is_number and part.isdecimal() else part, names, where) for part in parts)
+    if len({*numbers}) < len(numbers) or 0 in numbers:
+        raise DataError(f"{where}: columns {column}: expected different columns from 1")
+    return numbers
+
+
+def _joined_number(columns: Sequence[int]) -> int | str:
+    return columns[0] if len(columns) == 1 else "+".join(map(str, columns))
 
 
 def find_column(column: int | str, cells: Sequence[str], where: str) -> int:
@@ -168,10 +226,11 @@ def find_column(column: int | str, cells: Sequence[str], where: str) -> int:
 class JsonRows(RowFormat):
     """One JSON object per line, with the same two keys in each."""
 
-    def __init__(self, source_key: str, target_key: str) -> None:
-        self.source_key: Final = source_key
-        self.target_key: Final = target_key
-        self.columns = self.names = (source_key, target_key)
+    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
+        """Store the keys of a source and of a target, which are joined."""
+        self._sides: Final = (tuple(source), tuple(target))
+        self.columns = self.names = ("+".join(source), "+".join(target))
+        self.source_names = tuple(source) if len(source) > 1 else ()
         self._others: tuple[str, ...] = ()
 
     @classmethod
@@ -203,26 +262,38 @@ class JsonRows(RowFormat):
         if len(keys) < highest:
             problem = f"{len(keys)} key{'' if len(keys) == 1 else 's'}, but {columns[0]},{columns[1]} were requested"
             raise DataError(f'{name}:{number}: {problem}; write {{"source": "...", "target": "..."}} on each line')
-        source, target = (keys[column - 1] if isinstance(column, int) else column for column in columns)
+        source, target = (_keys(column, keys, f"{name}:{number}") for column in columns)
         rows = cls(source, target)
         if len(numbers) == 2:
             rows.columns = columns
-            rows._others = tuple(key for key in texts if key not in (source, target))
+            rows._others = tuple(key for key in texts if key not in (*source, *target))
         return rows
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         row = parse_object(line, name, number)
-        for key in (self.source_key, self.target_key):
+        for key in (*self._sides[0], *self._sides[1]):
             if key not in row:
                 raise DataError(f"{name}:{number}: no key {key!r}{did_you_mean(key, row)}")
-        return (
-            text_of(row[self.source_key], self.source_key, row, name, number),
-            text_of(row[self.target_key], self.target_key, row, name, number),
+        source, target = (
+            joined_cells((text_of(row[key], key, row, name, number) for key in keys), f"{name}:{number}")
+            for keys in self._sides
         )
+        return source, target
 
     def describe(self) -> str:
         others = f"; also there: {', '.join(map(repr, self._others[:_SHOWN_KEYS]))}" if self._others else ""
-        return f"keys {self.source_key!r} and {self.target_key!r}{others}"
+        source, target = ("+".join(map(repr, keys)) for keys in self._sides)
+        return f"keys {source} and {target}{others}"
+
+
+def _keys(column: int | str, keys: Sequence[str], where: str) -> tuple[str, ...]:
+    """Keys of a side: of a number, of a name, which the object may lack, or of several joined by "+"."""
+    if isinstance(column, str) and "+" not in column:
+        return (column,)
+    numbers = find_columns(column, keys, where)
+    if max(numbers) > len(keys):
+        raise DataError(f"{where}: {len(keys)} keys, but {column} was requested")
+    return tuple(keys[number - 1] for number in numbers)
 
 
 def parse_object(line: str, name: str, number: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Split:
         Returns:
             "train", "dev" or "test", a function of the source.
         """
-        return split_of(pair.source, self.dev_share, self.test_share)
+        return split_of(pair.group or pair.source, self.dev_share, self.test_share)
 
 
 @final
@@ -74,7 +74,7 @@ class SourceSpread:
         """
         if self._has_inner and self._last >= _ENOUGH:
             return
-        position = split_position(pair.source)
+        position = split_position(pair.group or pair.source)
         self._last = max(self._last, position)
         # A source between the shares that may be held out is trained on, and then no other one matters.
         self._has_inner = self._has_inner or MOST_SHARE <= position < 1.0 - MOST_SHARE

@@ -158,7 +158,7 @@ class _Reading:
 
     def _look_at(self, pair: Pair, label_of: dict[int, int]) -> bool:
         """Record the findings about a row, and return whether training would use it."""
-        source, target, line = pair
+        source, target, line = pair[:3]
         if not source.strip() or not target.strip():
             if self._task != "answering":
                 self._kinds.add("empty", line)

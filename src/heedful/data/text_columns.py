@@ -1,5 +1,6 @@
 """Choice of the columns of source and target in a file that also has columns of identifiers."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -44,6 +45,8 @@ TEXT_WORDS: Final = frozenset(
     ).split()
 )
 """Known headings of texts that have a label."""
+_FEATURES: Final = re.compile(r"[A-Z][A-Z0-9.+/:_-]*(\(?[;,(][A-Z0-9.+/:_-]+\)*)*")
+"""Features of a word in the schema of UniMorph, such as V;IND;PRS;NOM(1,SG)."""
 _MOST_HEADING: Final = 40
 """Longest heading, in characters."""
 _FEW_ROWS: Final = 20
@@ -295,6 +298,46 @@ def choose_columns(rows: Sequence[Sequence[str]], columns: tuple[int, int]) -> C
     ids = [column for column in distinct if column < 2]
     reason = f"{_listed(ids)} numbers; for other columns, --columns N,M" if ids else ""
     return ChosenColumns(columns, False, reason)
+
+
+class InflectionColumns(NamedTuple):
+    """Columns of a file of inflected forms."""
+
+    source: tuple[int, int]
+    """1-based columns of the word and of its features."""
+    target: int
+    """1-based column of the form."""
+    has_header: bool
+    """Whether the first row has headings."""
+
+
+def inflection_columns(rows: Sequence[Sequence[str]]) -> InflectionColumns | None:
+    """Recognise the files of UniMorph and of SIGMORPHON's tasks: a word, and its form before or behind its features.
+
+    Args:
+        rows: cells of the first lines.
+
+    Returns:
+        The columns; None if there are not three, or not one of the last two has features.
+
+    Example:
+        >>> inflection_columns([["go", "went", "V;PST"], ["cat", "cats", "N;PL"]])
+        InflectionColumns(source=(1, 3), target=2, has_header=False)
+    """
+    rows = [row for row in rows if len(row) == 3]
+    body = rows[1:] or rows
+    with_features = [column for column in (1, 2) if body and _have_features([row[column] for row in body])]
+    if len(with_features) != 1:
+        return None
+    features = with_features[0]
+    return InflectionColumns((1, features + 1), 4 - features, not _FEATURES.fullmatch(rows[0][features]))
+
+
+def _have_features(cells: Sequence[str]) -> bool:
+    """Whether nearly all cells have features as UniMorph writes them, and most have several."""
+    filled = [cell.strip() for cell in cells if cell.strip()]
+    num_matching = sum(_FEATURES.fullmatch(cell) is not None for cell in filled)
+    return 0 < len(filled) <= 1.05 * num_matching and 2 * sum(";" in cell for cell in filled) >= len(filled)
 
 
 def _named(first: Sequence[str]) -> list[int]:

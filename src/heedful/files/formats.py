@@ -96,6 +96,8 @@ ENCODED_FORMAT: Final = Format("encoded corpus")
 """`encoded.json`, which describes the arrays of token ids beside it."""
 VOCABULARY_FORMAT: Final = Format("vocabulary", 2)
 """Vocabulary of a character or word tokenizer, as JSON; format 1 was the bare list of tokens."""
+COLUMNS_FORMAT: Final = Format("tokenizer of columns", unmarked=0)
+"""`*.columns`: the tokenizer of sources of several columns, as JSON."""
 MARIAN_TOKENIZER_FORMAT: Final = Format("tokenizer")
 """`*.marian`: a SentencePiece model and the vocabulary that assigns ids to its pieces."""
 NGRAMS_FORMAT: Final = Format("n-gram model", unmarked=0)

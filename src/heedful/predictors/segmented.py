@@ -33,10 +33,8 @@ class Segmenter:
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
         self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
-        self.reads_sentences: Final = not text.split_sentences and "characters" not in (
-            text.source_units,
-            text.target_units,
-        )
+        units = text.source_units, text.target_units
+        self.reads_sentences: Final = not (text.split_sentences or text.source_columns or "characters" in units)
 
     def split(self, text: str, policy: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
         """Split a text, as `Translator.split` does.

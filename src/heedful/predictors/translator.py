@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from heedful.config.base import read_toml, validate
 from heedful.data import corrections
-from heedful.data.corpus import find_pairs
 from heedful.data.in_memory import example_files
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
@@ -30,6 +29,7 @@ from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
 from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.segmented import Segmenter, joined
+from heedful.predictors.source_columns import model_pairs
 from heedful.predictors.translation import (
     MeasuredTranslations,
     Translation,
@@ -39,6 +39,7 @@ from heedful.predictors.translation import (
 from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
+from heedful.text.column_tokenizer import ColumnTokenizer
 from heedful.text.dictionary import Dictionary
 from heedful.text.segments import Policy, Text
 from heedful.text.tokenizer import TextConfig
@@ -273,9 +274,11 @@ class Translator(Predictor):
             correction: translation that is preferred to the model's.
 
         Raises:
-            UsageError: a side is blank or not one line.
+            UsageError: a side is blank or not one line, or a source has another number of columns than the model reads.
             ResourceError: the model folder cannot be written.
         """
+        if isinstance(self.source_tokenizer, ColumnTokenizer):
+            self.source_tokenizer.split(source)
         self.memory.journal.add([(source, correction)])
 
     def align(self, pairs: Iterable[TextPair], batch_tokens: int = DEFAULT_BATCH_TOKENS) -> list[ScoredPair]:
@@ -350,7 +353,7 @@ class Translator(Predictor):
             Scores with signatures, of all sources and by source length.
         """
         with example_files(data, "test", columns) as files:
-            items = read_items(find_pairs(files.paths, files.columns))
+            items = read_items(model_pairs(self.folder, files.paths, files.columns))
         return self.measure(items, **settings).report
 
     def measure(
@@ -399,4 +402,4 @@ class Translator(Predictor):
         return [output.text for output in self.stream(sources, self.search, batch_tokens=DEFAULT_BATCH_TOKENS)]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
-        return read_items(find_pairs(paths, columns))
+        return read_items(model_pairs(self.folder, paths, columns))

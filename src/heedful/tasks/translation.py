@@ -46,7 +46,7 @@ from heedful.engines.ctranslate2 import why_not
 from heedful.engines.engine import decode_sorted
 from heedful.engines.exported import Exported
 from heedful.engines.scored_pairs import encode_source
-from heedful.errors import UsageError
+from heedful.errors import ConfigError, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.export.engine import EngineKind, export_engine
@@ -56,6 +56,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.models.transformer import Transformer
 from heedful.predictors.interface import Predictor, spaced
+from heedful.predictors.source_columns import COLUMNS
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
@@ -127,8 +128,10 @@ class TranslationTask(Task[PairFile, TranslationData]):
         file_defaults = adapt_units(units, units == "characters" and have_few_symbols(files["train"], most))
         attention = getattr(resolve(file_defaults).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
-        documents: Tree = {"text": {"split_sentences": True}} if is_document else {}
-        return merge(file_defaults, documents)  # naming the units of tokens chooses no other kind of model
+        text: Tree = {"split_sentences": True} if is_document else {}
+        if kinds := files["train"].source_kinds:
+            text["source_columns"] = [*kinds]
+        return merge(file_defaults, {"text": text} if text else {})  # naming the units of tokens chooses no other kind of model
 
     def own_validation(self, folder: Path) -> EvaluationSet:
         items = EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])
@@ -142,19 +145,23 @@ class TranslationTask(Task[PairFile, TranslationData]):
     ) -> TranslationData:
         check_vectors(experiment.text)  # before reading tokenizers that may not fit the vectors
         journal = folder / LEARNED
-        sources = Sources(files["train"], files.get("dev"), files.get("test"), journal if journal.is_file() else None)
+        file = files["train"]
+        _check_columns(file, experiment.text)
+        sources = Sources(file, files.get("dev"), files.get("test"), journal if journal.is_file() else None)
         pairs = prepare(sources, experiment.text, folder)
         if experiment.training.mix:
             pairs = self._mixed(pairs, experiment, folder, paths)
         languages = _languages(paths)
         sizes = len(pairs.source_tokenizer), len(pairs.target_tokenizer)
         text = experiment.text
-        vocabulary = f"{sizes[0]:,} {text.source_units}"
+        vocabulary = f"{sizes[0]:,} {text.source_units}{' and features' if 'features' in text.source_columns else ''}"
         if not text.is_shared:
             vocabulary = f"{vocabulary} of the source, {sizes[1]:,} {text.target_units} of the target"
         usual = usual_sentences(pairs.train.source, pairs.source_tokenizer)
         facts: dict[str, Any] = {"languages": list(languages), "sentences": usual, **pairs.tokenizer_files}
-        if {text.source_units, text.target_units} == {"pieces"} and not text.split_sentences:
+        if file.source_names:
+            facts[COLUMNS] = ["+".join(file.source_names), file.columns[1]]
+        if {text.source_units, text.target_units} == {"pieces"} and not (text.split_sentences or text.source_columns):
             tokenizers = pairs.source_tokenizer, pairs.target_tokenizer
             facts["kept"] = kept_kinds(pairs.train, tokenizers)
             facts |= store_word_tables(pairs.train, tokenizers, folder)
@@ -324,6 +331,20 @@ def _seq2seq(model: nn.Module) -> Seq2Seq:
     if not isinstance(model, Seq2Seq):
         raise TypeError(f"translation needs a sequence-to-sequence model, got {type(model).__name__}")
     return model
+
+
+def _check_columns(file: PairFile, text: TextConfig) -> None:
+    """Refuse kinds of columns for another number of columns.
+
+    Raises:
+        ConfigError: there are more or fewer columns than kinds.
+    """
+    if file.source_names and len(text.source_columns) != len(file.source_names):
+        number = max(1, len(file.source_names))
+        raise ConfigError(
+            f"text.source_columns: {counted(len(text.source_columns), 'kind')}, but a source of {file.paths[0]} is "
+            f"{counted(number, 'column')}; give one kind for each"
+        )
 
 
 def _languages(paths: DataPaths) -> tuple[str, str]:

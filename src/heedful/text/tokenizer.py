@@ -18,6 +18,7 @@ from pydantic import Field
 
 from heedful.config.base import Config
 from heedful.errors import DataError, FileRefused, UsageError
+from heedful.text.columns import ColumnKind
 from heedful.text.folding import Normalization, normal_form
 from heedful.text.token_places import byte_ranges, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
@@ -34,6 +35,9 @@ class TextConfig(Config):
     """Units of source tokens: pieces of words, words or characters; chosen from the data unless it is set."""
     target_units: Units = "pieces"
     """Units of target tokens; chosen from the data unless it is set."""
+    source_columns: list[ColumnKind] = Field(default=[], max_length=100)
+    """Kinds of the columns that are one source, where several are: text, or features, which are whole tokens; chosen
+    from the data unless they are set."""
     shared: bool = True
     """Whether both sides share one vocabulary, if they use the same units."""
     vocabulary_size: int = Field(default=0, ge=0, le=1_000_000)
@@ -69,7 +73,7 @@ class TextConfig(Config):
     @property
     def is_shared(self) -> bool:
         """Whether both sides use one vocabulary."""
-        return self.shared and self.source_units == self.target_units
+        return self.shared and self.source_units == self.target_units and not self.source_columns
 
 
 class Tokenizer(ABC):

@@ -1,9 +1,10 @@
-"""Loading of tokenizer files: pieces, characters, words, and Marian tokenizers."""
+"""Loading of tokenizer files: pieces, characters, words, columns, and Marian tokenizers."""
 
 from pathlib import Path
 
 from heedful.errors import FileRefused
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_bytes
+from heedful.text.column_tokenizer import SUFFIX, ColumnTokenizer
 from heedful.text.folding import Normalization
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer, Units, UnitTokenizer
@@ -20,6 +21,8 @@ def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> To
     Raises:
         FileRefused: the file is missing or is not a tokenizer of this kind, for example it has words with spaces.
     """
+    if path.suffix == SUFFIX:
+        return ColumnTokenizer.load(path, units, normalization)
     if units != "pieces":
         vocabulary = Vocabulary.load(path)
         for token in vocabulary.tokens[len(SPECIAL_TOKENS) :]:

@@ -1,0 +1,77 @@
+"""Sources of several columns on the command line: rows of a table, and checks of each line."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from heedful.cli.lines import STANDARD
+from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from heedful.predictors.translator import Translator
+
+
+def source_rows(translator: "Translator", source: Path | None, columns: str) -> Iterator[str] | None:
+    """Read the rows of a table as the sources of a model.
+
+    Args:
+        source: file of `--input`; None = there is none.
+        columns: columns that were named; may be empty.
+
+    Returns:
+        The sources; None if the input is no table, or the model reads single texts.
+
+    Raises:
+        UsageError: columns are named for an input without any.
+    """
+    from heedful.predictors.source_columns import COLUMNS, is_source_table, table_sources
+
+    has_columns = COLUMNS in translator.folder.facts
+    if has_columns and source is not None and source != STANDARD and source.is_file() and is_source_table(source):
+        return table_sources(source, translator.folder, columns)
+    if columns:
+        raise UsageError(
+            "translate: --columns names those of a table, given by --input FILE, for a model that reads several"
+        )
+    return None
+
+
+@final
+class ColumnCheck:
+    """Check of sources: their number of columns, and whether the model knows their features."""
+
+    def __init__(self, translator: "Translator", messages: Messages) -> None:
+        """Prepare to check.
+
+        Args:
+            messages: where to warn of unknown features.
+        """
+        from heedful.text.column_tokenizer import ColumnTokenizer
+
+        tokenizer = translator.source_tokenizer
+        self._tokenizer: Final = tokenizer if isinstance(tokenizer, ColumnTokenizer) else None
+        self._unknown: Final = RepeatedWarning(messages, "lines have features that the model does not know")
+
+    def check(self, texts: Sequence[str], first_index: int) -> None:
+        """Check some lines.
+
+        Args:
+            first_index: 0-based number of the first.
+
+        Raises:
+            DataError: a line that is not empty has another number of columns than the model reads.
+        """
+        for number, text in enumerate(texts, first_index + 1):
+            if self._tokenizer is None or not text.strip():
+                continue
+            try:
+                unknown = self._tokenizer.unknown_features(text)
+            except DataError as error:
+                raise DataError(f"line {number}: {error}") from None
+            if unknown:
+                self._unknown.add(f"line {number}: the model does not know the features {', '.join(unknown)}")
+
+    def close(self) -> None:
+        """Print the number of further warnings."""
+        self._unknown.close()
