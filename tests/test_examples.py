@@ -166,6 +166,26 @@ def test_a_shared_task_is_trained_written_and_scored(tmp_path: Path, capsys: pyt
     assert example["word_error_rate"]([gold[0], (words[1], "x"), gold[2]], gold) == pytest.approx(100 / 3)
 
 
+def test_inflection_is_trained_written_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = runpy.run_path(str(EXAMPLES / "shared_tasks" / "inflection_2023.py"))
+    words, endings = (
+        ["amo", "lodo", "noto", "oro", "paro", "roto"],
+        {"V;PRS;NOM(2,SG)": "as", "V;PST;NOM(2,SG)": "abas"},
+    )
+    rows = [f"{word}\t{tags}\t{word[:-1]}{end}\n" for word in words for tags, end in endings.items()]
+    for part, chosen in (("trn", rows), ("dev", rows[:4])):
+        (tmp_path / f"lat.{part}").write_text("".join(chosen), encoding="utf-8", newline="\n")
+    options = [f"--set={key}={str(value).lower()}" for key, value in SHORT.items() if key.startswith("training")]
+    sizes = ["--set=model.hidden_size=8", "--set=model.embedding_size=8"]
+    example["main"](tmp_path, tmp_path / "out", others=tmp_path, options=[*options, *sizes])
+    *_, language, mean = capsys.readouterr().out.strip().split("\n")
+    assert language.split() == ["lat", mean.split()[1], "100.00"]
+    outputs, gold = (example["read"](folder / "lat.dev") for folder in (tmp_path / "out", tmp_path))
+    assert [row[:2] for row in outputs] == [row[:2] for row in gold]
+    assert example["accuracy"](outputs, gold) == pytest.approx(float(mean.split()[1]), abs=0.01)
+    assert example["accuracy"]([gold[0], (*gold[1][:2], "x")], gold[:2]) == 50.0
+
+
 def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
     tests = "".join(path.read_bytes().decode("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     for path in EXAMPLES.rglob("*.py"):

@@ -94,7 +94,7 @@ def test_headings_are_left_out_and_lines_keep_their_numbers(tmp_path: Path):
 
 def test_empty_lines_are_empty_pairs(tmp_path: Path):
     pairs = find_pairs([write(tmp_path / "a.tsv", "\na\tb\tc\n\n\nd\t\te\n")], (1, 3))
-    assert [tuple(pair) for pair in pairs] == [("", "", 1), ("a", "c", 2), ("", "", 3), ("", "", 4), ("d", "e", 5)]
+    assert [tuple(pair)[:3] for pair in pairs] == [("", "", 1), ("a", "c", 2), ("", "", 3), ("", "", 4), ("d", "e", 5)]
 
 
 def test_jsonl_is_known_by_content(tmp_path: Path):

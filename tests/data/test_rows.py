@@ -72,7 +72,7 @@ def test_keys_are_chosen(first: dict[str, object], columns: tuple[int, int], exp
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_json_texts_come_back(text: str):
-    rows = JsonRows("source", "target")
+    rows = JsonRows(["source"], ["target"])
     for is_ascii in (True, False):
         line = json.dumps({"source": text, "target": "t"}, ensure_ascii=is_ascii)
         assert rows.cells(line, "f", 1) == (text, "t")
@@ -95,7 +95,7 @@ def test_json_texts_come_back(text: str):
 )
 def test_bad_json_is_refused(line: str, message: str):
     with pytest.raises(DataError, match=message) as caught:
-        JsonRows("source", "target").cells(line, "f", 3)
+        JsonRows(["source"], ["target"]).cells(line, "f", 3)
     assert "\n" not in str(caught.value)
 
 

@@ -17,9 +17,11 @@ from heedful.errors import FileRefused, NewerFormat
 from heedful.files import formats as all_formats
 from heedful.files.formats import ENCODED_FORMAT, KEY, PREPARED_FORMAT, Format
 from heedful.files.records import read_facts, write_facts
+from heedful.text.column_tokenizer import ColumnTokenizer
 from heedful.text.dictionary import Dictionary
 from heedful.text.marian import MarianTokenizer
-from heedful.text.tokenizer import PieceTokenizer
+from heedful.text.tokenizer import PieceTokenizer, UnitTokenizer
+from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import Vocabulary
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
@@ -249,11 +251,17 @@ def _write_vocabulary(folder: Path) -> Path:
     return folder / "v.json"
 
 
+def _write_columns(folder: Path) -> Path:
+    text = UnitTokenizer(Vocabulary(["<pad>", "<unk>", "<bos>", "<eos>", "a"]), "characters", "none")
+    return folder / ColumnTokenizer(text, ("text", "features"), ("V", "PST")).save(folder, "source")
+
+
 OTHERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
     "engine": (_write_engine, lambda folder: _engine(folder)),
     "shards": (_write_shards, lambda folder: _plan(folder)),
     "comparison": (_write_items, lambda folder: read_record(folder / "items.json", ComparedItems)),
     "marian": (_write_marian, lambda folder: MarianTokenizer.load(folder / "source.marian", "none")),
+    "columns": (_write_columns, lambda folder: load_tokenizer(folder / "source.columns", "characters", "none")),
     "vocabulary": (_write_vocabulary, lambda folder: Vocabulary.load(folder / "v.json")),
 }
 

@@ -83,7 +83,11 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Distil a model."""
+    """Distil a model.
+
+    Raises:
+        UsageError: the teacher reads several columns.
+    """
     prepare_training(threads)
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run

@@ -105,7 +105,10 @@ def answer_lines(
     if is_prompting:
         messages.say(f"{hint} To leave: {_END_OF_INPUT}")
     cut = RepeatedWarning(messages, "lines were cut")
-    with _opened_input(texts, source if rows is None else Path(os.devnull)) as lines, opened_output(target, (source,)) as output:
+    with (
+        _opened_input(texts, source if rows is None else Path(os.devnull)) as lines,
+        opened_output(target, (source,)) as output,
+    ):
         # Names of files need not be text.
         remaining = rows or (iter(texts) if texts and are_paths else _watched(lines, messages, is_prompting))
         index = 0

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
 
 
+def reads_columns(model: Path) -> bool:
+    """Tell whether the sources of a model are several columns."""
+    from heedful.engines.folder import open_folder
+    from heedful.predictors.source_columns import COLUMNS
+
+    return COLUMNS in open_folder(model).facts
+
+
 def source_rows(translator: "Translator", source: Path | None, columns: str) -> Iterator[str] | None:
     """Read the rows of a table as the sources of a model.
 

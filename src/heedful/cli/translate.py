@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
-from heedful.cli.answered_tables import InputColumn
+from heedful.cli.answered_tables import InputColumn, is_table_file
 from heedful.cli.documents import check_document, document_among, translate_document
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Segments, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
@@ -88,6 +88,7 @@ from heedful.cli.search_options import (
     listed_terms,
     text_constraints,
 )
+from heedful.cli.source_columns import ColumnCheck, reads_columns, source_rows
 from heedful.cli.written_translations import written_line
 from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
@@ -237,7 +238,6 @@ class _Written:
         from heedful.cli.memory_notes import MatchNotes, warn_of_damage
         from heedful.cli.scoring import announce_engine
         from heedful.cli.segment_notes import SegmentNotes
-        from heedful.cli.source_columns import ColumnCheck, source_rows
         from heedful.predictors.translator import WINDOW_LINES
 
         constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
@@ -346,7 +346,8 @@ class _Work:
         return load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
 
     def run(self, texts: Sequence[str], source: Path | None, target: Path | None, messages: Messages) -> None:
-        if document := document_among(texts, source, target):
+        is_rows = is_table_file(source) and reads_columns(self.model)
+        if document := None if is_rows else document_among(texts, source, target):
             self.written.translate_document(self.translator, self.options, document, target, messages)
         else:
             self.written.translate(self.translator(), self.options, texts, source, target, messages)

@@ -70,9 +70,7 @@ class RowFormat(ABC):
 class ColumnRows(RowFormat):
     """Separated columns, the same number on every line."""
 
-    def __init__(
-        self, num_columns: int, source: Sequence[int], target: Sequence[int], style: CellStyle = TABS
-    ) -> None:
+    def __init__(self, num_columns: int, source: Sequence[int], target: Sequence[int], style: CellStyle = TABS) -> None:
         """Store the format found in the first line.
 
         Args:
@@ -287,7 +285,11 @@ class JsonRows(RowFormat):
 
 
 def _keys(column: int | str, keys: Sequence[str], where: str) -> tuple[str, ...]:
-    """Keys of a side: of a number, of a name, which the object may lack, or of several joined by "+"."""
+    """Keys of a side: of a number, of a name, which the object may lack, or of several joined by "+".
+
+    Raises:
+        DataError: there are fewer keys.
+    """
     if isinstance(column, str) and "+" not in column:
         return (column,)
     numbers = find_columns(column, keys, where)

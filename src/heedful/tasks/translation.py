@@ -131,7 +131,9 @@ class TranslationTask(Task[PairFile, TranslationData]):
         text: Tree = {"split_sentences": True} if is_document else {}
         if kinds := files["train"].source_kinds:
             text["source_columns"] = [*kinds]
-        return merge(file_defaults, {"text": text} if text else {})  # naming the units of tokens chooses no other kind of model
+        return merge(
+            file_defaults, {"text": text} if text else {}
+        )  # naming the units of tokens chooses no other kind of model
 
     def own_validation(self, folder: Path) -> EvaluationSet:
         items = EvaluationSet.read(read_prepared(folder / "run/data" / PREPARED)["dev"])

@@ -85,20 +85,19 @@ class ColumnTokenizer(Tokenizer):
         except (DamagedFile, OSError) as error:
             raise FileRefused(f"{path}: not a tokenizer: {error}") from None
         COLUMNS_FORMAT.check(path, facts if isinstance(facts, dict) else {})
+        values: list[Any] = [facts.get(key) for key in ("columns", "features", "text")]
+        kinds, features, text = values
+        are_kinds = _are_texts(kinds) and {*kinds} <= {*get_args(ColumnKind)} and len(kinds) > 1
+        are_features = _are_texts(features) and len({*features}) == len(features)
+        if not (are_kinds and are_features and (isinstance(text, str) if units == "pieces" else _are_texts(text))):
+            raise FileRefused(f"{path}: not a tokenizer of columns of {units}")
         try:
-            kinds, features, text = facts["columns"], facts["features"], facts["text"]
-            if not (_are_texts(kinds) and {*kinds} <= {*get_args(ColumnKind)} and len(kinds) > 1):
-                raise ValueError("its columns are no kinds of columns")
-            if not (_are_texts(features) and len({*features}) == len(features)):
-                raise ValueError("its features are no list of different texts")
             if units == "pieces":
                 inner: Tokenizer = PieceTokenizer(base64.b64decode(text, validate=True), normalization)
-            elif _are_texts(text):
-                inner = UnitTokenizer(Vocabulary(text), units, normalization)
             else:
-                raise ValueError("its tokens are no list of texts")
-        except (KeyError, TypeError, ValueError, FileRefused) as error:
-            raise FileRefused(f"{path}: not a tokenizer of columns: {error}") from None
+                inner = UnitTokenizer(Vocabulary(text), units, normalization)
+        except (ValueError, FileRefused) as error:
+            raise FileRefused(f"{path}: {error}") from None
         return cls(inner, kinds, features)
 
     def normalize(self, text: str) -> str:

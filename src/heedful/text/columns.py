@@ -53,7 +53,7 @@ def requested_columns(column: str, names: Iterable[str]) -> list[str]:
 
 
 def split_columns(text: str) -> list[str]:
-    """Split a source into its columns.
+    r"""Split a source into its columns.
 
     Args:
         text: columns with tabs or `COLUMN_SEPARATOR` between them.
@@ -66,7 +66,7 @@ def split_columns(text: str) -> list[str]:
 
 
 def column_kinds(rows: Sequence[Sequence[str]]) -> tuple[ColumnKind, ...]:
-    """Recognise columns of features: few different ones, with semicolons between them or, behind the first column, alone.
+    """Recognise columns of features: few different ones, with semicolons between them or, behind the first, alone.
 
     Args:
         rows: columns of the first sources.
