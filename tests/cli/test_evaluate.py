@@ -39,8 +39,9 @@ def test_perplexity_is_what_validation_measures(trained: Trained, tmp_path: Path
     """The kept model's loss on its validation set is in its own log."""
     records = [json.loads(line) for line in (trained.model / "run" / "metrics.jsonl").read_bytes().split(b"\n")[:-1]]
     best = next(record for record in reversed(records) if record["is_best"])
-    from heedful.data.corpus import find_pairs, split_of
+    from heedful.data.corpus import find_pairs
     from heedful.data.corpus_filter import CorpusFilter
+    from heedful.data.split_positions import split_of
 
     pairs = [*CorpusFilter(2000).apply(find_pairs([trained.data]))]
     rows = [pair for pair in pairs if split_of(pair.source, 0.1, 0.1) == "dev"]

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from heedful.data.cells import is_quoted_tsv
-from heedful.data.corpus import Pair, find_pairs, group_references, split_of
+from heedful.data.corpus import Pair, find_pairs, group_references
+from heedful.data.split_positions import split_of
 from heedful.errors import DataError, UsageError
 
 TEXTS = st.text(st.one_of(st.sampled_from("\r\x0b\x0c\x85\u2028 \"'"), st.characters(exclude_categories=["Cs"])))

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.corpus import Pair, split_of
+from heedful.data.corpus import Pair
 from heedful.data.split import SourceSpread, Split
+from heedful.data.split_positions import split_of
 from heedful.errors import DataError
 
 

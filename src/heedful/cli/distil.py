@@ -83,11 +83,7 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Distil a model.
-
-    Raises:
-        UsageError: the teacher reads several columns.
-    """
+    """Distil a model."""
     prepare_training(threads)
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run
@@ -99,8 +95,6 @@ def run(
     model = load_to_run(teacher, engine, device, kind=Translator)
     student = _student(out, teacher)
     chosen = parse_columns(columns)
-    if model.text.source_columns:
-        raise UsageError(f"distil: {teacher} reads several columns; only models of single texts are teachers so far")
     languages = _languages(model, data, chosen)
     messages.say((pairs := find_pairs(data, chosen)).describe())
     sources = read_sources(pairs, text_lines(more or []), find_pairs(dev, chosen) if dev else None)
@@ -142,10 +136,13 @@ def _languages(teacher: "Translator", data: list[Path], columns: "Columns") -> t
     """Languages of the teacher, or those of the data where the teacher's are unknown.
 
     Raises:
-        UsageError: names of two aligned files say others.
+        UsageError: names of two aligned files say others, or the teacher reads several columns.
     """
     from heedful.text.text_files import UNNAMED, language_names
 
+    if teacher.text.source_columns:
+        name = teacher.folder.path
+        raise UsageError(f"distil: {name} reads several columns; only models of single texts are teachers so far")
     source, target = teacher.folder.facts.get("languages", UNNAMED)
     named = language_names(data, columns)
     pairs = zip((source, target), named, UNNAMED, strict=True)

@@ -166,12 +166,7 @@ def run(
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
         setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0)
         return _measure(model, other, versus, setting)
-    from heedful.engines.folder import open_folder
-    from heedful.predictors.source_columns import model_pairs
-    from heedful.predictors.translation import read_items
-
-    messages.say((pairs := model_pairs(open_folder(model), data, parse_columns(columns))).describe())
-    items = read_items(pairs, limit)
+    items = _items(model, data, columns, limit, messages)
     constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
@@ -206,6 +201,15 @@ def run(
     if png is not None and scored[2]:
         _draw_risks(png, scored[2], f"{model}, {counted(len(items), 'source')}")
     _print_scored(model, scored, versus, score(versus) if versus else None, output_format, data, seed)
+
+
+def _items(model: Path, data: list[Path], columns: str, limit: int, messages: Messages) -> "EvaluationSet":
+    from heedful.engines.folder import open_folder
+    from heedful.predictors.source_columns import model_pairs
+    from heedful.predictors.translation import read_items
+
+    messages.say((pairs := model_pairs(open_folder(model), data, parse_columns(columns))).describe())
+    return read_items(pairs, limit)
 
 
 def _refuse_conflicts(

@@ -191,8 +191,7 @@ def run(
     require_one(texts, source)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
-    listed = listed_terms(terms, term_languages, model)
-    constraints = text_constraints(prefix, require, ban, listed, bind_terms, keep)
+    constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms, keep)
     written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments, columns)
     work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
     if not (ray or workers):

@@ -6,13 +6,11 @@ Reading is lazy, uses constant memory, and starts afresh for each iteration. An 
 and line; a repair on the way is a note.
 """
 
-import hashlib
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from heedful.data.cells import (
     Record,
@@ -29,8 +27,6 @@ from heedful.errors import DataError, UsageError
 from heedful.text.columns import ColumnKind, column_kinds, split_columns
 from heedful.text.lines import Lines
 from heedful.text.text_files import stem, unequal
-
-Split = Literal["train", "dev", "test"]
 
 _JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
 _SAMPLE_LINES: Final = 1000
@@ -394,62 +390,6 @@ def is_json_lines(path: Path, first: str) -> bool:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}...")
-
-
-def split_of(source: str, dev_share: float, test_share: float) -> Split:
-    """Return the split of a pair: training, validation or test.
-
-    The split depends on the source alone: all targets of a source are in the same split, in every run. A larger share
-    contains the sources of a smaller one.
-
-    Args:
-        source: the source text; its Unicode normal form does not matter.
-        dev_share: in [0, 1], share of the sources held out for validation.
-        test_share: in [0, 1], share of the sources held out for testing; the two sum to at most 1.
-
-    Returns:
-        "train", "dev" or "test".
-
-    Raises:
-        UsageError: the shares are out of range.
-
-    Example:
-        >>> split_of("Guten Tag", 0.0, 1.0), split_of("Guten Tag", 0.0, 0.0)
-        ('test', 'train')
-    """
-    if not (dev_share >= 0.0 and test_share >= 0.0 and dev_share + test_share <= 1.0):
-        raise UsageError(f"shares {dev_share} and {test_share}: expected two numbers from 0 whose sum is at most 1")
-    return part_at(split_position(source), dev_share, test_share)
-
-
-def split_position(source: str) -> float:
-    """Return the position of a source in the order by which pairs are split.
-
-    Args:
-        source: the source text; its Unicode normal form does not matter.
-
-    Returns:
-        A number in [0, 1), pseudorandom but the same on every machine.
-    """
-    text = unicodedata.normalize("NFC", source).encode("utf-8", "surrogatepass")
-    bits = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"heedful split").digest(), "little")
-    return (bits >> 11) / 2.0**53  # exact, so never 1
-
-
-def part_at(position: float, dev_share: float, test_share: float) -> Split:
-    """Return the part of a split at a position.
-
-    Args:
-        position: from `split_position`.
-        dev_share: share of the sources held out for validation.
-        test_share: share of the sources held out for testing.
-
-    Returns:
-        "train", "dev" or "test".
-    """
-    if position < test_share:
-        return "test"
-    return "dev" if position >= 1.0 - dev_share else "train"
 
 
 def group_references(pairs: Iterable[Pair]) -> list[tuple[str, list[str]]]:

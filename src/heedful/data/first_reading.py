@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from heedful.data.corpus import Pair, PairFile
-from heedful.data.corpus import Split as Part
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES, sampled
 from heedful.data.split import HELD_OUT_PAIRS, LEAST_TO_SPLIT, MIN_PAIRS, SourceSpread, Split
+from heedful.data.split_positions import Part
 from heedful.errors import DataError
 
 _MOST_KEPT: Final = 8 * HELD_OUT_PAIRS

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, final
 
-from heedful.data.corpus import Pair, part_at, split_of, split_position
+from heedful.data.corpus import Pair
+from heedful.data.split_positions import part_at, split_of, split_position
 from heedful.errors import DataError
 
 MIN_PAIRS: Final = 10
