@@ -27,6 +27,16 @@ def test_lines_of_each_format():
     }
 
 
+def test_no_probability_is_zero():
+    """Kaldi and the aligner refuse a lexicon with one."""
+    for probabilities in ((0.9, 1e-9), (0.0, 0.0), (1e-320, 1e-323)):
+        entries = [Pronunciation((str(number),), each) for number, each in enumerate(probabilities)]
+        for kind, place in (("kaldi", 1), ("mfa", 1)):
+            lines = [line.split() for line in entry_lines("a", entries, kind).splitlines()]  # type: ignore[arg-type]
+            assert all(0.0 < float(line[place]) <= 1.0 for line in lines)
+            assert kind == "mfa" or lines[0][place] == "1.0000"
+
+
 def test_words_of_a_text():
     assert words_of("Don’t «stop»: 3 naïve, well-known words—and more.") == [
         *("Don’t", "stop", "naïve", "well-known", "words", "and", "more"),
@@ -99,6 +109,17 @@ def test_a_lexicon_of_a_file(trained: Trained, tmp_path: Path):
     assert lines[1:3] == ["cab K AE1 B", "cab K AA1 B"]
     (fade,) = Pronouncer(package.load(trained.model)).pronounce(["fade"])  # type: ignore[arg-type]
     assert lines[0] == " ".join(["fade", *fade[0].phones])
+
+
+def test_words_that_no_lexicon_can_have(trained: Trained, tmp_path: Path):
+    words, known, lexicon = tmp_path / "words.txt", tmp_path / "known.tsv", tmp_path / "lexicon.txt"
+    words.write_text(f"fade\nfade cab\ncab fade\n\x1b[2J\n{'abc' * 100}\nbead\n", "utf-8")
+    known.write_text("cab fade\tK AE1 B\n", "utf-8")
+    done = heedful("lexicon", trained.model, words, "--known", known, "-o", lexicon)
+    assert done.code == 0
+    assert "4 words left out that the model cannot pronounce: fade cab, cab fade, \\x1b[2J, ..." in done.err
+    assert "\x1b" not in done.err
+    assert [line.split()[0] for line in lexicon.read_text("utf-8").splitlines()] == ["fade", "bead"]
 
 
 def test_words_of_a_text_that_a_lexicon_lacks(trained: Trained, tmp_path: Path):

@@ -27,6 +27,11 @@ def test_many_warnings_end_in_their_number(capsys: pytest.CaptureFixture[str], c
     assert lines[MOST_WARNINGS:] == last
 
 
+def test_what_steers_a_terminal_is_shown(capsys: pytest.CaptureFixture[str]):
+    Messages(is_quiet=False).say("word \x1b[2J\nnext\x9b1A \u202e")
+    assert capsys.readouterr() == ("", "word \\x1b[2J\nnext\\x9b1A \\u202e\n")
+
+
 class Refusing(io.TextIOWrapper):
     """Standard error that refuses all text."""
 

@@ -6,9 +6,10 @@ Numba's own checks of bounds.
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -255,6 +256,46 @@ def test_a_kernel_with_a_wrong_description_is_noticed():
     cases = [("longer", [right, np.zeros(4)])]
     assert taken(good, iter(cases)) == []
     assert taken(bad, iter(cases)) == ["longer"]
+
+
+def test_calls_of_two_threads_check_their_own_sizes():
+    """A call of another thread with other shapes, between any two lines of a call."""
+
+    @cached_njit()
+    def pick(numbers: np.ndarray, index: int) -> float:
+        return numbers[index]
+
+    def is_right(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
+        return 0 <= arguments[1] < sizes["row"]
+
+    short, long = np.zeros(2), np.zeros(9)
+    assert pick(long, 8) == 0.0
+    for number in range(12):
+        kernel = checked(is_right, numbers="row")(pick)
+        kernel(short, 0)
+        lines: list[object] = []
+
+        def interrupt(
+            frame: FrameType, event: str, _: object, lines: list[object] = lines, number: int = number
+        ) -> Any:
+            if frame.f_code is CheckedKernel.__call__.__code__ and event == "line":
+                lines.append(frame)
+                if len(lines) == number:
+                    sys.settrace(None)
+                    kernel(short, 0)  # noqa: B023
+                    sys.settrace(interrupt)
+            return interrupt
+
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            kernel(long, 8)
+        finally:
+            sys.settrace(before)
+        assert number <= len(lines) or number > 6
+        kernel(long, 8)
+        with pytest.raises(ValueError, match="index"):
+            kernel(short, 8)
 
 
 def _fused(norm_size: int) -> None:

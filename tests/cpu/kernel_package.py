@@ -29,6 +29,8 @@ def weighed(number):
 """
 CALL = """
 import json, sys
+import heedful
+{before}
 import numpy as np
 from toykernels.kernel import total
 results = [float(total(np.arange(10, dtype=name))) for name in sys.argv[1:]]
@@ -48,15 +50,15 @@ def make(root: Path, weight: int = 3, decorator: dict[str, str] | None = None) -
     (folder / "constants.py").write_bytes(f"WEIGHT = {weight}\n".encode())
 
 
-def start(root: Path, *dtypes: str) -> "subprocess.Popen[str]":
-    """Start a process that calls the kernel; its kernels are kept in `root / "cache" / "heedful"`."""
+def start(root: Path, *dtypes: str, before: str = "") -> "subprocess.Popen[str]":
+    """Start a process that calls the kernel, after a statement; its cache is `root / "cache" / "heedful"`."""
     path = os.pathsep.join([str(root), str(ROOT / "src")])
     environment = os.environ | {
         "PYTHONPATH": path,
         "NUMBA_CACHE_DIR": str(root / "cache"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [sys.executable, "-c", CALL, *dtypes]
+    command = [sys.executable, "-c", CALL.format(before=before), *dtypes]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

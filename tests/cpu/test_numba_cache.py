@@ -1,6 +1,7 @@
 """Disk cache of kernels: never the code of other sources, other settings, another kernel or a damaged file."""
 
 import importlib
+import math
 import os
 import random
 import sys
@@ -52,6 +53,16 @@ def test_a_change_in_what_is_inlined_compiles_again(tmp_path: Path, decorator: d
     assert num_hits == (0 if is_right else 1)
 
 
+def test_code_that_changed_after_it_was_imported_is_not_kept(tmp_path: Path):
+    """The digest is of the new source, the code in memory of the old one."""
+    kernel_package.make(tmp_path, 3)
+    path = tmp_path / "toykernels/constants.py"
+    change = f"import toykernels.inner; open({str(path)!r}, 'w').write('WEIGHT = 5')"
+    assert kernel_package.end(kernel_package.start(tmp_path, "float64", before=change)) == ([135.0], 0)
+    assert kernel_package.call(tmp_path, "float64") == ([225.0], 0)
+    assert kernel_package.call(tmp_path, "float64") == ([225.0], 1)
+
+
 def test_processes_that_start_together_share_kernels(tmp_path: Path):
     kernel_package.make(tmp_path)
     started = [kernel_package.start(tmp_path, *dtypes) for dtypes in (("float32", "float64"), ("float64", "float32"))]
@@ -64,6 +75,7 @@ def test_processes_that_start_together_share_kernels(tmp_path: Path):
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """The toy package, imported."""
+    monkeypatch.setattr(numba_cache, "IMPORTED_AT", math.inf)  # it was written later
     kernel_package.make(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("toykernels.kernel")

@@ -15,6 +15,10 @@ ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
 COLUMNS = {"text": ["good", "bäd\n\t"], "label": ["a", "b"]}
 
 
+NESTED: list[Any] = []
+NESTED.append(NESTED)
+
+
 class Frame:
     """Stand-in for a table of pandas."""
 
@@ -65,6 +69,16 @@ def test_numbers_and_lists_are_values():
     assert written([row, row])[0][0] == {"text": "x", "n": 3, "f": 0.5, "labels": ["a", "b"], "is": True}
 
 
+def test_rows_are_what_they_are_in_any_order_and_with_any_text():
+    assert written([{"text": "x", "label": "a"}, {"label": "b", "text": "y"}])[0] == [
+        {"text": "x", "label": "a"},
+        {"text": "y", "label": "b"},
+    ]
+    assert written([{1: "x", "label": "a"}])[0] == written({1: ["x"], "label": ["a"]})[0] == [{"1": "x", "label": "a"}]
+    hostile = "\ud800 \udfff\0\x1b[2J\u2028\n\r</script>\ufeff"
+    assert written([(hostile, "y")])[0] == [{"source": hostile, "target": "y"}]
+
+
 def test_paths_stay_paths():
     for data in ("a.tsv", Path("a.tsv"), ["a.tsv"], ("a.tsv", Path("b")), (), []):
         with example_files(data, "train") as files:
@@ -84,6 +98,11 @@ def test_paths_stay_paths():
         ([("a", "b"), ("c", None)], "row 1, 'target' is None; give a value, or leave the row out"),
         ({"a": ["x", "y"], "b": [1.0, float("nan")]}, "row 1, 'b' is nan"),
         ({"a": ["x"], "b": ["y", "z"]}, "columns differ in length: a 1, b 2"),
+        ({"source": "abc", "target": "xyz"}, "column 'source' is a str; give a list of values"),
+        ({"source": 5, "target": ["x"]}, "column 'source' is a int; give a list of values"),
+        ({"a": ["x"], "b": {"c": "d"}}, "column 'b' is a dict; give a list of values"),
+        ([("a", 10**5000)], "row 0, 'target' is a number of 16610 bits"),
+        ([("a", NESTED), ("b", NESTED)], "row 0, 'target' is a list"),
         ([{"a": "x", "b": "y"}, {"a": "x"}], "row 1 has the keys 'a', row 0 has 'a', 'b'"),
         ([{"a": "x", "b": object()}, {"a": "x", "b": "y"}], "row 0, 'b' is a object"),
     ],

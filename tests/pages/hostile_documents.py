@@ -166,6 +166,11 @@ def documents(payloads: Sequence[str]) -> tuple[Hostile, ...]:
             _in_file(".pptx", _members),
         ),
         Hostile("odt", _archive(made.open_text, odt, "content.xml", "</office:text>"), _in_file(".odt", _members)),
+        Hostile(
+            "odp",
+            _archive(made.open_presentation, odt, "content.xml", "</draw:text-box>"),
+            _in_file(".odp", _members),
+        ),
         Hostile("md", markdown, _in_file(".md", _rendered)),
         Hostile("srt", _subtitles(payloads, False), _in_file(".srt", _as_text)),
         Hostile("vtt", _subtitles(payloads, True), _in_file(".vtt", _as_text)),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from heedful.pages.bundle import offline_page
+from heedful.pages.passage import Passage, PassagePart
 from heedful.pages.sentence import SentenceView, WeightMap
 from tests.pages.browser import AXE, Tab, chromium, needs_chromium
 from tests.pages.views import sentence_view, weights_of
@@ -69,6 +70,20 @@ def test_chinese_labels_without_room_side_by_side_stand_upright(browser: Any, tm
     assert len(boxes) == 21
     assert all(one[1] <= other[0] + 1 for one, other in pairwise(boxes))
     assert all(top >= frame for _, _, top, frame in boxes)
+    tab.close()
+
+
+def test_kept_spans_are_shaded_behind_characters_of_two_units(browser: Any, tmp_path: Path):
+    source, output = "😀 see https://a.b 🏳️‍🌈 {x}", "𝒳 {x} https://a.b"
+    places = ((6, 17, "url"), (23, 26, "braces"))
+    part = PassagePart(source, output, places, ((2, 5, "braces"), (6, 17, "url")), "see")
+    view = sentence_view().to_dict() | {"passage": Passage((part,), ("", ""), ("", "")).to_dict()}
+    path = tmp_path / "page.html"
+    path.write_text(offline_page("page", view), encoding="utf-8", newline="\n")
+    tab = Tab(browser, path.as_uri())
+    assert texts(tab, "#passage .kept") == ["{x}", "https://a.b"]
+    assert texts(tab, "#segment .said .kept") == [source[start:end] for start, end, _ in places]
+    assert tab.page.locator("#passage").text_content() == output
     tab.close()
 
 

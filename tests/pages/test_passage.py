@@ -1,3 +1,4 @@
+import time
 from itertools import pairwise
 
 from heedful.pages.passage import Passage, PassagePart, spans_in
@@ -14,6 +15,14 @@ def test_spans_are_found_once_each_the_longer_first():
         ("<b>", "tag"),
     ]
     assert all(first[1] <= second[0] for first, second in pairwise(found))
+
+
+def test_many_equal_spans_are_found_in_time():
+    started = time.process_time()
+    found = spans_in("1 " * 20_000, [("1", "number")] * 20_000)  # ten minutes once
+    assert found == tuple((place, place + 1, "number") for place in range(0, 40_000, 2))
+    assert spans_in("1 " * 20_000, [("2", "number")] * 20_000) == ()
+    assert time.process_time() - started < 2.0
 
 
 def test_a_sentence_that_is_read_as_it_is_needs_no_passage():

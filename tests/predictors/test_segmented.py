@@ -1,8 +1,12 @@
 """Translations of texts, joined from those of their segments."""
 
+import random
+import time
+from itertools import pairwise
+
 import pytest
 
-from heedful.predictors.segmented import joined, whole
+from heedful.predictors.segmented import _nums_words, joined, whole
 from heedful.predictors.translation import Alternative, Translation
 from heedful.text.segments import split
 
@@ -30,6 +34,20 @@ def test_texts_are_joined():
     assert one.alignment == ((0, 0), (1, 1), (3, 3), (4, 4), (5, 5))
     assert [one.text[each.start : each.end] for each in one.segments] == [each.text for each in outputs]
     assert [source[each.segment.start : each.segment.end] for each in one.segments] == [each.source for each in outputs]
+
+
+def test_words_before_places_are_counted_in_one_pass():
+    generator = random.Random(1)
+    for _ in range(200):
+        text = "".join(generator.choices("ab \n\u3000", k=30))
+        stops = sorted(generator.choices(range(len(text) + 1), k=8))
+        written = [sum(not a.isspace() and b.isspace() for a, b in pairwise(text[:stop])) for stop in stops]
+        assert _nums_words(text, stops) == written
+    source = "Ja. " * 20_000
+    started = time.process_time()
+    one = joined(source, split(source), [output("Ja.", "Yes.")] * 20_000)  # 20 s once
+    assert time.process_time() - started < 5.0
+    assert one.alignment == tuple((number, number) for number in range(20_000))
 
 
 def test_one_segment_is_the_text():

@@ -21,6 +21,7 @@ from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.distributed import Ranks, SingleProcess, _buckets
 from heedful.training.loop import Trainer
 from heedful.training.rank import RankInfo
+from tests.cli.command import heedful
 from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
 from tests.prove import prove_ddp
@@ -345,6 +346,25 @@ def test_checkpoints_are_whole_however_many_wrote_them(tmp_path: Path):
             torch.testing.assert_close(ends[1].tensors[group][name], tensor, rtol=1e-6, atol=1e-9)
 
 
+@together
+def test_weights_of_the_start_are_validated_by_one_process_whole(tmp_path: Path):
+    """As before a training that goes on from a model; the first process alone cannot run a sharded one."""
+    for size in (1, 2):
+        (tmp_path / str(size)).mkdir()
+    alone = Toy().trainer(tmp_path / "1", SingleProcess()).scores()
+
+    def body(ranks: Ranks) -> object:
+        trainer = SHARDED.trainer(tmp_path / "2", ranks)
+        found = trainer.scores()
+        trainer.run()
+        return found
+
+    (tmp_path / "told").mkdir()
+    first, other = told(tmp_path / "told", 2, body)
+    assert first == pytest.approx(alone)
+    assert other == {}
+
+
 def _end(toy: Toy, folder: Path, plan: Callable[[Ranks, object], object]) -> Ended:
     """Train in two processes, each changed by a plan; the error that left each goes to a file."""
 
@@ -462,6 +482,20 @@ def test_the_command_trains_in_several_processes_of_which_one_speaks(tmp_path: P
     assert first[0] == 0, first
     assert "step 8, " in first[2]
     assert "next:  heedful translate" in first[1]
+    assert other == (0, "", "")
+
+
+@thorough
+@together
+def test_the_command_goes_on_from_a_model_in_several_processes(tmp_path: Path):
+    (tmp_path / "tiny.toml").write_bytes(SETTINGS.encode())
+    write_pairs(tmp_path / "old.tsv", 60, seed=1)
+    done = heedful("train", tmp_path / "old.tsv", "--config", tmp_path / "tiny.toml", "--out", tmp_path / "old.model")
+    assert done.code == 0
+    more = ("--from", str(tmp_path / "old.model"), "--set", "training.parallel=sharded")
+    first, other = run_command(tmp_path, *more)
+    assert first[0] == 0, first
+    assert " on validation, with the weights of " in first[2]
     assert other == (0, "", "")
 
 

@@ -1,8 +1,8 @@
 """Write the pronunciation lexicon of a speech program.
 
 The model is one from letters to phones. Words are the lines of a file or, with --text, the words of a running text.
-Each word is written once, in the order of its first occurrence. Case is that which the model was trained on; words
-with letters that the model does not know are left out, and named.
+Each word is written once, in the order of its first occurrence. Case is that which the model was trained on. Words
+with spaces, with letters that the model does not know, or longer than it reads are left out, and named.
 
 Examples:
   heedful lexicon ron.model words.txt -o lexicon.txt
@@ -144,7 +144,8 @@ def _once(
     """Words with the forms that the model or the known lexicon has, each form once."""
     seen: set[str] = set()
     for word in listed:
-        form = word if word in entries else pronouncer.reading(word)
+        is_one = len(word.split()) == 1  # a lexicon divides its lines at spaces
+        form = word if is_one and word in entries else pronouncer.reading(word) if is_one else ""
         if not form and word not in seen:
             unread.append(word)
         if form and form not in seen:

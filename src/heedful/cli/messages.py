@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, TextIO, final
 
+from heedful.text.quoting import harmless
+
 MOST_WARNINGS: Final = 20
 
 
@@ -32,9 +34,12 @@ class Messages:
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error; if that fails, drop it, because results matter more."""
+    """Print lines on standard error; if that fails, drop them, because results matter more.
+
+    What steers a terminal is shown as an escape: names of files and texts of others stand in many messages.
+    """
     try:
-        print(text, file=sys.stderr, flush=True)
+        print("\n".join(map(harmless, text.split("\n"))), file=sys.stderr, flush=True)
     except BrokenPipeError:
         pass  # a signal says the same to a training, which it stops
     except OSError:

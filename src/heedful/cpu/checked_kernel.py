@@ -66,8 +66,8 @@ class CheckedKernel:
         self._positions: Final = tuple(i for i, _ in self._getters)
         self._has_fields: Final = any(j >= 0 for _, j in self._getters)
         self._known: Final[dict[tuple[tuple[int, ...], ...], dict[str, int]]] = {}
-        self._last: tuple[tuple[int, ...], ...] = ()
-        self._sizes: dict[str, int] = {}
+        # One value, so that a thread never pairs its shapes with the sizes of another thread's call.
+        self._last: tuple[tuple[tuple[int, ...], ...], dict[str, int]] = ((), {})
 
     def __call__(self, *arguments: Any) -> Any:
         """Check the arguments, and run the kernel.
@@ -79,10 +79,10 @@ class CheckedKernel:
             shapes = tuple([arguments[i].shape if j < 0 else arguments[i][j].shape for i, j in self._getters])
         else:
             shapes = tuple([arguments[i].shape for i in self._positions])
-        if shapes != self._last:
-            self._sizes = self._known.get(shapes) or self._compare(shapes)
-            self._last = shapes
-        sizes = self._sizes
+        last, sizes = self._last
+        if shapes != last:
+            sizes = self._known.get(shapes) or self._compare(shapes)
+            self._last = shapes, sizes
         if self._rule is not None and not self._rule(arguments, sizes):
             self._refuse("an index or a range reaches beyond the arrays", shapes)
         return self._kernel(*arguments)

@@ -25,6 +25,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple, final
 
+from heedful.version import IMPORTED_AT
+
 SUFFIX: Final = ".kernel"
 NUM_KEPT: Final = 16
 """Files kept of one kernel, for its signatures and for several versions that share a folder."""
@@ -136,7 +138,7 @@ def source_digest(name: str) -> str:
     """Compute the digest of the source of a module and of all that it imports of its own package, and so on.
 
     Returns:
-        sha256; empty if a source cannot be read.
+        sha256; empty if a source cannot be read, or changed after this process began, which may have the older one.
 
     Cost: 2 ms for each module.
     """
@@ -147,18 +149,29 @@ def source_digest(name: str) -> str:
         file = getattr(module, "__file__", None)
         if file is None and module.__name__ != name:
             continue  # a folder without code
+        path = Path(file or "")
         try:
-            source = Path(file or "").read_bytes()
+            source, is_newer = path.read_bytes(), _changed_at(path) >= IMPORTED_AT
         except OSError:
             return ""
+        if is_newer or path.suffix != ".py":
+            return ""
         digest.update(f"{len(source)} ".encode() + source)
-        if not str(file).endswith(".py"):
-            continue
         for imported in _imports(ast.parse(source), module):
             if imported.partition(".")[0] == package and imported in sys.modules and imported not in known:
                 known.add(imported)
                 waiting.append(imported)
     return digest.hexdigest()
+
+
+def _changed_at(path: Path) -> float:
+    """Time of the last change of a file, in seconds since 1970, by the clock that nobody sets back.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    status = path.stat()
+    return status.st_mtime if os.name == "nt" else status.st_ctime
 
 
 def _imports(tree: ast.Module, module: ModuleType) -> Iterator[str]:

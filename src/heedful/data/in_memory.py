@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -18,6 +19,10 @@ PAIR_KEYS: Final[Columns] = ("source", "target")
 _KINDS: Final = (
     "paths, or examples in memory: pairs, dictionaries, a dictionary of columns, or a table (pandas, polars, datasets)"
 )
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_MOST_BITS: Final = 64
+_MOST_NESTED: Final = 8
+"""Lists within one another."""
 
 
 class ExampleFiles(NamedTuple):
@@ -74,8 +79,8 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
     """Write examples as lines of JSON.
 
     Args:
-        data: pairs of a source and a target; dictionaries with equal keys; a dictionary from the names of columns to
-            their values; or a table with the names of its columns, of pandas, polars, PyArrow or datasets.
+        data: pairs of a source and a target; dictionaries with equal keys, in any order; a dictionary from the names of
+            columns to their values; or a table with the names of its columns, of pandas, polars, PyArrow or datasets.
         path: new file.
         columns: columns of source and target; for pairs (1, 2), or (2, 1) where the target comes first.
 
@@ -94,13 +99,18 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
     names = tuple(first)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for number, row in enumerate(chain((first,), rows)):
-            if tuple(row) != names:
+            if row.keys() != first.keys():
                 raise DataError(f"{name}: row {number} has the keys {_listed(row)}, row 0 has {_listed(names)}")
-            values = {key: _value(value, f"{name}: row {number}, {key!r}") for key, value in row.items()}
-            file.write(json.dumps(values, ensure_ascii=False) + "\n")
+            file.write(_line({key: _value(row[key], f"{name}: row {number}, {key!r}") for key in names}))
     if names != PAIR_KEYS:
         return columns
     return PAIR_KEYS if columns in ((1, 2), PAIR_KEYS) else (PAIR_KEYS[1], PAIR_KEYS[0])
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    """Line of JSON; half characters stand in it as escapes, as in files of others."""
+    line = json.dumps(values, ensure_ascii=False)
+    return (json.dumps(values) if _HALF.search(line) else line) + "\n"
 
 
 def _rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
@@ -114,7 +124,7 @@ def _rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
     elif hasattr(data, "to_dicts"):  # polars
         yield from data.to_dicts()
     elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
-        yield from data.to_dict("records")
+        yield from (_row(row, name) for row in data.to_dict("records"))
     elif isinstance(data, Mapping):
         yield from _transposed(data, name)
     elif isinstance(data, Iterable) and not isinstance(data, bytes):
@@ -128,9 +138,12 @@ def _transposed(data: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     """Rows of a dictionary of columns.
 
     Raises:
-        DataError: the columns differ in length.
+        DataError: a column is no list of values, or they differ in length.
     """
-    columns = {key: list(values) for key, values in data.items()}
+    for key, values in data.items():
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise DataError(f"{name}: column {key!r} is a {type(values).__name__}; give a list of values, one a row")
+    columns = {str(key): list(values) for key, values in data.items()}
     sizes = {key: len(values) for key, values in columns.items()}
     if len({*sizes.values()}) > 1:
         raise DataError(
@@ -154,7 +167,7 @@ def _row(row: Any, position: str) -> dict[str, Any]:
     raise DataError(f"{position} is a {type(row).__name__}{size}; give a pair (source, target) or a dictionary")
 
 
-def _value(value: Any, position: str) -> Any:
+def _value(value: Any, position: str, depth: int = 0) -> Any:
     """Value as JSON has it.
 
     Raises:
@@ -162,10 +175,12 @@ def _value(value: Any, position: str) -> Any:
     """
     plain = value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value  # NumPy's numbers
     plain = plain.tolist() if hasattr(plain, "tolist") else plain
-    if isinstance(plain, list | tuple):
-        return [_value(one, position) for one in plain]
+    if isinstance(plain, list | tuple) and depth < _MOST_NESTED:
+        return [_value(one, position, depth + 1) for one in plain]
     if plain is None or (isinstance(plain, float) and not math.isfinite(plain)):
         raise DataError(f"{position} is {plain!r}; give a value, or leave the row out")
+    if isinstance(plain, int) and plain.bit_length() > _MOST_BITS:
+        raise DataError(f"{position} is a number of {plain.bit_length()} bits; give one of {_MOST_BITS} at most")
     if isinstance(plain, str | int | float):
         return plain
     raise DataError(f"{position} is a {type(value).__name__}; give a text, a number or a list of them")

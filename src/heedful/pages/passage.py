@@ -83,10 +83,14 @@ def spans_in(output: str, spans: Sequence[tuple[str, str]]) -> tuple[tuple[int, 
         Start, end and kind of each span that is there, in order; two equal spans are two places.
     """
     places: list[tuple[int, int, str]] = []
+    is_taken = bytearray(len(output))
+    after: dict[str, int] = {}
     for text, kind in sorted(spans, key=lambda span: -len(span[0])):  # "12.5" before "2"
-        start = output.find(text)
-        while start >= 0 and any(start < end and begin < start + len(text) for begin, end, _ in places):
-            start = output.find(text, start + 1)
+        start = output.find(text, after.get(text, 0))
+        while start >= 0 and (last := is_taken.rfind(1, start, start + len(text))) >= 0:
+            start = output.find(text, last + 1)
+        after[text] = len(output) if start < 0 else start + len(text)
         if start >= 0:
+            is_taken[start : start + len(text)] = b"\1" * len(text)
             places.append((start, start + len(text), kind))
     return tuple(sorted(places))

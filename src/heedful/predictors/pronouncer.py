@@ -61,11 +61,12 @@ class Pronouncer:
             min_probability: probability that further pronunciations have at least, by that of the best.
 
         Yields:
-            The pronunciations of each word, best first; none if the model writes no phones.
+            The pronunciations of each word, best first; none if the model writes no phones, or cannot read the whole
+            word.
         """
         search = with_outputs(self.translator.search, 0, number)
         for output in self.translator.stream(words, search, segments=None):
-            yield tuple(self._of(output, min_probability))
+            yield () if output.was_cut else tuple(self._of(output, min_probability))
 
     def _of(self, output: Translation, min_probability: float) -> Iterator[Pronunciation]:
         least = exp(max(each.log_prob for each in output.alternatives)) * min_probability

@@ -1,9 +1,8 @@
 """Segments of texts as a model reads them, and translations of texts joined from those of their segments."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from math import prod
 from typing import Final, final
 
@@ -118,7 +117,7 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
     best = next(iter(alternatives.values()))
     starts = text.starts([each.text for each in outputs])
     segments = tuple(map(SegmentOutput, text.segments, starts, outputs))
-    has_links = any(each.alignment is not None for each in outputs)
+    links = _links(source, best.text, segments) if any(each.alignment is not None for each in outputs) else None
     confidences = [each.confidence for each in outputs]
     faults: list[Fault] = [*(each.fault for each in outputs if each.fault), ""]
     return Translation(
@@ -127,7 +126,7 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
         best.log_prob,
         best.score,
         tuple(alternatives.values()),
-        alignment=tuple(chain.from_iterable(_links(source, best.text, one) for one in segments)) if has_links else None,
+        alignment=links,
         was_cut=any(each.was_cut for each in outputs),
         unreplaced=_text(text, outputs, lambda each: each.unreplaced),
         unbiased=_text(text, outputs, lambda each: each.unbiased),
@@ -143,13 +142,24 @@ def _text(text: Text, outputs: Sequence[Translation], other: Callable[[Translati
     return text.join([form or each.text for form, each in zip(forms, outputs, strict=True)]) if any(forms) else ""
 
 
-def _links(source: str, target: str, one: SegmentOutput) -> list[tuple[int, int]]:
-    """Links of a segment between words of the whole text."""
-    first_source, first_target = _num_words(source, one.segment.start), _num_words(target, one.start)
-    return [(first_source + left, first_target + right) for left, right in one.output.alignment or ()]
+def _links(source: str, target: str, segments: Sequence[SegmentOutput]) -> tuple[tuple[int, int], ...]:
+    """Links of segments between words of the whole text."""
+    first_sources = _nums_words(source, [one.segment.start for one in segments])
+    first_targets = _nums_words(target, [one.start for one in segments])
+    return tuple(
+        (first_source + left, first_target + right)
+        for one, first_source, first_target in zip(segments, first_sources, first_targets, strict=True)
+        for left, right in one.output.alignment or ()
+    )
 
 
-def _num_words(text: str, stop: int) -> int:
-    """Number of words that end before a place."""
-    is_within = stop > 0 and not text[stop - 1].isspace()
-    return len(text[:stop].split()) - is_within
+def _nums_words(text: str, stops: Iterable[int]) -> list[int]:
+    """Numbers of words that end before places, which ascend."""
+    numbers: list[int] = []
+    number = last = 0
+    for stop in stops:
+        part = text[max(0, last - 1) : stop]  # with the character before it, whose word may end here
+        number += len(part.split()) - bool(part and not part[-1].isspace())
+        numbers.append(number)
+        last = stop
+    return numbers

@@ -112,8 +112,7 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
         task = request_task(request)
         if not ranks.is_first:
             sizes = ranks.first(list[float])
-            folder = model_folder(request, find_files(task, request))
-            return TrainResult(_follow(task, folder, tuple(int(size) for size in sizes), ranks, request.device), None)
+            return TrainResult(_follow(request, task, tuple(int(size) for size in sizes), ranks), None)
         ready: list[_Run] = []
 
         def begin() -> list[float]:
@@ -229,7 +228,8 @@ def _lead(run: _Run, ranks: Ranks, device: str, console: Console, times: StepTim
         history.step = trainer.resume()
         advice = run.advice
         if pretrained and not history.step:
-            advice = (*advice, _score_before(pretrained, model, validator, experiment.training.select_by))
+            score = score_text(key := experiment.training.select_by, trainer.scores()[key])
+            advice = (*advice, f"before: {score} on validation, with the weights of {pretrained.path}")
         info = RunInfo(folder, experiment, num_parameters, data, history.step, advice, pretrained)
         console.started(info)
         outcomes.append(trainer.run())
@@ -247,15 +247,6 @@ def _update_search(folder: Path, experiment: Experiment) -> None:
     if stored.search != experiment.search:
         store_settings(folder, stored.model_copy(update={"search": experiment.search}))
         (folder / TEST).unlink(missing_ok=True)  # scores of the former search
-
-
-def _score_before(
-    pretrained: PretrainedModel, model: nn.Module, validator: Callable[[nn.Module], Validation], key: str
-) -> str:
-    """Line about the score of a pretrained model before its first step."""
-    score = validator(model.eval()).scores[key]
-    model.train()
-    return f"before: {score_text(key, score)} on validation, with the weights of {pretrained.path}"
 
 
 def _trainer(
@@ -321,14 +312,15 @@ def _recorded(
             warn(str(error))
 
 
-def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: Ranks, device: str) -> Outcome:
+def _follow(request: TrainRequest, task: Task[Any, Any], sizes: tuple[int, ...], ranks: Ranks) -> Outcome:
     """Train on a process other than the first, with the first process's prepared files and initial weights.
 
     Raises:
         EndedElsewhere: a signal arrived, or the loss is not finite; the first process reports it.
     """
+    folder = model_folder(request, find_files(task, request))
     experiment = validate(Experiment, read_toml(folder / EXPERIMENT))
-    model = task.build_model(experiment, sizes).to(ranks.device(device))
+    model = task.build_model(experiment, sizes).to(ranks.device(request.device))
     freeze(model, experiment.training.train)
     step, sampler = task.step(experiment, model), task.sampler(experiment, folder, None)
 
@@ -339,7 +331,10 @@ def _follow(task: Task[Any, Any], folder: Path, sizes: tuple[int, ...], ranks: R
 
     silent = Console(say_nothing, say_nothing, say_nothing)
     try:
-        return _trainer(task, experiment, step, sampler, folder, {}, first_does, silent, ranks).run()
+        trainer = _trainer(task, experiment, step, sampler, folder, {}, first_does, silent, ranks)
+        if not trainer.resume() and request.pretrained:
+            trainer.scores()  # those of the model that the training goes on from
+        return trainer.run()
     except (Stopped, NonFiniteError) as error:  # raised on every process, and reported by the first
         raise EndedElsewhere(error.exit_code) from None
 

@@ -21,8 +21,8 @@ from heedful.text.tagged_text import Tag, TaggedText
 
 BYTES_OF_A_MEGABYTE: Final = 60 << 20
 """Memory for each megabyte of a document, the first one begun, beside that of the empty process."""
-MOST_PASSAGES: Final = 5_000
-"""Largest number of passages of a document: the server has all of them at once, and others wait while it does."""
+MOST_PASSAGES: Final = 20_000
+"""Largest number of passages of a document: the server has all of them in memory at once, with what each needs."""
 SECONDS: Final = 10.0
 """Processor time of a document."""
 

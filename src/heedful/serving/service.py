@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, Protocol, TypeVar, final
 
 from starlette.exceptions import HTTPException
 
@@ -24,8 +24,12 @@ from heedful.serving.suggestions import LinksFile, Suggestions
 from heedful.text.segments import Text
 from heedful.text.tagged_text import TaggedText
 
+ResultT = TypeVar("ResultT")
 _SHORT_MARKUP: Final = 10_000
 """Characters of markup that are parsed in the event loop, because that takes less than a few milliseconds."""
+_FEW_PASSAGES: Final = 50
+_FEW_CHARACTERS: Final = 10_000
+"""Passages and characters that are divided in the event loop, because that takes less than a few milliseconds."""
 _DETECTED: Final = 5000
 """Characters of a document by which its language is detected."""
 AUTO: Final = "auto"
@@ -297,17 +301,27 @@ class Service:
         self, translator: Translator, passages: Sequence[TaggedText], nbest: int, deadline: float
     ) -> list[list[TaggedText]]:
         """Outputs of a model for each passage: the k-th outputs of its segments make its k-th output."""
-        texts = [translator.split(passage.text) for passage in passages]
+        texts = await _beside(passages, lambda: [translator.split(passage.text) for passage in passages])
         sentences = [segment.reading for text in texts for segment in text.segments]
         filled = [sentence for sentence in sentences if sentence.strip()]  # a model of a chain may give blank ones
         needs_links = any(passage.tags for passage in passages) and translator.has_attention
         translated = iter(await self.batcher.translate(translator, filled, nbest, deadline, needs_links))
         outputs = iter([next(translated) if sentence.strip() else Outputs(("",)) for sentence in sentences])
-        results: list[list[TaggedText]] = []
-        for passage, text in zip(passages, texts, strict=True):
-            ours = [next(outputs) for _ in text.segments]
-            results.append([_ranked(passage, text, ours, rank) for rank in range(nbest)])
-        return results
+
+        def joined() -> list[list[TaggedText]]:
+            results: list[list[TaggedText]] = []
+            for passage, text in zip(passages, texts, strict=True):
+                ours = [next(outputs) for _ in text.segments]
+                results.append([_ranked(passage, text, ours, rank) for rank in range(nbest)])
+            return results
+
+        return await _beside(passages, joined)
+
+
+async def _beside(passages: Sequence[TaggedText], work: Callable[[], ResultT]) -> ResultT:
+    """Result of some work on passages, beside the event loop where there are many."""
+    is_little = len(passages) <= _FEW_PASSAGES and sum(len(one.text) for one in passages) <= _FEW_CHARACTERS
+    return work() if is_little else await asyncio.to_thread(work)
 
 
 def _read_markup(text: str, handling: TagHandling) -> HtmlMarkup:

@@ -53,12 +53,13 @@ def entry_lines(word: str, pronunciations: Sequence[Pronunciation], kind: Lexico
     for number, one in enumerate(pronunciations, start=1):
         phones = " ".join(one.phones)
         variant = f"({number})" if number > 1 else ""
+        share = one.probability / best if number > 1 else 1.0
         lines.append(
             {
                 "sherpa": f"{word} {phones}",
                 "cmudict": f"{word}{variant}  {phones}",
                 "mfa": f"{word}\t{max(one.probability, 0.01):.2f}\t{phones}",
-                "kaldi": f"{word} {min(1.0, one.probability / best):.4f} {phones}",
+                "kaldi": f"{word} {min(1.0, max(1e-4, share)):.4f} {phones}",
             }[kind]
         )
     return "".join(f"{line}\n" for line in lines)

@@ -151,6 +151,22 @@ class Trainer:
         totals = (state.step, state.seconds, self._sign * state.best, state.best_step, state.finished)
         return Outcome(*totals, state.num_target_tokens, speed)
 
+    def scores(self) -> dict[str, float]:
+        """Validate the present weights; all processes call this.
+
+        Returns:
+            Scores by metric; empty on every process but the first.
+        """
+        weights, scores = self._train_state.averaged(), dict[str, float]()
+
+        def measure() -> list[float]:
+            with self._train_state.evaluation_weights(weights) as model:
+                scores.update(self._validate(model).scores)
+            return []
+
+        self._ranks.first(measure)
+        return scores
+
     def _advance(self, batches: Iterator[Batch], stop: StopRequest) -> int:
         """Make one step, and save where a signal or the clock asks for it.
 
@@ -158,7 +174,8 @@ class Trainer:
             The signal that arrived at any process; 0 = none.
         """
         state = self._state
-        if line := adapt_threads():
+        # Other numbers of threads may give other last bits, and so other weights in each process.
+        if self._ranks.place.size == 1 and (line := adapt_threads()):
             self._warn(line)
         drawn = [next(batches) for _ in range(self._config.accumulate)]
         self._times.mark("batch preparation")

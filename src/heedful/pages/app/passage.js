@@ -2,15 +2,16 @@
 import { h } from './dom.js';
 import { t } from './text.js';
 
-// Text with its kept spans shaded; tags look like tags.
+// Text with its kept spans shaded; tags look like tags. Places count characters, which are not the units of a string.
 export function keptText(text, spans) {
+  const characters = Array.from(text), part = (start, end) => characters.slice(start, end).join('');
   const nodes = [];
   let last = 0;
   for (const [start, end, kind] of spans) {
-    nodes.push(text.slice(last, start), h('span', { class: `kept${kind === 'tag' ? ' tag' : ''}`, title: t('keptSpan') }, text.slice(start, end)));
+    nodes.push(part(last, start), h('span', { class: `kept${kind === 'tag' ? ' tag' : ''}`, title: t('keptSpan') }, part(start, end)));
     last = end;
   }
-  return [...nodes, text.slice(last)];
+  return [...nodes, part(last)];
 }
 
 export const chosenPart = ({ data, state }) => (data?.passage ? Math.min(state.segment, data.passage.parts.length - 1) : -1);
