@@ -153,3 +153,20 @@ def test_an_unsure_label_is_none_and_a_missing_column_is_one_line(model: Path, t
     assert heedful("classify", model, "-i", tmp_path / "in.csv").out.splitlines()[1].startswith("1,a clean room,good,")
     assert heedful("classify", model, "-i", tmp_path / "in.csv", "-o", tmp_path / "out.docx").code == 2
     assert heedful("classify", model, "a", "--columns", "text").code == 2
+
+
+def test_inspect_shows_words_by_attention_and_by_effect(model: Path, tmp_path: Path):
+    text = "the staff were rude and the room was clean"
+    done = heedful("inspect", model, text)
+    assert done.code == 0
+    assert all(part in done.out for part in ("attention", "without it"))
+    page = tmp_path / "page.html"
+    done = heedful("inspect", model, f"{text} <script>alert(1)</script>", "--html", page)
+    assert (done.code, done.out) == (0, f"{page}\n")
+    written = page.read_text(encoding="utf-8")
+    assert "Without each word" in written
+    assert "<mark" in written
+    assert "<script" not in written
+    for options, reason in ((("--reference", "good"), "translations"), (("--png", tmp_path / "p.png"), "attention")):
+        refused = heedful("inspect", model, text, *options)
+        assert (refused.code, len(refused.errors), reason in refused.err) == (2, 1, True)

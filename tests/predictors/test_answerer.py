@@ -1,5 +1,6 @@
 """The question answerer that a user holds."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,10 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
 def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):
     answerer = load(model, kind=Answerer)
     data = write_stories(tmp_path / "other.jsonl", 40, seed=5)
-    assert answerer.evaluate(data) == answerer.measure(Stories(tuple(generate(40, 1, seed=5))))
+    expected = answerer.measure(Stories(tuple(generate(40, 1, seed=5))))
+    assert answerer.evaluate(data) == expected
+    rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
+    assert answerer.evaluate(rows) == expected
 
 
 def test_a_page_has_a_map_for_each_question_about_facts(model: Path):

@@ -78,45 +78,54 @@ def _num_lines(out: Path) -> int:
     return path.read_bytes().count(b"\n") if path.is_file() else 0
 
 
-def _members(group: int) -> list[int]:
-    """Processes of a session, by their number."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        # A process whose first thread has ended holds its files until the others have ended too.
-        if int(fields[3]) == group and (fields[0] not in "ZX" or int(fields[17]) > 1):
-            found.append(int(path.parent.name))
-    return sorted(found)
+class Members:
+    """Launcher of a training and its processes, each of which has a session of its own: torchrun starts them so."""
 
+    def __init__(self, launcher: "subprocess.Popen[bytes]", out: Path) -> None:
+        self.launcher = launcher
+        self._out = str(out).encode()
+        self._known = {launcher.pid}
 
-def _strike(process: "subprocess.Popen[bytes]", way: str, generator: random.Random) -> None:
-    members = [pid for pid in _members(process.pid) if pid != process.pid]
-    chosen = {
-        "worker killed": [generator.choice(members)] if members else [process.pid],
-        "all killed": [*members, process.pid],
-    }.get(way, [process.pid])
-    for pid in chosen:
-        try:
-            os.kill(pid, signal.SIGTERM if way == "launcher stopped" else signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    def alive(self) -> list[int]:
+        """Processes that have not ended, found by their command, which names the model folder."""
+        self.launcher.poll()
+        found: list[int] = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                if self._out in (path / "cmdline").read_bytes().split(b"\0"):
+                    self._known.add(int(path.name))
+                fields = (path / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            except OSError:
+                continue
+            # A process whose first thread has ended, whose command is empty then, holds its files until the others
+            # have ended too.
+            if int(path.name) in self._known and (fields[0] not in "ZX" or int(fields[17]) > 1):
+                found.append(int(path.name))
+        return sorted(found)
 
+    def strike(self, way: str, generator: random.Random) -> None:
+        workers = [pid for pid in self.alive() if pid != self.launcher.pid]
+        chosen = {
+            "worker killed": [generator.choice(workers)] if workers else [self.launcher.pid],
+            "all killed": [*workers, self.launcher.pid],
+        }.get(way, [self.launcher.pid])
+        for pid in chosen:
+            try:
+                os.kill(pid, signal.SIGTERM if way == "launcher stopped" else signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
-def _clear(process: "subprocess.Popen[bytes]") -> bool:
-    """Wait for the end of all processes, which a scheduler would bring about too; whether they ended by themselves."""
-    until = time.monotonic() + DEADLINE
-    while time.monotonic() < until:
-        process.poll()
-        if not _members(process.pid):
-            return True
-        time.sleep(0.05)
-    for pid in _members(process.pid):
-        os.kill(pid, signal.SIGKILL)
-    process.wait()
-    return False
+    def clear(self) -> bool:
+        """Wait for the end of all processes, which a scheduler would bring about too; whether they ended alone."""
+        until = time.monotonic() + DEADLINE
+        while time.monotonic() < until:
+            if not self.alive():
+                return True
+            time.sleep(0.05)
+        for pid in self.alive():
+            os.kill(pid, signal.SIGKILL)
+        self.launcher.wait()
+        return False
 
 
 def _end_of_log(out: Path) -> str:
@@ -135,6 +144,7 @@ def sweep(
     while used < num_kills or kills:
         out = root / str(number)
         process = training.start(out)
+        members = Members(process, out)
         is_last = used >= num_kills
         before, began = _num_lines(out), time.monotonic()
         is_early = generator.random() < START_SHARE
@@ -146,14 +156,14 @@ def sweep(
             time.sleep(generator.uniform(0.0, SECONDS_OF_STEPS))
         if not is_last and process.poll() is None:
             way = generator.choice(WAYS)
-            _strike(process, way, generator)
+            members.strike(way, generator)
             kills.append(way)
             used += 1
-            if not _clear(process):
+            if not members.clear():
                 record.ask(False, f"{out}: processes remained after: {way}")
             continue
         code = process.wait(DEADLINE)
-        _clear(process)
+        members.clear()
         if code == 0 or is_last:
             is_well = code == 0 and ends(out) == wanted
             log = "" if is_well else _end_of_log(out)

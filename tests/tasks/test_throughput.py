@@ -7,7 +7,7 @@ import pytest
 from heedful.config.base import read_toml
 from heedful.data.same_data import EXPERIMENT
 from heedful.runs.train import RunInfo
-from heedful.tasks.throughput import LEAST_ITEMS, Throughput, warmup_steps
+from heedful.tasks.throughput import LEAST_ITEMS, Throughput
 from heedful.training.progress import Outcome
 from tests.cli.conftest import write_pairs
 from tests.requests import make_request, train
@@ -22,11 +22,6 @@ def run(
     recipe = make_request((data,), out, settings=settings, task=task, is_compared=is_compared)
     outcome = train(recipe, lambda progress: None, started.append, warned.append)
     return started[0], outcome, warned
-
-
-def test_the_warm_up_takes_an_epoch_but_never_more_than_half_of_a_short_training():
-    assert [warmup_steps(128, 1000, steps) for steps in (0, 5000, 60, 1)] == [128, 128, 30, 1]
-    assert [warmup_steps(epoch, 500, 0) for epoch in (3, 200, 9000)] == [20, 200, 500]
 
 
 def test_the_usual_number_of_items_is_validated_where_it_is_quick():

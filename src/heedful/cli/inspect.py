@@ -1,6 +1,8 @@
 """Inspect one sentence: the attention of every layer and head, alternatives of each word, and the beam search.
 
-The page is one HTML file that needs no network. Without --html and --png, the attention is written as text.
+The page is one HTML file that needs no network. Without --html and --png, the attention is written as text. Of a text
+that gets a label, the words are shown with their weights and with the effects of leaving each out; of a question or a
+picture, the weights of facts or regions.
 
 Examples:
   heedful inspect pairs.model 'Where are you?' --html page.html
@@ -8,6 +10,7 @@ Examples:
   heedful inspect pairs.model 'Where are you?' --measure alti
   heedful inspect pairs.model 'Where are you?' --attention encoder --png map.png
   heedful inspect pairs.model Morning --reference Morgen --html page.html
+  heedful inspect reviews.model 'A quiet room. Rude staff.' --html page.html
 """
 
 import sys
@@ -17,15 +20,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.inspect_labels import inspect_labels, write_page
 from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, SEARCH, Beam, Debug, Device, Engine, ModelPath, Quiet, Threads, use_threads
-from heedful.errors import ResourceError, UsageError
+from heedful.errors import UsageError
 from heedful.pages.sentence import MEASURE_NAMES, ROLE_NAMES, MeasureName, RoleName
 
 if TYPE_CHECKING:
     from heedful.pages.sentence import SentenceView
     from heedful.pages.word_map import WordMap
+    from heedful.predictors.sentence_view import ViewRequest
+    from heedful.predictors.translator import Translator
 
 
 Reference = Annotated[
@@ -51,7 +57,9 @@ Attention = Annotated[
 
 def run(
     model: ModelPath,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.", show_default=False)],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="A sentence, a story or the path of a picture.", show_default=False)
+    ],
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the page, one offline file.", rich_help_panel=FILES)
     ] = None,
@@ -79,25 +87,52 @@ def run(
     for path in (html, png):
         if path is not None:
             refuse_overwriting(path, ())
-    from heedful.cli.scoring import announce_engine, load_to_run
-    from heedful.pages.evaluation import evaluation
-    from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.interface import Predictor
+    from heedful.predictors.sentence_view import ViewRequest
     from heedful.predictors.translator import Translator
 
-    translator = load_to_run(model, engine, device, kind=Translator)
+    predictor: Any = load_to_run(model, engine, device, kind=Predictor)
     messages = Messages(quiet)
-    beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
-    request = ViewRequest(
-        text, beam=beam or 0, is_offline=bool(html), traced_beams=beams, reference=reference, measure=measure
-    )
+    if isinstance(predictor, Translator):
+        beams = tuple(sorted({1, 2, 3, 5, beam or 5})) if html else ()
+        request = ViewRequest(
+            text, beam=beam or 0, is_offline=bool(html), traced_beams=beams, reference=reference, measure=measure
+        )
+        _inspect_sentence(predictor, request, attention, html, png, messages)
+        return
+    others = {"--reference": reference, "--measure": measure != "attention", "--attention": attention != "cross"}
+    for name, is_given in {**others, "--beam": beam}.items():
+        if is_given:
+            raise UsageError(f"inspect: {name} is for translations; leave it out")
+    inspect_labels(predictor, text, html, png, messages)
+
+
+def _inspect_sentence(
+    translator: "Translator",
+    request: "ViewRequest",
+    attention: RoleName,
+    html: Path | None,
+    png: Path | None,
+    messages: Messages,
+) -> None:
+    """Inspect the translation of a sentence.
+
+    Raises:
+        UsageError: the measure cannot be computed.
+    """
+    from heedful.cli.scoring import announce_engine
+    from heedful.pages.evaluation import evaluation
+    from heedful.predictors.sentence_view import SentenceViewer
+
     viewer = SentenceViewer(translator)
     announce_engine(translator, viewer.search_config(request), False, messages)
     view = viewer.view(request)
     if view.was_cut:
         messages.warn(f"TEXT is longer than {translator.text.max_tokens - 1} tokens and was truncated")
-    if measure != "attention" and view.measure != measure:
+    if request.measure != "attention" and view.measure != request.measure:
         raise UsageError(
-            f"inspect: --measure {measure}: {view.missing.get('measure') or view.missing.get('layers', '')}"
+            f"inspect: --measure {request.measure}: {view.missing.get('measure') or view.missing.get('layers', '')}"
         )
     for part, command in view.missing.items():
         messages.warn(f"no {part}: {command}")
@@ -117,7 +152,7 @@ def _show(
     from heedful.pages.bundle import offline_page
 
     if html is not None:
-        _write(html, offline_page(f"{view.text} · {view.model}", view.to_dict() | more))
+        write_page(html, offline_page(f"{view.text} · {view.model}", view.to_dict() | more))
         print(html)
     if png is not None:
         drawn = _map(view, attention)
@@ -127,21 +162,6 @@ def _show(
         print(png)
     if html is None and png is None:
         print(_as_text(view, attention), end="")
-
-
-def _write(path: Path, page: str) -> None:
-    """Write the page.
-
-    Raises:
-        ResourceError: the file cannot be written.
-    """
-    from heedful.files.atomic_write import atomic_write
-
-    try:
-        with atomic_write(path) as stream:
-            stream.write(page)
-    except OSError as error:
-        raise ResourceError(f"{path}: not written: {error.strerror or error}; choose another --html") from None
 
 
 def _map(view: "SentenceView", attention: RoleName) -> "WordMap":

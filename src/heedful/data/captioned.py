@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from heedful.data.batching import IntArray, LengthSampler, collect_links, select_links, teacher_forced
 from heedful.data.encoded import EncodedCorpus, Ids
 from heedful.data.images import ImageConfig, read_image, stack_features
+from heedful.data.picture_changes import change_pictures
 from heedful.data.prepared_files import verify_files
 from heedful.data.row_faults import RowFaults
 from heedful.errors import DataError, FileRefused
@@ -251,19 +252,28 @@ class CaptionSampler(LengthSampler[CaptionBatch]):
 
     unit: ClassVar[str] = "tokens"
 
-    def __init__(self, images: StoredImages, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self, images: StoredImages, corpus: EncodedCorpus, batch_tokens: int, seed: int, changed_share: float = 0.0
+    ) -> None:
         """Prepare the iteration.
 
         Args:
             corpus: as for `make_caption_batch`.
             batch_tokens: largest number of caption tokens of a batch, padding included; a single one always fits.
-            seed: seed of the order.
+            seed: seed of the order, and of the changes.
+            changed_share: share of pictures that are changed at random; see `change_pictures`.
         """
         super().__init__(corpus, batch_tokens, seed)
         self._images: Final = images
+        self._changed_share: Final = changed_share
 
     def collect(self, indices: Ids) -> CaptionBatch:
-        return make_caption_batch(self._images, self.corpus, indices)
+        batch = make_caption_batch(self._images, self.corpus, indices)
+        if not self._changed_share:
+            return batch
+        # A resumed training draws the same, because the position of a batch seeds its changes.
+        generator = np.random.default_rng((self._seed, *self.position))
+        return replace(batch, images=(change_pictures(batch.images[0], self._changed_share, generator),))
 
 
 def captions_by_length(images: StoredImages, corpus: EncodedCorpus, batch_captions: int = 64) -> Iterator[CaptionBatch]:

@@ -30,16 +30,27 @@ class TextView(AttentionView):
         lines = [
             f'<div class="sentence"><span class="bar" title="{total:.3f}">'
             f'<span style="width:{100 * total / max(totals):.0f}%"></span></span>'
-            f'<p dir="auto">{"".join(_word(text, weight, largest) for text, weight in words)}</p></div>'
+            f'<p dir="auto">{"".join(shaded(text, weight, largest) for text, weight in words)}</p></div>'
             for total, words in zip(totals, self.sentences, strict=True)
         ]
         return '<div class="document">\n' + "\n".join(lines) + "\n</div>"
 
 
-def _word(text: str, weight: float, largest: float) -> str:
-    core = text.strip()
-    if not core or weight < _LEAST_SHARE * largest:
+def shaded(text: str, value: float, largest: float) -> str:
+    """Write a word on a shade of its value.
+
+    Args:
+        text: the word, with the space before it.
+        value: weight or effect; a negative one has the second colour of the page.
+        largest: size of the value whose shade is the strongest.
+
+    Returns:
+        HTML; plain where the value is small.
+    """
+    core, size = text.strip(), abs(value)
+    if not core or not largest > 0.0 or size < _LEAST_SHARE * largest:
         return escape(text)
-    shade = f"color-mix(in srgb, var(--first) {100 * _STRONGEST * weight / largest:.0f}%, transparent)"
+    colour = "--first" if value > 0.0 else "--second"
+    shade = f"color-mix(in srgb, var({colour}) {100 * _STRONGEST * size / largest:.0f}%, transparent)"
     space = text[: len(text) - len(text.lstrip())]
-    return f'{space}<mark style="background:{shade}" title="{weight:.3f}">{escape(core)}</mark>'
+    return f'{space}<mark style="background:{shade}" title="{value:.3f}">{escape(core)}</mark>'

@@ -8,6 +8,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from heedful.data.in_memory import example_files
 from heedful.data.passages import encode_passage
 from heedful.data.rows import Columns
 from heedful.data.stories import Stories, answered_stories, encode_story, find_stories
@@ -213,16 +214,19 @@ class Answerer(LabelPredictor):
             [answer.weights for answer in answers],
         )
 
-    def evaluate(self, path: str | Path) -> AnswerReport | SpanReport:
-        """Answer the questions of a file and compare with its answers, as `heedful evaluate` does.
+    def evaluate(self, data: Any) -> AnswerReport | SpanReport:
+        """Answer questions and compare with their answers, as `heedful evaluate` does.
 
         Args:
-            path: file of stories, of any format that `heedful.data.stories.find_stories` reads.
+            data: path of a file of stories, of any format that `heedful.data.stories.find_stories` reads; or stories in
+                memory, dictionaries or a table with facts, question and answer.
 
         Returns:
             Scores of the answers, and the share of supporting facts attended.
         """
-        return self.measure(self.read_items((Path(path),)))
+        with example_files(data, "test") as files:
+            items = self.read_items(files.paths)
+        return self.measure(items)
 
     def predict(self, sources: Sequence[str]) -> list[str]:
         return [answer.answer for answer in self.stream(map(story_of_line, sources))]

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.base import Tree
+from heedful.config.base import Tree, merge
 from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
@@ -33,9 +33,15 @@ from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
 from heedful.tasks.label_task import LabelData, LabelTask, Reader, SourceKind
+from heedful.tasks.landing import Course, plan_landing
+from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.stories import Story, story_of
 from heedful.text.tokenizer import TextConfig, Tokenizer
+
+COURSE: Final = Course((16, 64), 3_000, (3, 60))
+LEARNING_RATE: Final = 3e-3
+"""Peak learning rate of Adam."""
 
 
 @final
@@ -64,8 +70,17 @@ class AnsweringTask(LabelTask[StoryFile]):
         return {
             "model": {"kind": kind},
             "text": {"max_characters": 100_000, "max_tokens": 1_000},
-            "training": {"optimizer": {"learning_rate": 0.003}},
         }
+
+    def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
+        return _planned(data, experiment)
+
+    def time_limited_defaults(
+        self, data: LabelData, experiment: Experiment, pace: Throughput, is_named: bool = False
+    ) -> Tree:
+        return merge(
+            _planned(data, experiment, pace.num_units), {"training": {"validation_items": pace.validation_items}}
+        )
 
     def reasons(self, data: LabelData, experiment: Experiment) -> Mapping[str, str]:
         if not _has_spans(experiment):
@@ -146,6 +161,18 @@ class AnsweringTask(LabelTask[StoryFile]):
             return super().scores(said, gold, experiment)
         report = score_spans(said, gold)
         return {"accuracy": report.exact_match, "f1": report.f1}
+
+
+def _planned(data: LabelData, experiment: Experiment, num_seen: float = 0.0) -> Tree:
+    """Settings of a training.
+
+    Args:
+        num_seen: number of stories that can be trained on in a limited time; 0 = no limit.
+    """
+    training = experiment.training
+    num_tokens = int(data.train.source.lengths.sum())
+    plan = plan_landing(COURSE, len(data.train), num_tokens, training.max_steps, num_seen)
+    return {"training": {"select_by": "accuracy", **plan.settings(LEARNING_RATE, training.is_limited)}}
 
 
 def _suit_spans(stories: Iterable[Story]) -> bool:

@@ -45,12 +45,14 @@ from heedful.files.records import read_facts, write_facts
 from heedful.models.engine import torch_backend
 from heedful.models.inputs import FeatureInputs, PixelInputs
 from heedful.models.interface import Seq2Seq
+from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.predictors.captioner import Captioner, caption_metrics
 from heedful.predictors.interface import Predictor, spaced
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths, Prepared, Task
-from heedful.tasks.throughput import Throughput, warmup_steps
+from heedful.tasks.landing import Course, plan_landing
+from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
@@ -64,8 +66,12 @@ PREPARED: Final = "run/data/captioning.json"
 VALIDATION_IMAGES: Final = 500
 BLEU_WORDS: Final = 4
 """Words of a caption from which on it can have a score in BLEU, which counts sequences of four."""
-BATCH_CAPTIONS: Final = 64
-"""Captions of an average training batch, as in Xu et al. 2015, section 4.3."""
+COURSE: Final = Course((16, 64), 4_000, (4, 80))
+"""Course of a training; most batches have 64 captions, as in Xu et al. 2015, section 4.3."""
+CHANGED_SHARE: Final = 0.8
+"""Share of the pictures that are changed at random."""
+LEARNING_RATE: Final = 1e-3
+"""Peak learning rate of Adam."""
 _LOOKED_AT: Final = 50
 """First images that the settings are chosen from."""
 _MOST_SIDE: Final = 128
@@ -118,8 +124,12 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         units = "words" if has_words else "characters"
         longest = max((len(each.split()) if has_words else len(each) for each in captions), default=1)
         text = {"target_units": units, "max_tokens": max(20, int(_SPARE * longest) + 2)}
-        region_size = resolve({}).images.region_size
-        return {"text": text, "images": _suited_images(file, region_size)}
+        settings = resolve({})
+        chosen: Tree = {"text": text, "images": _suited_images(file, settings.images.region_size)}
+        if isinstance(settings.model, ShowAttendTellConfig) and not has_words:
+            # Writing is read, not described: few regions matter, and a penalty on the others keeps attention spread.
+            chosen["model"] = {"doubly_stochastic": 0.0}
+        return chosen
 
     def prepare(
         self, files: Mapping[str, CaptionFile], experiment: Experiment, folder: Path, paths: DataPaths
@@ -143,36 +153,13 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         return _rooted(EvaluationSet.read(facts["dev"]), Path(str(facts["dev_folder"])))
 
     def data_defaults(self, data: CaptioningData, experiment: Experiment) -> Tree:
-        num_tokens = int(data.train.target.lengths.sum())
-        batch_tokens = max(64, BATCH_CAPTIONS * num_tokens // len(data.train))
-        steps_per_epoch = max(1, num_tokens // batch_tokens)
-        select_by = caption_metrics(experiment.text.target_units)[-1]
-        if select_by == "bleu" and num_tokens < (BLEU_WORDS + 1) * len(data.train):  # EOS is a token too
-            select_by = "token_error_rate"
-        return {
-            "training": {
-                "batch_tokens": batch_tokens,
-                "validate_every": max(20, min(500, steps_per_epoch)),
-                "select_by": select_by,
-                "optimizer": {
-                    "learning_rate": 1e-3,
-                    "mean_over": "tokens",
-                    "schedule": {"warmup_steps": warmup_steps(steps_per_epoch, 500, experiment.training.max_steps)},
-                },
-            }
-        }
+        return _planned(data, experiment)
 
     def time_limited_defaults(
         self, data: CaptioningData, experiment: Experiment, pace: Throughput, is_named: bool = False
     ) -> Tree:
-        training = experiment.training
-        tenth = max(1, int(pace.num_units / max(1, training.batch_tokens)) // 10)
-        limits = {
-            "validate_every": min(training.validate_every, tenth),
-            "validation_items": pace.validation_items,
-            "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
-        }
-        return merge(self.data_defaults(data, experiment), {"training": limits})
+        limits = {"training": {"validation_items": pace.validation_items}}
+        return merge(_planned(data, experiment, pace.num_units), limits)
 
     @property
     def poor_scores(self) -> Mapping[str, float]:
@@ -185,7 +172,8 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         stored = folder / "run/data"
         corpus = read_linked(stored, _num_regions(experiment.images)) if data is None else data.train
         images = StoredImages(stored, experiment.images, is_verified=True) if data is None else data.images
-        return CaptionSampler(images, corpus, experiment.training.batch_tokens, experiment.training.seed)
+        training = experiment.training
+        return CaptionSampler(images, corpus, training.batch_tokens, training.seed, training.noise)
 
     def step(self, experiment: Experiment, model: nn.Module) -> CaptionStep:
         return CaptionStep(
@@ -220,6 +208,23 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
             return {}
         model, most, draw = predictor.model(), predictor.text.max_tokens, image_draw(predictor.images)
         return {"onnx": partial(export_engine, model, predictor.folder, "onnx", False, draw, most)}
+
+
+def _planned(data: CaptioningData, experiment: Experiment, num_units: float = 0.0) -> Tree:
+    """Settings of a training.
+
+    Args:
+        num_units: number of tokens of captions that can be trained on in a limited time; 0 = no limit.
+    """
+    training = experiment.training
+    num_captions, num_tokens = len(data.train), int(data.train.target.lengths.sum())
+    plan = plan_landing(COURSE, num_captions, num_tokens, training.max_steps, num_units * num_captions / num_tokens)
+    select_by = caption_metrics(experiment.text.target_units)[-1]
+    if select_by == "bleu" and num_tokens < (BLEU_WORDS + 1) * num_captions:  # EOS is a token too
+        select_by = "token_error_rate"
+    can_change = experiment.images.kind == "pixels" and not training.alignment_weight
+    chosen = {"select_by": select_by, "noise": CHANGED_SHARE if can_change else 0.0}
+    return {"training": {**chosen, **plan.settings(LEARNING_RATE, training.is_limited, "tokens")}}
 
 
 def _check_guidance(training: TrainingConfig, images: ImageConfig) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.base import Tree
+from heedful.config.base import Tree, merge
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.label_kinds import LabelKind, decide, encode_label, list_labels, mixture, target_rows
@@ -44,8 +44,9 @@ from heedful.tasks.label_ngrams import (
     store_share,
     usual_share,
 )
-from heedful.tasks.label_plan import plan_labels
 from heedful.tasks.label_task import LabelData, LabelledItems, LabelTask, Reader
+from heedful.tasks.landing import Course, plan_landing
+from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
 from heedful.text.tokenizer import TextConfig, Tokenizer
@@ -53,6 +54,14 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 RATES: Final = {"bag": 1e-2, "words": 6e-3, "gru": 4e-3}
 """Peak learning rate by encoder, of Adam."""
 USUAL_RATE: Final = 3e-3
+TEXTS_PER_UPDATE: Final = (16, 64)
+WANTED_UPDATES: Final = 450
+UPDATES_PER_LABEL: Final = 6
+MOST_UPDATES: Final = 1_500
+"""Number of updates: the least, more for each label, and the most."""
+EPOCHS: Final = (3, 14)
+MOST_EPOCHS: Final = 3
+"""Epochs of a training in a limited time, in multiples of the usual ones."""
 LONG_CHARACTERS: Final = 600
 """Mean length of texts, in characters, from which on attention is over words, without recurrence."""
 MOST_CHARACTERS: Final = 10_000_000
@@ -157,11 +166,27 @@ class ClassificationTask(LabelTask[PairFile]):
     def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
         training = experiment.training
         num_tokens = int(data.train.source.lengths.sum())
-        plan = plan_labels(len(data.train), num_tokens, len(data.labels), training.max_minutes > 0, training.max_steps)
+        num_updates = min(MOST_UPDATES, WANTED_UPDATES + UPDATES_PER_LABEL * len(data.labels))
+        course = Course(TEXTS_PER_UPDATE, num_updates, EPOCHS)
+        multiple = MOST_EPOCHS if training.max_minutes else 1
+        plan = plan_landing(course, len(data.train), num_tokens, training.max_steps, multiple=multiple)
         encoder = getattr(experiment.model, "encoder", experiment.model.kind)
         is_limited = bool(training.max_steps or training.max_epochs or training.max_target_tokens)
         selected = SELECTED[experiment.text.labels]
         return {"training": {"select_by": selected, **plan.settings(RATES.get(encoder, USUAL_RATE), is_limited)}}
+
+    def time_limited_defaults(
+        self, data: LabelData, experiment: Experiment, pace: Throughput, is_named: bool = False
+    ) -> Tree:
+        training = experiment.training
+        texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
+        tenth = max(1, int(pace.num_units / texts_per_step) // 10)
+        limits = {
+            "validate_every": min(training.validate_every, tenth),
+            "validation_items": pace.validation_items,
+            "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
+        }
+        return merge(self.data_defaults(data, experiment), {"training": limits})
 
     def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
         if data.ngrams is None:

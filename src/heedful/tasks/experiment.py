@@ -76,7 +76,10 @@ class Experiment(StoredSettings):
             raise ValueError("training.split_pieces: links are of whole pieces; set training.alignment_weight to 0")
         if self.training.noise and self.training.alignment_weight:
             raise ValueError("training.noise: changed texts have no alignment links; set training.alignment_weight=0")
-        if self.training.noise and (self.text.split_sentences or not self._has_pieces):
+        if self.training.noise and self.task == "captioning":
+            if self.images.kind == "features":
+                raise ValueError("training.noise: only pictures can be changed, not features of them; leave it at 0")
+        elif self.training.noise and (self.text.split_sentences or not self._has_pieces):
             raise ValueError("training.noise: the texts of both sides are sentences in pieces of words; leave it at 0")
         if self.training.term_share and self.training.alignment_weight:
             raise ValueError("training.term_share: terms have no alignment links; set training.alignment_weight to 0")

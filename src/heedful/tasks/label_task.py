@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.base import Tree, merge
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
 from heedful.data.label_kinds import PARTS, LabelKind, decide, encode_label
 from heedful.data.labelled import LabelSampler, make_label_batch
@@ -38,7 +37,6 @@ from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
 from heedful.tasks.label_files import LABELS
 from heedful.tasks.label_ngrams import TRAINED, Baselines
-from heedful.tasks.throughput import Throughput, warmup_steps
 from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
@@ -257,38 +255,9 @@ class LabelTask(Task[FileT, LabelData]):
             baselines=Baselines(*map(float, facts["baselines"])) if facts.get("baselines") else None,
         )
 
-    def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
-        num_tokens = int(data.train.source.lengths.sum())
-        batch_tokens = max(512, min(4096, num_tokens // 100 // 64 * 64))
-        steps_per_epoch = max(1, num_tokens // batch_tokens)
-        return {
-            "training": {
-                "batch_tokens": batch_tokens,
-                "validate_every": max(20, min(1000, steps_per_epoch)),
-                "select_by": "accuracy",
-                "optimizer": {
-                    "mean_over": "pairs",
-                    "schedule": {"warmup_steps": warmup_steps(steps_per_epoch, 1000, experiment.training.max_steps)},
-                },
-            }
-        }
-
     @property
     def poor_scores(self) -> Mapping[str, float]:
         return {"accuracy": 70.0, "macro_f1": 60.0}
-
-    def time_limited_defaults(
-        self, data: LabelData, experiment: Experiment, pace: Throughput, is_named: bool = False
-    ) -> Tree:
-        training = experiment.training
-        texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
-        tenth = max(1, int(pace.num_units / texts_per_step) // 10)
-        limits = {
-            "validate_every": min(training.validate_every, tenth),
-            "validation_items": pace.validation_items,
-            "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
-        }
-        return merge(self.data_defaults(data, experiment), {"training": limits})
 
     def build_model(self, experiment: Experiment, sizes: tuple[Any, ...]) -> nn.Module:
         model = self._classifier(super().build_model(experiment, sizes))

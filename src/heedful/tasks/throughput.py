@@ -1,4 +1,4 @@
-"""Throughput of a training: the time that it may take, its speed on this machine, and the steps of its warm-up."""
+"""Throughput of a training: the time that it may take, and its speed on this machine."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -39,22 +39,3 @@ class Throughput:
         """Number of items whose validation is quick enough; 0 = the usual number."""
         number = int(VALIDATED_SHARE * self.seconds * self.items_per_second)
         return 0 if number >= USUAL_ITEMS else max(LEAST_ITEMS, number)
-
-
-def warmup_steps(steps_per_epoch: int, most: int, max_steps: int) -> int:
-    """Choose the steps in which the learning rate rises: an epoch, but never more than half of the training.
-
-    Args:
-        steps_per_epoch: number of steps of an epoch.
-        most: largest number.
-        max_steps: last step of the training; 0 = no limit.
-
-    Returns:
-        The number of steps, at least 1; at least 20 unless the training is very short.
-
-    Example:
-        >>> warmup_steps(128, 1000, 0), warmup_steps(128, 1000, 60)
-        (128, 30)
-    """
-    steps = max(20, min(most, steps_per_epoch))
-    return min(steps, max(1, max_steps // 2)) if max_steps else steps

@@ -28,8 +28,8 @@ class TrainingConfig(Config):
     probability, so that a model of few pairs learns less by heart; 0 = none. See `heedful.data.resegmentation`."""
     noise: float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the pairs that are changed as people write texts (other case, typing errors, missing marks, several
-    sentences on a line), other ones in each epoch, so that the model learns to read them; 0 = none. See
-    `heedful.data.noise`."""
+    sentences on a line), or of the pictures that are shifted, slanted and blurred by noise; other ones in each epoch,
+    so that the model learns to read them; 0 = none. See `heedful.data.noise` and `heedful.data.picture_changes`."""
     term_share: float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the sources into which translations of some of their words are written, other ones in each epoch, so
     that the model learns to inflect the terms that `translate --terms` gives it; 0 = none. See
