@@ -73,21 +73,21 @@ def _inspect_words(
     from heedful.predictors.word_effects import MOST_WORDS, word_effects
     from heedful.text.quoting import shortened
 
-    found = word_effects(classifier, text)
-    result, title = found.result, f"{shortened(text)} → {found.result.label}"
+    explained = word_effects(classifier, text)
+    result, title = explained.result, f"{shortened(text)} → {explained.result.label}"
     if png is not None and result.attention is None:
         raise UsageError("inspect: --png draws attention, which this model does not have; take --html")
     if result.was_cut:
         messages.warn(f"TEXT is longer than {classifier.text.max_tokens} tokens and was truncated")
-    if any(each.effect is None and each.word.strip() for each in chain.from_iterable(found.sentences)):
+    if any(each.effect is None and each.word.strip() for each in chain.from_iterable(explained.sentences)):
         messages.warn(f"only the {MOST_WORDS} words of the largest weights are left out, one at a time")
-    weights = [[(each.word, each.weight) for each in sentence] for sentence in found.sentences]
+    weights = [[(each.word, each.weight) for each in sentence] for sentence in explained.sentences]
     if html is not None:
         from heedful.pages.word_effects import word_effects_page
 
-        effects = [[(each.word, each.effect or 0.0) for each in sentence] for sentence in found.sentences]
+        effects = [[(each.word, each.effect or 0.0) for each in sentence] for sentence in explained.sentences]
         labels = [*result.probabilities.items()]
-        write_page(html, word_effects_page(title, labels, weights, effects, _note(found)))
+        write_page(html, word_effects_page(title, labels, weights, effects, _note(explained)))
         print(html)
     if png is not None:
         from heedful.inspection.text_plot import save_weighted_text
@@ -96,28 +96,28 @@ def _inspect_words(
             messages.warn(note)
         print(png)
     if html is None and png is None:
-        print(_as_text(found))
+        print(_as_text(explained))
 
 
-def _as_text(found: "WordEffects") -> str:
+def _as_text(explained: "WordEffects") -> str:
     """Label, the words that matter most, and how far weights can be trusted."""
-    result = found.result
-    rows = [f"{each.weight:9.3f}  {each.effect or 0.0:+14.3f}  {each.word.strip()}" for each in found.strongest(_SHOWN)]
+    result = explained.result
+    rows = [f"{each.weight:9.3f}  {each.effect or 0.0:+14.3f}  {each.word.strip()}" for each in explained.strongest(_SHOWN)]
     lines = [f"{result.label}\t{result.probability:.4f}", "", f"{'attention':>9}  {'without it':>14}  word", *rows]
-    return "\n".join([*lines, *(["", note] if (note := _note(found)) else [])])
+    return "\n".join([*lines, *(["", note] if (note := _note(explained)) else [])])
 
 
-def _note(found: "WordEffects") -> str:
+def _note(explained: "WordEffects") -> str:
     from heedful.predictors.word_effects import FAITHFUL
 
-    if found.correlation is None:
+    if explained.correlation is None:
         return ""
     verdict = (
         "the words that the model looks at are about those that decide"
-        if found.correlation >= FAITHFUL
+        if explained.correlation >= FAITHFUL
         else "here the words that the model looks at are not those that decide"
     )
-    return f"Rank correlation of attention and effect: {found.correlation:.2f}; {verdict}."
+    return f"Rank correlation of attention and effect: {explained.correlation:.2f}; {verdict}."
 
 
 def _draw_picture(captioner: "Captioner", path: str, png: Path, messages: Messages) -> None:
