@@ -1,4 +1,7 @@
-"""Export a model as an engine that runs without PyTorch, or in the layout of Hugging Face transformers.
+"""Export a model as one HTML file, as an engine that runs without PyTorch, or in the layout of Hugging Face transformers.
+
+  html          one file with the model inside, that any browser opens from disk, offline: models that translate
+  js            one file that the npm package heedful loads, in browsers and in Node: models that translate
 
 An engine is written to `engines/NAME/` in the model folder, with its measured difference from PyTorch; from then on
 `heedful translate` and `heedful evaluate` use the fastest engine that gives the same outputs as the model.
@@ -16,14 +19,18 @@ the training pairs; `heedful translate --shortlist` then considers only these, w
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
 
+In files for browsers, weights are stored in 16 bits, so that they are half as large; --weights float32 keeps every bit.
+Texts that the empty page of --to html offers are given by --example; no text of the training data is put into it.
+
 Examples:
+  heedful export pairs.model --to html -o pairs.html --example 'Guten Morgen'
   heedful export pairs.model --to onnx
   heedful export pairs.model --to onnx --layers
   heedful export pairs.model --to ctranslate2 --int8 --shortlist
   heedful export pairs.model --to huggingface marian
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -31,6 +38,7 @@ import typer
 
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, use_threads
+from heedful.cli.web_export import WebKind, WeightBits
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,15 +47,38 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
 
 
+Target = Annotated[
+    Literal["html", "js", "onnx", "ctranslate2", "huggingface"],
+    typer.Option("--to", metavar="html|js|onnx|ctranslate2|huggingface", help="Target runtime.", show_default=False),
+]
+Out = Annotated[
+    Path | None,
+    typer.Argument(metavar="OUT", help="Folder of --to huggingface, file of --to html or js.", show_default=False),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "--out", "-o", metavar="OUT", help="The same as OUT.", show_default=False)
+]
+Weights = Annotated[
+    WeightBits, typer.Option(metavar="float16|float32", help="With --to html or js: how weights are stored.")
+]
+Examples = Annotated[
+    list[str] | None,
+    typer.Option("--example", metavar="TEXT", help="With --to html: text that the page offers.", show_default=False),
+]
+RuntimePackage = Annotated[
+    Path | None,
+    typer.Option(metavar="PACKAGE", help="With --to html: npm package onnxruntime-web.", show_default="as installed"),
+]
+
+
 def run(
     model: ModelPath,
-    to: Annotated[
-        Literal["onnx", "ctranslate2", "huggingface"],
-        typer.Option("--to", metavar="onnx|ctranslate2|huggingface", help="Target runtime.", show_default=False),
-    ],
-    out: Annotated[
-        Path | None, typer.Argument(metavar="OUT", help="Folder to write with --to huggingface.", show_default=False)
-    ] = None,
+    to: Target,
+    out: Out = None,
+    output: Output = None,
+    weights: Weights = "float16",
+    examples: Examples = None,
+    runtime: RuntimePackage = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     layers: Annotated[
         bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
@@ -60,13 +91,47 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Export a model.
-
-    Raises:
-        UsageError: the options conflict.
-    """
+    """Export a model."""
     use_threads(threads)
     messages = Messages(quiet)
+    if to in ("html", "js"):
+        if int8 or layers or shortlist:
+            raise UsageError(f"export: --int8, --layers and --shortlist are for engines; leave them out of --to {to}")
+        _export_web(model, to, out or output, weights, examples or (), runtime, messages)
+    elif weights != "float16" or examples or runtime:
+        raise UsageError("export: --weights, --example and --runtime are for --to html and --to js")
+    else:
+        _export(model, to, out or output, int8, layers, shortlist, messages)
+
+
+def _export_web(
+    model: Path,
+    to: WebKind,
+    out: Path | None,
+    weights: WeightBits,
+    examples: Sequence[str],
+    runtime: Path | None,
+    messages: Messages,
+) -> None:
+    from heedful.cli.web_export import export_web
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
+
+    predictor = load(model)
+    if not isinstance(predictor, Translator):
+        raise UsageError(f"{model}: a {predictor.folder.task} model; --to {to} is for models that translate")
+    print(export_web(predictor, to, messages, out, weights, examples, runtime))
+
+
+def _export(
+    model: Path,
+    to: Literal["onnx", "ctranslate2", "huggingface"],
+    out: Path | None,
+    int8: bool,
+    layers: bool,
+    shortlist: bool,
+    messages: Messages,
+) -> None:
     if (to == "huggingface") != (out is not None) or (int8 and out is not None):
         raise UsageError(
             "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "

@@ -3,23 +3,33 @@
 import base64
 import hashlib
 import json
+import posixpath
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
-ENTRY: Final = "main.js"
-"""Module that starts the page."""
+ENTRY: Final = "pages/app/main.js"
+"""Module that starts the page of a server, or of one sentence; names of modules are paths below `heedful`."""
+MODEL_ENTRY: Final = "pages/standalone/standalone.js"
+"""Module that starts the page with a model inside its file."""
+_RUNTIME: Final = "js/runtime/ort.js"
+_UNFINISHED: Final = (
+    '<p class="frame faint">If this line stays, the file is cut or changed: copy it again. '
+    "如果这行文字一直显示，说明文件不完整或被改动，请重新复制。</p>"
+)
+"""Text that the script replaces as soon as it runs."""
 MEDIA_TYPES: Final[dict[str, str]] = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
 """Media type of each kind of page file."""
-_IMPORT: Final = re.compile(r"^import \{ ([^}]*) \} from '\./([a-z_]+\.js)';$", re.MULTILINE)
+_IMPORT: Final = re.compile(r"^import \{ ([^}]*) \} from '([a-z_./]+\.js)';$", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|const|class) ([A-Za-z_]\w*))", re.MULTILINE)
+_EXPORT_LIST: Final = re.compile(r"^export \{ (\w+) \};$", re.MULTILINE)
 
 
 @cache
@@ -39,12 +49,34 @@ def offline_page(title: str, view: Mapping[str, Any]) -> str:
     Args:
         view: data of a sentence, from `SentenceView.to_dict`.
     """
-    script = bundled_script()
+    return _page(title, _sentence_script(), [_json("view-data", view)])
+
+
+def model_page(title: str, facts: Mapping[str, Any], model: bytes, runtime: tuple[str, bytes]) -> str:
+    """Write the page with a model inside as one HTML file that needs no network and refuses any request.
+
+    Args:
+        facts: values that the page knows before the model is loaded: name, kind, languages, scores, examples.
+        model: archive of the model (`heedful.export.archive`).
+        runtime: ONNX Runtime: text of its module, and its WebAssembly in gzip.
+    """
+    script = bundled_script(MODEL_ENTRY, runtime[0])
+    data = [_json("model-facts", facts), _base64("model-data", model), _base64("runtime-data", runtime[1])]
+    return _page(title, script, data, " 'wasm-unsafe-eval'")
+
+
+@cache
+def _sentence_script() -> str:
+    return bundled_script()
+
+
+def _page(title: str, script: str, data: Sequence[str], sources: str = "") -> str:
+    """HTML file of a script and its data; the script stands first, so that it sees where a file was cut."""
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'{sources}; style-src 'unsafe-inline'; img-src data: blob:"
+    )
     style = page_files()["app.css"].decode("utf-8")
-    # Within a script element, only "<" could begin a tag that ends it.
-    data = json.dumps(view, ensure_ascii=False).replace("<", "\\u003c")
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -53,34 +85,59 @@ def offline_page(title: str, view: Mapping[str, Any]) -> str:
             f"<title>{escape(title)}</title>",
             f"<style>\n{style}</style>\n</head>\n<body>",
             "<noscript>This page draws attention with JavaScript. 本页面需要 JavaScript。</noscript>",
-            '<div id="page"></div>',
-            f'<script type="application/json" id="view-data">{data}</script>',
-            f'<script type="module">{script}</script>\n</body>\n</html>\n',
+            f'<div id="page">{_UNFINISHED}</div>',
+            f'<script type="module">{script}</script>',
+            *data,
+            "</body>\n</html>\n",
         ]
     )
 
 
-@cache
-def bundled_script() -> str:
+def _json(name: str, value: Mapping[str, Any]) -> str:
+    # Within a script element, only "<" could begin a tag that ends it.
+    data = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{data}</script>'
+
+
+def _base64(name: str, content: bytes) -> str:
+    return f'<script type="text/plain" id="{name}">{base64.b64encode(content).decode("ascii")}</script>'
+
+
+def bundled_script(entry: str = ENTRY, runtime: str = "") -> str:
     """Join the page's modules into one script, each in a scope of its own, in the order of their imports.
+
+    Args:
+        entry: module that starts the page.
+        runtime: text of the module of ONNX Runtime, for a page with a model inside.
 
     Returns:
         The text of a module without imports.
     """
-    texts = {name: content.decode("utf-8") for name, content in page_files().items() if name.endswith(".js")}
+    texts = {_RUNTIME: runtime}
     order: list[str] = []
 
     def visit(name: str) -> None:
+        if name not in texts:
+            texts[name] = files("heedful").joinpath(*name.split("/")).read_text("utf-8")
         for _, imported in _IMPORT.findall(texts[name]):
-            if imported not in order:
-                visit(imported)
+            if (path := _resolved(name, imported)) not in order:
+                visit(path)
         order.append(name)
 
-    visit(ENTRY)
+    visit(entry)
     return "const modules = {};\n" + "\n".join(_scoped(name, texts[name]) for name in order)
 
 
+def _resolved(name: str, imported: str) -> str:
+    """Name of a module that another one imports."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
+
+
 def _scoped(name: str, text: str) -> str:
-    exported = ", ".join(_EXPORT.findall(text))
-    bare = _EXPORT.sub("", _IMPORT.sub(r"const { \1 } = modules['\2'];", text))
+    exported = ", ".join(_EXPORT.findall(text) or _EXPORT_LIST.findall(text))
+    bare = _EXPORT_LIST.sub("", _EXPORT.sub("", _IMPORT.sub(partial(_import_of, name), text)))
     return f"modules['{name}'] = (() => {{\n{bare}\nreturn {{ {exported} }};\n}})();"
+
+
+def _import_of(name: str, match: re.Match[str]) -> str:
+    return f"const {{ {match[1]} }} = modules['{_resolved(name, match[2])}'];"

@@ -262,6 +262,10 @@ class PieceTokenizer(Tokenizer):
     def unknown_ids(self) -> list[int]:
         return [UNK, *(index for index in range(len(self)) if self._processor.is_byte(index))]
 
+    def scores(self) -> list[float]:
+        """List the log probabilities of all pieces under the unigram model, in float32."""
+        return [self._processor.get_score(index) for index in range(len(self))]
+
     def decode(self, ids: Sequence[int]) -> str:
         return self._processor.decode([int(index) for index in ids if index not in (PAD, BOS, EOS)])
 

@@ -1,13 +1,15 @@
-// Source of the page's data: the server that sent the page, or the data inside an offline file.
+// Source of the page's data: the server that sent the page, the data inside an offline file, or the model inside one.
 import { t } from './text.js';
 
 const stored = document.getElementById('view-data');
 export const offline = stored ? JSON.parse(stored.textContent) : null;
 
 export class Refusal extends Error {
-  constructor(message, status) {
+  // The key of a text of the page, if one says what the message says.
+  constructor(message, status, key = '') {
     super(message);
     this.status = status;
+    this.key = key;
   }
 }
 // The server wants a key, and has refused the one sent, or none was sent.
@@ -34,10 +36,34 @@ async function ask(path, body) {
 }
 
 // What the reader sees of an error. Messages of the server are English, so another language has the status instead.
-export const complaint = (error) => (error instanceof Refusal ? t('failed', error.message, error.status) : t('unreachable'));
+export function complaint(error) {
+  if (error instanceof Refusal) return error.key ? t(error.key, error.message) : t('failed', error.message, error.status);
+  return t('unreachable');
+}
 
-export const models = () => (offline ? Promise.resolve({ models: [{ name: offline.model, languages: offline.languages }] }) : ask('page/models'));
-export const view = (request) => (offline ? Promise.resolve(offline) : ask('page/view', request));
-export const evaluation = (model) => (offline ? Promise.resolve(offline.evaluation) : ask(`page/evaluation?model=${encodeURIComponent(model)}`));
-export const sendLinks = (links) => ask('page/links', links);
-export const training = (model) => ask(`page/training?model=${encodeURIComponent(model)}`);
+const server = {
+  views: () => ['translate', 'inside', 'search', 'compare', 'evaluate', 'training', 'learn'],
+  models: () => ask('page/models'),
+  view: (request) => ask('page/view', request),
+  evaluation: (model) => ask(`page/evaluation?model=${encodeURIComponent(model)}`),
+  training: (model) => ask(`page/training?model=${encodeURIComponent(model)}`),
+  sendLinks: (links) => ask('page/links', links),
+};
+const file = {
+  views: () => ['translate', 'inside', ...(offline.searches.length ? ['search'] : []), ...(offline.evaluation?.metrics.length ? ['evaluate'] : []), 'learn'],
+  models: async () => ({ models: [{ name: offline.model, languages: offline.languages }] }),
+  view: async () => offline,
+  evaluation: async () => offline.evaluation,
+};
+let source = offline ? file : server;
+
+// A third source is a model inside the file (heedful/pages/standalone).
+export function useSource(other) { source = other; }
+export const views = () => source.views();
+export const models = () => source.models();
+export const view = (request) => source.view(request);
+export const evaluation = (model) => source.evaluation(model);
+export const training = (model) => source.training(model);
+export const sendLinks = (links) => source.sendLinks(links);
+// Line about the model below the page, where the source has one.
+export const about = () => source.about?.() ?? null;

@@ -90,7 +90,7 @@ function linksCard(page, output, layer, head) {
 function overrideCard(page, role, layer, head, map) {
   const { state, data } = page;
   // Layers and heads of other measures are not those of the attention that is changed.
-  if (!page.isLive || (data.measure ?? 'attention') !== 'attention') return null;
+  if (!page.isLive || data.isFixed || (data.measure ?? 'attention') !== 'attention') return null;
   if (data.missing.override) return h('p', { class: 'notice' }, t('noOverride', data.missing.override));
   if (role === 'alignment') return null;
   const place = { role, layer: layer.layer, head: head === 'mean' ? -1 : Number(head) };

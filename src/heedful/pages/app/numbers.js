@@ -4,7 +4,9 @@ export const EOS = 3;
 
 const unpacked = new WeakMap();
 
+// Weights from a server are text; those of a model inside the file are numbers already.
 export function unpack(packed) {
+  if (packed.values) return packed;
   if (!unpacked.has(packed)) {
     const text = atob(packed.data), bytes = new Uint8Array(text.length);
     for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);

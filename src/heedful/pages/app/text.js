@@ -43,6 +43,10 @@ const TEXTS = {
   regression: ['Nadaraya–Watson: attention as regression', 'Nadaraya–Watson：作为回归的注意力'], regressionNote: ['Each point is a key x with a value y; the curve is the context of a query at each x. Small bandwidth: every bump; large: the mean.', '每个点是一个键 x 与值 y；曲线是各处查询的上下文。带宽小则起伏多，带宽大则趋于平均。'],
   exactMatch: ['Exact match, %', '完全匹配，%'], characterErrorRate: ['Character error rate, %', '字符错误率，%'], tokenErrorRate: ['Token error rate, %', '子词错误率，%'], bleu: ['BLEU', 'BLEU'], chrf: ['chrF', 'chrF'], accuracy: ['Accuracy, %', '准确率，%'], reading: ['Reading…', '正在读取…'],
   failed: ['The server answered: {0}', '服务器未能完成请求（状态码 {1}）。'], unreachable: ['The server cannot be reached.', '无法连接服务器。'], cut: ['The sentence was longer than the model reads and was cut.', '句子超过模型可读长度，已截断。'],
+  insideFile: ['the model is inside this file', '模型就在此文件中'], tryThese: ['Or one of these:', '或选一句：'],
+  tooLong: ['The text is too long for this page: at most 5,000 characters.', '文本过长：此页面最多接受 5,000 个字符。'],
+  fault_damaged: ['This file is cut or changed. Copy it again.', '此文件不完整或已被改动，请重新复制。'], fault_newer: ['The model inside was made by a newer heedful than the page.', '文件中的模型由更新版本的 heedful 制作。'], fault_kind: ['The model inside is of a kind that this page does not run.', '此页面无法运行文件中的这类模型。'],
+  fault_runtime: ['This browser does not run the model: it is too old, or WebAssembly is switched off. ({0})', '此浏览器无法运行模型：版本过旧，或已关闭 WebAssembly。'], fault_nonfinite: ['The model’s weights are broken. Copy the file again.', '模型权重已损坏，请重新复制文件。'], fault_usage: ['{0}', '请求无效。'],
   changes: ['Changed words are underlined.', '改变的词带有下划线。'], prefixKept: ['The beginning is held fixed; the model goes on from it.', '开头已固定，模型由此继续。'],
 };
 

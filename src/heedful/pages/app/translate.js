@@ -43,9 +43,9 @@ const MOST_EXAMPLES = 3;
 function examples(page) {
   const { model } = page.state, root = h('div', { id: 'examples' });
   if (!model) return null;
-  training(model).then(({ samples }) => {
+  training(model).then(({ samples, title = 'tryOne' }) => {
     if (!root.isConnected || !samples.length) return;
-    root.append(h('p', { class: 'small faint' }, t('tryOne')), h('ul', { class: 'examples' }, samples.slice(0, MOST_EXAMPLES).map((one) =>
+    root.append(h('p', { class: 'small faint' }, t(title)), h('ul', { class: 'examples' }, samples.slice(0, MOST_EXAMPLES).map((one) =>
       h('li', {}, h('button', { type: 'button', class: 'plain', dir: 'auto', onclick: () => page.open(one.source, one.reference) }, one.source)))));
   }).catch((error) => { if (!(error instanceof Refusal || error instanceof TypeError)) throw error; }); // without them the page is complete
   return root;

@@ -1,0 +1,76 @@
+"""Export of a model as one HTML file: the page with the model inside, which any browser opens, without a network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, final
+
+from heedful.errors import ResourceError, UsageError
+from heedful.export.archive import ArchivedModel, write_archive
+from heedful.export.web_runtime import VERSION, WebRuntime
+from heedful.files.atomic_write import sync, temporary_path
+from heedful.pages.bundle import model_page
+from heedful.version import __version__
+
+MOST_EXAMPLES: Final = 10
+RUNTIME_NAME: Final = f"ONNX Runtime {VERSION} © Microsoft, MIT"
+
+
+@final
+@dataclass(frozen=True)
+class PageFacts:
+    """Texts that the page says of its model besides what the model's folder says."""
+
+    examples: Sequence[str] = ()
+    """Texts that the empty page offers; none of the training data unless the caller puts them here."""
+    scores: Sequence[str] = field(default_factory=tuple)
+    """Scores as readers see them, such as "exact match 99.1"."""
+
+
+def export_html(model: ArchivedModel, engine: Path, runtime: WebRuntime, facts: PageFacts, is_half: bool) -> str:
+    """Make the page of a model.
+
+    Args:
+        engine: folder of the model's graphs.
+        is_half: whether weights are stored in 16 bits.
+
+    Returns:
+        The HTML text.
+
+    Raises:
+        UsageError: JavaScript would run the model differently.
+        MissingExtra: the package that changes graphs is not installed.
+    """
+    archive = write_archive(model, engine, is_half)
+    folder = model.folder
+    name = folder.path.resolve().name
+    shown: dict[str, Any] = {
+        "name": name,
+        "kind": str(folder.facts.get("kind", "")),
+        "languages": list(folder.facts.get("languages", ("", ""))),
+        "examples": list(facts.examples[:MOST_EXAMPLES]),
+        "scores": list(facts.scores),
+        "heedful": __version__,
+        "runtime": RUNTIME_NAME,
+    }
+    return model_page(f"{name} · heedful", shown, archive, (runtime.script, runtime.wasm))
+
+
+def write_page(content: bytes, out: Path) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        UsageError: `out` is a folder.
+        ResourceError: the file cannot be written.
+    """
+    if out.is_dir():
+        raise UsageError(f"{out}: is a folder; give the name of a file, such as model.html")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_path(out) as temporary:
+            temporary.write_bytes(content)
+            sync(temporary)
+            temporary.replace(out)
+        sync(out.parent)
+    except OSError as error:
+        raise ResourceError(f"{out}: not written: {error.strerror or error}") from None

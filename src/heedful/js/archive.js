@@ -1,0 +1,39 @@
+// Archives of a model: a tar file compressed by gzip, as `heedful export MODEL --to js` writes it.
+import { ModelError } from './errors.js';
+
+const BLOCK = 512;
+const text = new TextDecoder();
+
+/**
+ * Decompress gzip, whose checksum finds every damage.
+ * @param {Uint8Array} bytes
+ * @returns {Promise<Uint8Array>}
+ */
+export async function gunzip(bytes) {
+  if (typeof DecompressionStream === 'undefined') throw new ModelError('runtime', 'this program is too old: it has no DecompressionStream');
+  try {
+    const stream = new Blob([/** @type {BlobPart} */ (bytes)]).stream().pipeThrough(new DecompressionStream('gzip'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch (error) {
+    throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
+  }
+}
+
+/**
+ * Read the files of an archive.
+ * @param {Uint8Array} bytes
+ * @returns {Promise<Map<string, Uint8Array>>} content by name
+ */
+export async function readArchive(bytes) {
+  const tar = await gunzip(bytes);
+  /** @type {Map<string, Uint8Array>} */
+  const files = new Map();
+  const field = (/** @type {number} */ start, /** @type {number} */ size) => text.decode(tar.subarray(start, start + size)).split('\0')[0];
+  for (let start = 0; start + BLOCK <= tar.length && tar[start];) {
+    const size = parseInt(field(start + 124, 12), 8);
+    if (!(size >= 0) || start + BLOCK + size > tar.length) throw new ModelError('damaged', 'not a model of heedful: its archive has no readable files');
+    files.set(field(start, 100), tar.subarray(start + BLOCK, start + BLOCK + size));
+    start += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
+  }
+  return files;
+}

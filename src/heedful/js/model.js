@@ -1,0 +1,125 @@
+// Translation model: tokenizers, engine and search behind one call; the twin of heedful.predictors.translator.
+import { ModelError } from './errors.js';
+import { search } from './search.js';
+import { Tokenizer } from './tokenizers.js';
+import { EOS } from './vocabulary.js';
+
+/**
+ * @typedef {object} ModelFacts Description of a model, the file model.json of its archive.
+ * @property {number} format
+ * @property {string} task
+ * @property {string} name
+ * @property {string} kind
+ * @property {[string, string]} languages
+ * @property {number} max_tokens most tokens of a source or an output
+ * @property {import('./search.js').SearchConfig} search
+ * @property {import('./tokenizers.js').TokenizerFacts} source_tokenizer
+ * @property {import('./tokenizers.js').TokenizerFacts | null} target_tokenizer null = that of the source
+ *
+ * @typedef {object} TranslateOptions
+ * @property {number} [beam] hypotheses per source; 0 = the model's own
+ * @property {number} [nbest] outputs per source; a smaller beam grows to this number
+ * @property {boolean} [attention] whether to return attention
+ * @property {AbortSignal} [signal] ends the search; `translate` then rejects with the reason of the signal
+ * @property {Partial<import('./search.js').SearchConfig>} [search] other settings
+ *
+ * @typedef {{ text: string, logProb: number, score: number }} Alternative
+ * @typedef {object} Translation
+ * @property {string} source
+ * @property {string} text
+ * @property {number} logProb
+ * @property {number} score
+ * @property {Alternative[]} alternatives all outputs, best first, the best one included
+ * @property {boolean} wasCut whether the source exceeded the model's limit
+ * @property {string[]} sourcePieces tokens of the source, EOS included; empty without attention
+ * @property {string[]} targetPieces
+ * @property {number[][] | null} attention [target piece][source piece] weights
+ */
+
+/** Milliseconds of work after which a page may draw. */
+const SLICE = 12;
+
+export class TranslationModel {
+  /** @param {ModelFacts} facts @param {import('./engine.js').Engine} engine */
+  constructor(facts, engine) {
+    this.facts = facts;
+    this.engine = engine;
+    this.sourceTokenizer = new Tokenizer(facts.source_tokenizer);
+    this.targetTokenizer = facts.target_tokenizer ? new Tokenizer(facts.target_tokenizer) : this.sourceTokenizer;
+    this.pause = pauses();
+  }
+
+  /** Name of the model. */
+  get name() {
+    return this.facts.name;
+  }
+
+  /** Codes of the source and the target language; empty where they are unknown. */
+  get languages() {
+    return this.facts.languages;
+  }
+
+  /**
+   * Translate texts, each as a whole, as Python does with `segments=None`.
+   * @param {readonly string[]} texts a blank one gives an empty text
+   * @param {TranslateOptions} [options]
+   * @returns {Promise<Translation[]>} one for each text, in order
+   */
+  async translate(texts, { beam = 0, nbest = 1, attention = false, signal, search: settings = {} } = {}) {
+    if (typeof texts === 'string' || !Array.isArray(texts)) throw new ModelError('usage', 'translate: expected a list of texts; put a single one into a list');
+    for (const [name, value, least] of /** @type {[string, number, number][]} */ ([['beam', beam, 0], ['nbest', nbest, 1]])) {
+      if (!Number.isInteger(value) || value < least || value > 1000) throw new ModelError('usage', `translate: ${name} is ${value}; expected a whole number from ${least} to 1000`);
+    }
+    const config = { ...this.facts.search, ...settings };
+    const wide = { ...config, beam: Math.max(beam || config.beam, nbest), nbest };
+    const translations = [];
+    for (const text of texts) {
+      if (typeof text !== 'string') throw new ModelError('usage', `translate: expected texts, got ${text === null ? 'null' : typeof text}`);
+      translations.push(await this.translateOne(text, wide, attention, signal));
+    }
+    return translations;
+  }
+
+  /**
+   * @param {string} source @param {import('./search.js').SearchConfig} config @param {boolean} attention
+   * @param {AbortSignal | undefined} signal
+   * @returns {Promise<Translation>}
+   */
+  async translateOne(source, config, attention, signal) {
+    const { ids, wasCut } = this.sourceTokenizer.encodeSource(source, this.facts.max_tokens);
+    const blank = { text: '', logProb: 0, score: 0 };
+    if (ids.length < 2) return { source, ...blank, alternatives: [blank], wasCut, sourcePieces: [], targetPieces: [], attention: null };
+    if (attention && !this.engine.hasWeights) throw new ModelError('usage', 'translate: this model gives no attention');
+    const hypotheses = await search(this.engine, ids, config, { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause });
+    const alternatives = hypotheses.map(({ ids: output, logProb, score }) => ({ text: this.targetTokenizer.decode(output), logProb, score }));
+    const [first] = hypotheses;
+    return {
+      source, ...alternatives[0], alternatives, wasCut,
+      sourcePieces: attention ? this.sourceTokenizer.pieces(ids) : [],
+      targetPieces: attention ? this.targetTokenizer.pieces(ended(first)) : [],
+      attention: first.weights ? first.weights.map((row) => Array.from(row)) : null,
+    };
+  }
+
+  /** Free the memory of the runtime. */
+  release() {
+    return this.engine.release();
+  }
+}
+
+/** Tokens of a hypothesis, with EOS where the model ended it. */
+export const ended = (/** @type {import('./search.js').Hypothesis} */ { ids, reason }) => (reason === 'eos' ? [...ids, EOS] : ids);
+
+/** Pauses of a search that lets a page draw between its steps. */
+function pauses() {
+  let last = 0;
+  return () => {
+    const now = performance.now();
+    if (typeof document === 'undefined' || now - last < SLICE) return undefined;
+    return /** @type {Promise<void>} */ (new Promise((go) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => { last = performance.now(); port1.close(); go(); };
+      port2.postMessage(null);
+    }));
+  };
+}

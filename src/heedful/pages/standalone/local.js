@@ -1,0 +1,124 @@
+// Source of the page's data that is a model inside the file: what `heedful serve` answers, computed by the page itself.
+import { ModelError } from '../../js/errors.js';
+import { ended } from '../../js/model.js';
+import { choices, search } from '../../js/search.js';
+import { isBlank } from '../../js/tokenizers.js';
+import { EOS } from '../../js/vocabulary.js';
+import { Refusal } from '../app/api.js';
+import { h } from '../app/dom.js';
+import { direction, t } from '../app/text.js';
+import { wordsOf } from './words.js';
+
+// Limits of heedful.predictors.sentence_view and heedful.predictors.page_requests.
+const NUM_OUTPUTS = 5, NUM_CHOICES = 6, MOST_CHARACTERS = 5000;
+
+// A source of a model that is still loading; `facts` are those of its file, known from the beginning.
+export function localSource(facts, loading) {
+  let running = null, before = Promise.resolve();
+  loading.catch(() => {}); // each request says so
+
+  // One request at a time: a newer one ends the one before.
+  function latest(work) {
+    running?.abort();
+    const controller = new AbortController(), after = before;
+    running = controller;
+    const result = (async () => {
+      await after;
+      try {
+        return await work(await loading, controller.signal);
+      } catch (error) {
+        throw error instanceof ModelError ? new Refusal(error.message, 0, `fault_${error.code}`) : error;
+      }
+    })();
+    before = result.catch(() => {});
+    return result;
+  }
+
+  return {
+    views: () => ['translate', 'inside', 'search', 'learn'],
+    models: async () => ({ models: [{ name: facts.name, languages: facts.languages, kind: facts.kind }] }),
+    training: async () => ({ title: 'tryThese', samples: facts.examples.map((source) => ({ source, reference: '' })) }),
+    view: (request) => latest((model, signal) => viewOf(model, request, signal)),
+    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores, t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
+  };
+}
+
+async function viewOf(model, request, signal) {
+  if (request.text.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
+  const { facts } = model, parts = linesOf(request.text);
+  const beam = request.beam || Math.max(facts.search.beam, NUM_OUTPUTS), alpha = request.alpha ?? facts.search.alpha;
+  const config = { ...facts.search, beam, nbest: Math.min(beam, NUM_OUTPUTS), alpha };
+  const chosen = parts.lines.length > 1 ? parts.lines[Math.min(request.segment, parts.lines.length - 1)] : request.text;
+  const view = await sentenceView(model, chosen, request, config, signal);
+  return { ...view, passage: parts.lines.length > 1 ? await passageOf(model, parts, config, signal) : null };
+}
+
+async function sentenceView(model, text, request, config, signal) {
+  const { engine, facts, sourceTokenizer, targetTokenizer, pause } = model;
+  const { ids, wasCut } = sourceTokenizer.encodeSource(text, facts.max_tokens);
+  const options = { maxLength: facts.max_tokens, prefix: request.prefix, needWeights: engine.hasWeights, signal, pause };
+  const outputs = [], searches = [];
+  if (ids.length > 1) {
+    const trace = request.traced ? [] : undefined;
+    for (const one of await search(engine, ids, config, { ...options, trace })) outputs.push(outputOf(targetTokenizer, one));
+    const steps = outputs[0].ids.length ? await choices(engine, ids, outputs[0].ids, NUM_CHOICES, options) : [];
+    outputs[0].choices = steps.map((step) => step.map(({ id, logProb }) => ({ token: id, piece: targetTokenizer.pieces([id])[0], logProb })));
+    outputs[0].numForced = request.prefix.length;
+    if (trace) searches.push(tracedSearch(targetTokenizer, trace, config.beam));
+  }
+  const weights = outputs[0]?.weights, hasMaps = weights && facts.kind !== 'transformer';
+  return {
+    model: facts.name, kind: facts.kind, languages: facts.languages, engine: 'onnx',
+    source: { text, ids, ...wordsOf(sourceTokenizer, ids) }, wasCut, outputs,
+    maps: hasMaps ? [{ role: 'cross', layer: 0, hasRoot: false, tree: null, ...weights }] : [],
+    measure: 'attention', measures: [], otherMaps: {}, searches, reference: '',
+    isFixed: true, lengthPenalty: config.length_penalty, alpha: config.alpha, missing: engine.hasWeights ? {} : { attention: facts.name },
+  };
+}
+
+function outputOf(tokenizer, hypothesis) {
+  const ids = ended(hypothesis);
+  return {
+    text: tokenizer.decode(hypothesis.ids), ids, ...wordsOf(tokenizer, ids), tokenLogProbs: hypothesis.tokenLogProbs,
+    logProb: hypothesis.logProb, score: hypothesis.score, weights: hypothesis.weights && packed(hypothesis.weights), choices: [], numForced: 0,
+  };
+}
+
+// Rows of weights as the page unpacks them: one head.
+function packed(rows) {
+  const columns = rows[0]?.length ?? 0, values = new Float32Array(rows.length * columns);
+  rows.forEach((row, index) => values.set(row, index * columns));
+  return { shape: [1, rows.length, columns], values };
+}
+
+function tracedSearch(tokenizer, trace, beam) {
+  const indices = new Map(trace.map((one, index) => [one, index]));
+  const idsOf = (one) => (one.before ? [...idsOf(one.before), one.token] : []);
+  const nodes = trace.map((one) => ({
+    parent: indices.get(one.before) ?? -1, step: one.length - 1, piece: wordsOf(tokenizer, [one.token]).pieces[0], token: one.token,
+    tokenLogProb: one.tokenLogProb, logProb: one.total, rank: one.rank, fate: one.fate, text: tokenizer.decode(idsOf(one)),
+  }));
+  const weights = trace.map((one) => one.weights);
+  return { beam, nodes, attention: weights.length && weights.every(Boolean) ? packed(weights) : null, departure: null };
+}
+
+// Lines that are translated one by one, and the layout between them.
+function linesOf(text) {
+  const lines = [], layout = [];
+  let last = 0;
+  for (const match of text.matchAll(/[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+/g)) {
+    const line = match[0].trim();
+    if (isBlank(line)) continue;
+    const start = match.index + match[0].indexOf(line);
+    layout.push(text.slice(last, start));
+    lines.push(line);
+    last = start + line.length;
+  }
+  return { lines, layout: [...layout, text.slice(last)] };
+}
+
+async function passageOf(model, { lines, layout }, config, signal) {
+  const translations = await model.translate(lines, { beam: config.beam, signal, search: config });
+  const parts = translations.map(({ source, text }) => ({ source, output: text, kept: [], outputKept: [], reading: source, fault: '' }));
+  return { parts, sourceLayout: layout, outputLayout: layout };
+}
