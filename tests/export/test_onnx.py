@@ -1,6 +1,4 @@
 import shutil
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,21 +6,18 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.engines.onnx import BEST, GRAPHS, Graphs, OnnxEngine, onnx_backend
+from heedful.engines.onnx import Graphs, OnnxEngine, onnx_backend
 from heedful.errors import UsageError
 from heedful.export.onnx import export_graphs, gives_weights, quantize
 from heedful.models.engine import TorchEngine
-from heedful.models.interface import Seq2Seq
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
+from tests.export.conftest import MOST, Make
 from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
 from tests.thorough import is_thorough, sampled, thorough
-
-MOST = 20
-"""Positions and tokens; the tables of positions of all small models are as long."""
 
 # One for each way a graph is made: layers of attention, GRU and LSTM operators.
 QUICK = ("transformer-pre", "rnnsearch-after", "luong")
@@ -30,21 +25,6 @@ QUICK = ("transformer-pre", "rnnsearch-after", "luong")
 EVERY = tuple(name for name in CONFIGS if name not in ("transformer-local", "luong-trees"))
 NAMES = [*QUICK, *map(is_thorough, sorted({*EVERY} - {*QUICK}))]
 ONE_LAYER = {"num_encoder_layers": 1, "num_decoder_layers": 1}
-
-Make = Callable[[str], tuple[Seq2Seq, Graphs]]
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Make:
-    @cache
-    def make(name: str) -> tuple[Seq2Seq, Graphs]:
-        model = make_model(name).float()
-        folder = tmp_path_factory.mktemp(name)
-        export_graphs(model, folder, MOST)
-        assert {path.name for path in folder.iterdir()} == {f"{each}.onnx" for each in (*GRAPHS, BEST)}
-        return model, Graphs(folder, threads=1)
-
-    return make
 
 
 @pytest.mark.parametrize("name", NAMES)

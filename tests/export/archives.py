@@ -1,0 +1,31 @@
+"""Archives of small models with random weights, whose characters or pieces are made up."""
+
+from pathlib import Path
+
+from heedful.engines.folder import ModelFolder
+from heedful.engines.onnx import Graphs
+from heedful.export.archive import ArchivedModel, write_archive
+from heedful.search.config import SearchConfig
+from heedful.text.tokenizer import TextConfig, Tokenizer, UnitTokenizer
+from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tests.export.conftest import MOST
+from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
+
+SOURCE = UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *"abcdef "][:NUM_SOURCE_TOKENS]), "characters", "NFC")
+TARGET = UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *"VWXYZ"][:NUM_TARGET_TOKENS]), "characters", "NFC")
+
+
+def archived(
+    folder: Path, kind: str, tokenizers: tuple[Tokenizer, Tokenizer] = (SOURCE, TARGET), **search: object
+) -> ArchivedModel:
+    """Model of a folder that has no file."""
+    text = TextConfig(source_units="characters", target_units="characters", max_tokens=MOST)
+    facts = {"kind": kind, "languages": ["xx", "yy"], "files": {}}
+    return ArchivedModel(ModelFolder(folder, facts), tokenizers, text, SearchConfig.model_validate(search))
+
+
+def archive_of(graphs: Graphs, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = (SOURCE, TARGET)) -> Path:
+    """File of a model whose graphs are there."""
+    path = folder / f"{graphs.folder.name}.tgz"
+    path.write_bytes(write_archive(archived(folder, "rnnsearch", tokenizers), graphs.folder, is_half=False))
+    return path

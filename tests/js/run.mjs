@@ -1,0 +1,38 @@
+// Calls of the package in Node, for tests: a request in JSON on standard input, the answers on standard output.
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
+
+const { runtime, runs } = JSON.parse(await text(process.stdin));
+const module = (folder, name) => import(pathToFileURL(`${folder}/${name}`));
+const { ort } = await module(runtime, 'ort.js');
+const answers = [];
+for (const { folder, archive, calls } of runs) {
+  const { gunzip } = await module(folder, 'archive.js');
+  const { load } = await module(folder, 'load.js');
+  const { search } = await module(folder, 'search.js');
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.wasmBinary ??= await gunzip(await readFile(`${runtime}/ort.wasm.gz`));
+  const known = {
+    translate: (model, texts, options) => model.translate(texts, options),
+    search: (model, source, settings, options) => search(model.engine, source, { ...model.facts.search, ...settings }, { maxLength: model.facts.max_tokens, needWeights: model.engine.hasWeights, ...options }),
+    encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
+    decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
+    words: (model, each) => each.map((one) => model.sourceTokenizer.wordIndices(one)),
+    cancel: async (model, texts) => {
+      const controller = new AbortController();
+      const running = model.translate(texts, { signal: controller.signal });
+      controller.abort(new Error('enough'));
+      return running;
+    },
+  };
+  const replace = (_, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
+  const answer = async (work) => {
+    try { return JSON.parse(JSON.stringify(await work() ?? null, replace)); } catch (error) { return { error: error.code ?? error.name, message: error.message }; }
+  };
+  let model;
+  const failed = await answer(async () => { model = await load(archive.includes('://') ? archive : await readFile(archive), { ort }); });
+  for (const [name, ...values] of calls) answers.push(failed ?? await answer(() => known[name](model, ...values)));
+  await model?.release();
+}
+process.stdout.write(JSON.stringify(answers));
