@@ -25,7 +25,8 @@ needs_node: Final = pytest.mark.skipif(
 class Run(NamedTuple):
     """A model, and calls of the functions that run.mjs has."""
 
-    archive: Path | str
+    archive: Path | str | dict[str, Any]
+    """Its file or address; or the description of a tokenizer alone, with the most tokens that it may give."""
     calls: Sequence[Sequence[Any]]
     folder: Path = PACKAGE
 

@@ -4,16 +4,27 @@ import base64
 import hashlib
 import json
 import re
+from importlib.resources import files
 
-from heedful.pages.bundle import bundled_script, offline_page, page_files
+from heedful.pages.bundle import ENTRY, MODEL_ENTRY, bundled_script, offline_page, page_files
 from tests.pages.views import sentence_view
 
 
 def test_every_module_is_in_the_script_and_no_import_remains():
-    script = bundled_script()
-    modules = {name for name in page_files() if name.endswith(".js")}
-    assert set(re.findall(r"^modules\['([a-z_]+\.js)'\] =", script, re.MULTILINE)) == modules
-    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+    app = {f"pages/app/{name}" for name in page_files() if name.endswith(".js")}
+    others = {
+        f"{folder}/{path.name}"
+        for folder in ("js", "pages/standalone")
+        for path in files("heedful").joinpath(*folder.split("/")).iterdir()
+        if path.name.endswith(".js")
+    }
+    with_model = app - {ENTRY} | others - {"js/index.js"} | {"js/runtime/ort.js"}
+    for script, modules in (
+        (bundled_script(), app),
+        (bundled_script(MODEL_ENTRY, "const ort = {};\nexport { ort };\n"), with_model),
+    ):
+        assert set(re.findall(r"^modules\['([a-z_/]+\.js)'\] =", script, re.MULTILINE)) == modules
+        assert not re.search(r"^(import|export) ", script, re.MULTILINE)
 
 
 def test_no_text_replaces_another():
@@ -25,7 +36,7 @@ def test_no_text_replaces_another():
 
 def test_the_policy_admits_the_page_s_own_script_alone():
     page = offline_page("title", sentence_view().to_dict())
-    (script,) = re.findall(r'<script type="module">(.*)</script>', page, re.DOTALL)
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}';" in page
     assert "default-src 'none'" in page

@@ -1,4 +1,4 @@
-"""Export a model as one HTML file, as an engine that runs without PyTorch, or in the layout of Hugging Face transformers.
+"""Export a model as one HTML file, for JavaScript, as an engine without PyTorch, or for Hugging Face transformers.
 
   html          one file with the model inside, that any browser opens from disk, offline: models that translate
   js            one file that the npm package heedful loads, in browsers and in Node: models that translate
@@ -91,7 +91,11 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Export a model."""
+    """Export a model.
+
+    Raises:
+        UsageError: the options conflict.
+    """
     use_threads(threads)
     messages = Messages(quiet)
     if to in ("html", "js"):

@@ -1,4 +1,4 @@
-"""Export for browsers and JavaScript: one HTML file with the model inside, or the archive that the npm package reads."""
+"""Export for the web: one HTML file with the model inside, or the archive that the package in JavaScript reads."""
 
 import shlex
 from collections.abc import Sequence

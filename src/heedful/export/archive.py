@@ -81,7 +81,7 @@ class ArchivedModel:
         Returns:
             Values that JSON can hold; none of them is a text of the user.
         """
-        source, target = (_described(one) for one in self.tokenizers)
+        source, target = (described(one) for one in self.tokenizers)
         dumped = self.search.model_dump(mode="json")
         return {
             "format": FORMAT,
@@ -142,8 +142,15 @@ def compressed(files: Mapping[str, bytes]) -> bytes:
     return gzip.compress(tar.getvalue(), 9, mtime=0)
 
 
-def _described(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Tokenizer as `js/tokenizers.js` reads it."""
+def described(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Describe a tokenizer of pieces, characters or words.
+
+    Returns:
+        Values that JSON can hold, as `js/tokenizers.js` reads them.
+
+    Raises:
+        TypeError: it is another kind of tokenizer.
+    """
     if isinstance(tokenizer, UnitTokenizer):
         tokens = list(tokenizer.vocabulary.tokens)
         return {"units": tokenizer.units, "normalization": tokenizer.normalization, "tokens": tokens}

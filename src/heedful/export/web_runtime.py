@@ -83,8 +83,8 @@ def read_runtime(package: Path | None = None) -> WebRuntime:
         return _made(_reader(package))
     if not has_runtime():
         raise UsageError(
-            "export: this installation of heedful has no runtime for browsers; in its sources: make runtime. Or fetch it "
-            f"with: npm pack onnxruntime-web@{VERSION}, and add --runtime onnxruntime-web-{VERSION}.tgz"
+            "export: this installation of heedful has no runtime for browsers; in its sources, run: make runtime; or: "
+            f"npm pack onnxruntime-web@{VERSION}, and add --runtime onnxruntime-web-{VERSION}.tgz"
         )
     folder = files("heedful").joinpath("js", "runtime")
     return WebRuntime(folder.joinpath(STORED[0]).read_text("utf-8"), folder.joinpath(STORED[1]).read_bytes())
@@ -118,7 +118,11 @@ def _made(read: Callable[[str], bytes]) -> WebRuntime:
 
 
 def _reader(package: Path) -> Callable[[str], bytes]:
-    """Function that reads a file of the package."""
+    """Function that reads a file of the package.
+
+    Raises:
+        UsageError: there is no such package.
+    """
     if not package.exists():
         raise UsageError(f"{package}: no such file or folder; make it with: npm pack onnxruntime-web@{VERSION}")
 

@@ -15,28 +15,25 @@ const NUM_OUTPUTS = 5, NUM_CHOICES = 6, MOST_CHARACTERS = 5000;
 // A source of a model that is still loading; `facts` are those of its file, known from the beginning.
 export function localSource(facts, loading) {
   let running = null, before = Promise.resolve();
-  loading.catch(() => {}); // each request says so
+
+  // What the page says of an error of the model.
+  const said = (error) => (error instanceof ModelError ? new Refusal(error.message, 0, `fault_${error.code}`) : error);
+  const loaded = loading.catch((error) => { throw said(error); });
+  loaded.catch(() => {}); // each request says so
 
   // One request at a time: a newer one ends the one before.
   function latest(work) {
     running?.abort();
     const controller = new AbortController(), after = before;
     running = controller;
-    const result = (async () => {
-      await after;
-      try {
-        return await work(await loading, controller.signal);
-      } catch (error) {
-        throw error instanceof ModelError ? new Refusal(error.message, 0, `fault_${error.code}`) : error;
-      }
-    })();
+    const result = after.then(() => loaded).then((model) => work(model, controller.signal)).catch((error) => { throw said(error); });
     before = result.catch(() => {});
     return result;
   }
 
   return {
     views: () => ['translate', 'inside', 'search', 'learn'],
-    models: async () => ({ models: [{ name: facts.name, languages: facts.languages, kind: facts.kind }] }),
+    models: () => loaded.then(() => ({ models: [{ name: facts.name, languages: facts.languages, kind: facts.kind }] })),
     training: async () => ({ title: 'tryThese', samples: facts.examples.map((source) => ({ source, reference: '' })) }),
     view: (request) => latest((model, signal) => viewOf(model, request, signal)),
     about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores, t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),

@@ -1,0 +1,146 @@
+"""The page with a model inside its file, in Chromium, from disk: no request, no error, and what Python answers."""
+
+import base64
+import gzip
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heedful.engines.onnx import OnnxEngine
+from heedful.errors import FileRefused, UsageError
+from heedful.export.html import PageFacts, export_html, write_page
+from heedful.export.web_runtime import VERSION, read_runtime
+from heedful.search.beam import search
+from heedful.search.config import SearchConfig
+from heedful.text.vocabulary import EOS
+from tests.export.archives import SOURCE, TARGET, archived
+from tests.export.conftest import MOST, Make
+from tests.js.node import needs_runtime
+from tests.pages.browser import Tab, chromium, needs_chromium
+
+TEXT = "fade cab"
+SHOWN = """text => [...document.querySelectorAll('#output .word')].map((each) => each.textContent).join('')
+    .replace('⏎', '') === text"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def page(exported: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    model = archived(folder / "letters.model", "rnnsearch")
+    facts = PageFacts(examples=("abc", "<b>"), scores=("exact match 99.1",))
+    html = export_html(model, exported("rnnsearch-after")[1].folder, read_runtime(), facts, is_half=False)
+    write_page(html.encode(), folder / "letters.html")
+    return folder / "letters.html"
+
+
+def expected(exported: Make, text: str, config: SearchConfig) -> list[Any]:
+    ids = np.array([*SOURCE.encode(text), EOS])
+    engine = OnnxEngine(exported("rnnsearch-after")[1], with_weights=True)
+    return search(engine, [ids], config, max_length=MOST, need_alignment=True)[0]
+
+
+@needs_runtime
+@needs_chromium
+def test_the_page_translates_shows_alternatives_and_looks_inside(exported: Make, browser: Any, page: Path):
+    tab = Tab(browser, page.as_uri())
+    assert "exact match 99.1" in tab.page.locator(".about").inner_text()
+    assert tab.page.locator("#examples button").all_text_contents() == ["abc", "<b>"]
+    tab.page.locator("#source").fill(TEXT)
+    outputs = expected(exported, TEXT, SearchConfig(beam=5, nbest=5))
+    texts = [TARGET.decode(one.token_ids) for one in outputs]
+    tab.page.wait_for_function(SHOWN, arg=texts[0])
+    rows = tab.page.locator("table tr.pick td:first-child button").all_text_contents()
+    assert rows == [text or "∅" for text in texts]
+    # Another word of the output is the beginning of the next search.
+    tab.page.locator("#output .word").first.click()
+    choice = tab.page.locator(".choices button:enabled").first
+    token = int(choice.get_attribute("data-token"))
+    choice.click()
+    tab.page.wait_for_function("token => location.hash.includes('prefix')", arg=token)
+    tab.page.wait_for_function("() => document.querySelector('#output .word')?.textContent", timeout=5000)
+    tab.page.locator("#tab-inside").click()
+    weights = tab.page.evaluate("() => document.querySelectorAll('#view svg rect, #view svg [data-row]').length")
+    assert weights > 0
+    tab.page.locator("#tab-search").click()
+    tab.page.wait_for_selector("svg.tree .node")
+    assert tab.page.locator("#finished tr").count() >= 1
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
+    exported: Make, browser: Any, page: Path
+):
+    tab = Tab(browser, page.as_uri(), width=400, scheme="dark", language="zh-CN")
+    tab.page.locator("#source").fill("abc\n\n  fed \n")
+    one, other = (TARGET.decode(expected(exported, text, SearchConfig(beam=5))[0].token_ids) for text in ("abc", "fed"))
+    tab.page.wait_for_selector("#passage .part")
+    assert tab.page.locator("#passage").text_content() == f"{one}\n\n  {other} \n"
+    tab.page.evaluate("() => { location.hash = 'text=' + 'a'.repeat(20_000) }")
+    tab.page.wait_for_selector("[role=alert]")
+    assert "5,000" in tab.page.locator("[role=alert]").inner_text()
+    tab.page.locator("#source").fill("abc")
+    tab.page.wait_for_function(SHOWN, arg=one)
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+@pytest.mark.parametrize("fault", ["cut in the runtime", "cut in the script", "changed", "without WebAssembly"])
+def test_a_file_that_cannot_run_says_so(fault: str, browser: Any, page: Path, tmp_path: Path):
+    html = page.read_text("utf-8")
+    data = html.index('id="runtime-data">')
+    broken = {
+        "cut in the runtime": html[: data + 200_000],
+        "cut in the script": html[: html.index("modules['js/search.js']")],
+        "changed": html[: data + 9_000] + ("A" if html[data + 9_000] != "A" else "B") + html[data + 9_001 :],
+        "without WebAssembly": html.replace(" 'wasm-unsafe-eval'", ""),
+    }[fault]
+    path = tmp_path / "broken.html"
+    path.write_text(broken, encoding="utf-8", newline="\n")
+    tab = Tab(browser, path.as_uri(), ready="#page > *")
+    if fault == "cut in the script":
+        assert "the file is cut" in tab.page.locator("#page").inner_text()
+    else:
+        tab.page.wait_for_selector("[role=alert]")
+        said = tab.page.locator("[role=alert]").inner_text()
+        assert ("WebAssembly" in said) == (fault == "without WebAssembly"), said
+        assert "\n" not in said
+    tab.context.close()
+    assert tab.refused == []
+
+
+@needs_runtime
+def test_no_address_is_asked_and_one_script_may_run(page: Path):
+    html = page.read_text("utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy
+    sources = "script-src 'HASH' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+    assert re.sub(r"sha256-[\w+/=]+", "HASH", policy[1]) == f"default-src 'none'; {sources}"
+    (data,) = re.findall(r'id="runtime-data">([^<]*)<', html)
+    assert gzip.decompress(base64.b64decode(data))[:4] == b"\0asm"
+
+
+def test_another_version_of_the_runtime_is_refused(tmp_path: Path):
+    folder = tmp_path / "package" / "dist"
+    folder.mkdir(parents=True)
+    (folder / "ort.wasm.min.js").write_bytes(b"// another version")
+    with pytest.raises(FileRefused, match=f"not that of onnxruntime-web {VERSION}"):
+        read_runtime(folder.parent)
+    with pytest.raises(FileRefused, match="not readable"):
+        read_runtime(tmp_path)
+    with pytest.raises(UsageError, match="npm pack onnxruntime-web@"):
+        read_runtime(tmp_path / "none")
+    with pytest.raises(UsageError, match="is a folder"):
+        write_page(b"", tmp_path)

@@ -1,0 +1,96 @@
+"""Tokenizers in JavaScript: the same ids and texts as in Python, for whatever people type."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from heedful.engines.scored_pairs import encode_source
+from heedful.export.archive import described
+from heedful.synthetic.corpus import generate
+from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
+from heedful.text.vocabulary import EOS, SPECIAL_TOKENS, Vocabulary
+from tests.js.node import Run, answers, changed_package, needs_node
+
+pytestmark = needs_node
+
+MOST = 30
+ODD = (
+    "", " ", "\t\n", "\x1c", "\x85", "a", " a", "a ", "  a  b ", "\u3000a", "a\u0301", "\u1112\u1161\u11ab", "\ufb01",
+    "a\0b", "\u2581a\u2581", "a\u2582b", "\ufeffa", "\U0001f600\U0001f600 a", "\U0001f468\u200d\U0001f469",
+    "\u4f60\uff0c", "a\u00a0b", "a\r\nb", "x" * 400, "<pad><unk><bos><eos>", "</s> <0x41>", "\U0001f600" * 700,
+    "of " * 90, "\ufffd",
+)  # fmt: skip
+
+
+def tokenizers() -> list[Tokenizer]:
+    lines = [text for pair in generate(600, 1, "train") for text in pair]
+    characters = sorted({character for line in lines for character in line})
+    words = sorted({word for line in lines for word in line.split(" ") if word})
+    return [
+        PieceTokenizer.train(lines, 704, "NFC"),
+        PieceTokenizer.train([line.replace(" ", "") for line in lines], 720, "NFKC"),
+        UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *characters]), "characters", "NFC"),
+        UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words]), "words", "none"),
+    ]
+
+
+def texts() -> list[str]:
+    generator = random.Random(0)
+    alphabet = "aábc  ▁20-年月日\u0301😀of"
+    drawn = ["".join(generator.choices(alphabet, k=generator.randint(1, 25))) for _ in range(150)]
+    return [*ODD, *drawn, *(source for source, _ in generate(150, 2, "test"))]
+
+
+def sequences(tokenizer: Tokenizer) -> list[list[int]]:
+    generator = random.Random(1)
+    return [generator.choices(range(len(tokenizer)), k=generator.randint(1, 12)) for _ in range(150)]
+
+
+def run(tokenizer: Tokenizer, **others: Any) -> Run:
+    ids = sequences(tokenizer)
+    inner = [[one for one in each if one != EOS] for each in ids]
+    return Run(
+        {**described(tokenizer), "most": MOST}, [["encode", texts()], ["decode", ids], ["words", inner]], **others
+    )
+
+
+def in_python(tokenizer: Tokenizer) -> list[Any]:
+    config, ids = TextConfig(max_tokens=MOST), sequences(tokenizer)
+    encoded = [encode_source(tokenizer, text, config) for text in texts()]
+    return [
+        [{"ids": each.tolist(), "wasCut": bool(was_cut)} for each, was_cut in encoded],
+        [tokenizer.decode(each) for each in ids],
+        [tokenizer.word_indices([one for one in each if one != EOS]) for each in ids],
+    ]
+
+
+# Expressions of the package, each with one in its place that makes it wrong; and the tokenizer that shows it.
+MUTANTS = (
+    (0, "pieces.js", "].reverse().map((byte)", "].map((byte)"),
+    (0, "pieces.js", "!(sum > best[end])", "sum > best[end]"),
+    (0, "tokenizers.js", "[...(SPACE_MARK + normal", "[...(normal"),
+    (0, "tokenizers.js", "start += 1;", "start += size;"),
+    (1, "tokenizers.js", "text.normalize(this.facts.normalization)", "text.normalize('NFC')"),
+    (2, "tokenizers.js", "'characters' ? [...normal]", "'characters' ? normal.split('')"),
+    (2, "tokenizers.js", "ids.length >= most", "ids.length > most"),
+    (3, "tokenizers.js", "normal.split(' ').filter(Boolean)", "normal.split(/\\s/).filter(Boolean)"),
+)
+
+
+def test_ids_texts_and_words_are_those_of_python():
+    every = tokenizers()
+    found, expected = answers(*map(run, every)), [one for each in every for one in in_python(each)]
+    for ours, theirs in zip(expected, found, strict=True):
+        assert "error" not in theirs, theirs
+        assert [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]] == []
+
+
+def test_wrong_tokenizers_are_told_from_right_ones(tmp_path: Path):
+    every = tokenizers()
+    runs = [
+        run(every[number], folder=changed_package(tmp_path / str(index), *mutant))
+        for index, (number, *mutant) in enumerate(MUTANTS)
+    ]
+    found = answers(*runs)
+    for index, (number, *mutant) in enumerate(MUTANTS):
+        assert found[3 * index : 3 * index + 3] != in_python(every[number]), mutant
