@@ -12,6 +12,9 @@ QUICK := -m "not thorough"
 # of them takes each process half a minute.
 SHARED_OUT := --numprocesses=2 --dist=worksteal
 ENVIRONMENT := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=
+# ONNX Runtime for browsers, which is not ours and therefore not in the sources (docs/decisions/0040).
+RUNTIME := src/heedful/js/runtime/ort.js
+RUNTIME_VERSION := $(shell sed -n 's/^VERSION: Final = "\(.*\)"/\1/p' src/heedful/export/web_runtime.py)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -26,7 +29,7 @@ demo: $(VENV)/.installed-train ## install everything that training needs and run
 	$(BIN)/heedful demo
 
 .PHONY: test
-test: $(VENV)/.installed-dev ## install everything the tests need and run them
+test: $(VENV)/.installed-dev runtime-if-npm ## install everything the tests need and run them
 	$(ENVIRONMENT) $(PYTEST) $(QUICK) $(SHARED_OUT) tests src
 
 .PHONY: check
@@ -39,6 +42,18 @@ lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+.PHONY: js
+js: $(VENV)/.installed-dev $(RUNTIME) ## test the package in JavaScript and the page with a model inside, in Node and Chromium
+	$(ENVIRONMENT) $(PYTEST) tests/js tests/export/test_archive.py tests/export/test_html.py
+
+.PHONY: runtime
+runtime: $(RUNTIME) ## fetch ONNX Runtime for browsers with npm, for heedful export --to html
+
+.PHONY: runtime-if-npm
+runtime-if-npm:
+	@if [ -e $(RUNTIME) ]; then :; elif command -v npm >/dev/null; then $(MAKE) --no-print-directory runtime || true; \
+	else echo "npm is not installed: tests of JavaScript and of the page with a model inside are skipped"; fi
 
 .PHONY: docs
 docs: $(VENV)/.installed-dev ## build the site, English and Chinese, in build/site (minutes)
@@ -135,6 +150,12 @@ release: $(VENV)/.installed-dev ## build sdist and wheel, check them, and run th
 clean: ## remove caches and build files; .venv and models stay
 	rm -rf build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+$(RUNTIME): | $(VENV)/.installed-train
+	@command -v npm >/dev/null || { echo "make runtime: needs npm, which comes with Node" >&2; exit 1; }
+	@mkdir -p build
+	cd build && npm pack --silent onnxruntime-web@$(RUNTIME_VERSION)
+	$(BIN)/python -m heedful.export.web_runtime build/onnxruntime-web-$(RUNTIME_VERSION).tgz
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
