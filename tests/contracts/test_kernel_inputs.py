@@ -303,12 +303,19 @@ def _fused(norm_size: int) -> None:
         normalized(torch.nn.LayerNorm(norm_size), torch.zeros(3, 16))
 
 
-def _packed(num_rows: int) -> None:
+def test_a_norm_without_weight_or_bias_is_its_own():
+    for settings in ({"elementwise_affine": False}, {"bias": False}):
+        norm, vectors = torch.nn.LayerNorm(16, **settings), torch.randn(3, 16)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(normalized(norm, vectors), norm(vectors))
+
+
+def _packed(num_rows: int, num_features: int = 48, num_heads: int = 2) -> None:
     packing = Packing.of(torch.tensor([3, 5]), 5)
-    attend_packed(torch.zeros(num_rows, 48, dtype=torch.bfloat16), None, None, packing, packing, 2)
+    attend_packed(torch.zeros(num_rows, num_features, dtype=torch.bfloat16), None, None, packing, packing, num_heads)
 
 
-def _loss(gold: list[int], dtype: torch.dtype = torch.float32, **changes: torch.Tensor) -> None:
+def _loss(gold: list[Any], dtype: torch.dtype = torch.float32, **changes: torch.Tensor) -> None:
     inputs = {
         "features": torch.zeros(3, 4, dtype=dtype),
         "weight": torch.zeros(7, 4, dtype=dtype),
@@ -337,6 +344,11 @@ def _prepared(num_features: int) -> None:
         partial(_loss, [0, 1, 2], row_weights=torch.zeros(4)),
         partial(_fused, 8),
         partial(_packed, 7),
+        # Heads of other sizes would leave some of the context as it was in memory.
+        *[partial(_packed, 64, *sizes) for sizes in ((48, 0), (48, -1), (48, 5), (50, 2), (0, 1), (3, 2))],
+        partial(_loss, [0.0, 1.0, 2.0]),
+        partial(_loss, [True, False, True]),
+        partial(_loss, [0, 0, 0], weight=torch.zeros(0, 4)),
         *[partial(_prepared, size) for size in (4, 16, 200)],
     ],
 )

@@ -55,7 +55,7 @@ def linear_cross_entropy(
         Loss and log probabilities; accumulated in float32 at least.
 
     Raises:
-        ShapeError: shapes differ that must agree, or on a CPU an id is outside the vocabulary.
+        ShapeError: shapes differ that must agree, gold tokens are no ids, or on a CPU an id is outside the vocabulary.
 
     Cost: three products token * size * vocabulary with gradient, one without.
     """
@@ -76,6 +76,7 @@ def _require_shapes(
         features.dim() != 2
         or weight.shape != (*vocabulary, features.shape[1])
         or gold.shape != tokens
+        or not len(weight)
         or not (bias is None or bias.shape == vocabulary)
         or not (row_weights is None or row_weights.shape == tokens)
     ):

@@ -49,8 +49,13 @@ def take_losses(
     Returns:
         Losses, summed in float32 at least.
 
+    Raises:
+        ShapeError: gold tokens are no integers, or on a CPU outside the vocabulary.
+
     Cost: with Numba a read and a write of the logits, and an exponential for each.
     """
+    if gold.dtype not in (torch.int64, torch.int32):
+        raise ShapeError(f"cross-entropy: gold {gold.dtype} {list(gold.shape)} are no ids; give int64")
     is_suited = logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.bfloat16)
     if is_suited and not torch.compiler.is_compiling() and loops_problem() is None:
         return _by_loops(logits, bias, gold, label_smoothing, wants_gradient)

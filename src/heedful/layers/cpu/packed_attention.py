@@ -86,13 +86,18 @@ def attend_packed(
         [query row, size] contexts, bfloat16; zero if there is nothing to attend.
 
     Raises:
-        ShapeError: the numbers of query and key sequences differ.
+        ShapeError: the numbers of query and key sequences differ, or the features are not those of so many heads.
 
     Cost: two products of query x key x size, four backward; memory query x key x num_heads of 2 bytes for the weights.
     """
     if len(queries.lengths) != len(keys.lengths):
         numbers = len(queries.lengths), len(keys.lengths)
         raise ShapeError(f"packed attention: {numbers[0]} sequences of queries, {numbers[1]} of keys; each needs one")
+    parts = 3 if second is None else 1
+    if num_heads < 1 or first.shape[-1] < 1 or first.shape[-1] % (parts * num_heads):
+        raise ShapeError(
+            f"packed attention: features {list(first.shape)} do not divide into {parts} x {num_heads} heads"
+        )
     return _AttendPacked.apply(first, second, bias, queries, keys, num_heads, is_causal)
 
 
