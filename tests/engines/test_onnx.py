@@ -1,6 +1,8 @@
 """ONNX Runtime without models; engines with models are tested in tests/export/test_onnx.py."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 def scores_of(graphs: Graphs, log_probs: np.ndarray) -> OnnxStepScores:
     import onnxruntime
 
-    return OnnxStepScores(graphs, onnxruntime.OrtValue.ortvalue_from_numpy(log_probs), None)
+    return OnnxStepScores(graphs, onnxruntime.OrtValue.ortvalue_from_numpy(log_probs), None, log_probs.shape[:2])
 
 
 def draw(*shape: int) -> np.ndarray:
@@ -118,6 +120,66 @@ def test_weights_that_were_not_asked_for_are_missed_loudly(graphs: Graphs):
 def test_a_foreign_state_is_a_bug(graphs: Graphs):
     with pytest.raises(TypeError, match="got a state of type"):
         OnnxEngine(graphs).step(object(), np.array([[2]]), None, None)
+
+
+class Stranger:
+    """Session whose graph gives other arrays."""
+
+    def __init__(self, session: Any, change: Callable[[str, np.ndarray], np.ndarray | None]) -> None:
+        self.input_names, self._session, self._change = session.input_names, session, change
+        example = np.zeros((1, 1, 1))
+        self.output_names = [name for name in session.output_names if change(name, example) is not None]
+
+    def run_tensors(self, names: list[str], feeds: Mapping[str, Any]) -> list[Any]:
+        import onnxruntime
+
+        values = self._session.run_tensors(names, feeds) if names else []
+        changed = [self._change(name, value.numpy()) for name, value in zip(names, values, strict=True)]
+        return [onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(each)) for each in changed]
+
+
+STRANGE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("ids", lambda ids: ids - 9),
+    ("ids", lambda ids: ids + 5),
+    ("ids", lambda ids: ids + (1 << 62)),
+    ("ids", lambda ids: ids[..., :1]),
+    ("ids", lambda ids: ids.astype(np.int32)),
+    ("ids", lambda ids: None),
+    ("best", lambda best: best.reshape(-1)),
+    ("best", lambda best: best[:0]),
+    ("best", lambda best: None),
+    ("picked", lambda picked: picked[:0]),
+    ("picked", lambda picked: None),
+)
+"""Outputs of graphs, and changes of them."""
+
+
+def test_results_that_are_no_tokens_are_refused(graphs: Graphs, monkeypatch: pytest.MonkeyPatch):
+    """Graphs of a stranger; negative ids would be tokens from the end."""
+    for name, change in STRANGE:
+        sessions = {
+            key: Stranger(each, lambda key, value, name=name, change=change: change(value) if key == name else value)
+            for key, each in graphs._sessions.items()
+        }
+        with monkeypatch.context() as patch:
+            patch.setattr(graphs, "_sessions", sessions)
+            scores = scores_of(graphs, draw(2, 2, 5))
+            for banned in (np.array([1]), np.arange(0)):
+                with pytest.raises(FileRefused, match="export the model again"):
+                    scores.of(*np.zeros((3, 1), np.int64)) if name == "picked" else scores.top(2, Adjust(banned))
+
+
+def test_scores_of_other_rows_are_refused(graphs: Graphs):
+    import onnxruntime
+
+    tensor = onnxruntime.OrtValue.ortvalue_from_numpy
+    right = tensor(draw(2, 3, 5))
+    OnnxStepScores(graphs, right, right, (2, 3))
+    for shape in ((2, 3), (3, 2, 5), (6, 5), (2, 3, 0), (1, 2, 3, 5), ()):
+        other = tensor(np.zeros(shape, np.float32))
+        for given in ((other, None), (right, other)):
+            with pytest.raises(FileRefused, match="for 2 sources and 3 hypotheses; export the model again"):
+                OnnxStepScores(graphs, *given, (2, 3))
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -8,7 +8,7 @@ import pytest
 
 from heedful.engines import onnx_session
 from heedful.engines.onnx import open_session
-from heedful.errors import FileRefused
+from heedful.errors import FileRefused, ResourceError
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -28,6 +28,15 @@ def write_loop(path: Path) -> None:
     graph = helper.make_graph([loop], "graph", [start], [end], [true])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     path.write_bytes(model.SerializeToString())
+
+
+def test_a_graph_that_fails_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_loop(tmp_path / "a.onnx")
+    session = open_session(tmp_path / "a.onnx", 1)
+    with pytest.raises(FileRefused, match=r"a\.onnx: the graph failed: .*; export the model again"):
+        session.run(None, {"start": np.zeros((), np.float64)})
+    with pytest.raises(ResourceError, match=r"a\.onnx: out of memory; use smaller batches"), session._limited():
+        raise RuntimeError("Failed to allocate memory for requested buffer of size 17179869184")
 
 
 def test_a_graph_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,10 +1,14 @@
 """The text classifier."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
 
+from heedful.engines.label_arrays import LabelArrays
 from heedful.engines.labels import run_labels
+from heedful.errors import FileRefused
 from heedful.models.inputs import TokenInputs
 from heedful.models.label_model import label_run
 from heedful.models.text_classifier import PRESETS, TextClassifier, TextClassifierConfig
@@ -129,6 +133,20 @@ def test_texts_are_classified_in_the_order_asked():
     for text, row in zip(texts, log_probs, strict=True):
         (alone,), *_ = run_labels(label_run(model), TokenArrays([text]))
         assert row == pytest.approx(alone, abs=1e-6)
+
+
+def test_results_of_other_texts_are_refused():
+    """As the graph of a stranger may give."""
+    run, texts = label_run(make("gru")), TokenArrays([np.array([4, 3])] * 3)
+
+    def fewer(batch: LabelArrays) -> Iterator[LabelArrays]:
+        yield from (batch._replace(**{name: each[:1]}) for name, each in batch._asdict().items())
+        yield batch._replace(vectors=batch.vectors[0])
+        yield batch._replace(log_probs=batch.log_probs[0, 0])
+
+    for wrong in fewer(run(texts)):
+        with pytest.raises(FileRefused, match=r"the graph gives results of the shapes .* for 3 texts"):
+            run_labels(lambda _, wrong=wrong: wrong, texts)
 
 
 def test_presets_have_all_encoders():

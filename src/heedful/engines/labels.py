@@ -1,16 +1,18 @@
 """Classification of many texts, in batches, with PyTorch or with an ONNX Runtime graph."""
 
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 
 from heedful.engines.documents import WORDS, DocumentGraphs
 from heedful.engines.label_arrays import Floats, LabelArrays, LabelRun
 from heedful.engines.onnx import num_threads, open_session
+from heedful.errors import FileRefused
 from heedful.search.inputs import InputArrays
 
 GRAPH: Final = "classify.onnx"
+_AGAIN: Final = "export the model again"
 
 
 def run_labels(
@@ -26,6 +28,9 @@ def run_labels(
     Returns:
         For each text its [label] or [end, position] log probabilities in nats; [text, size] vectors; and for each text
         its [position] or [step, position] attention weights, or None if the model has no attention.
+
+    Raises:
+        FileRefused: the function is the graph of a stranger, and gives other shapes.
     """
     lengths, widths = texts.num_numbers, texts.num_positions
     order = np.argsort(-lengths, kind="stable")
@@ -36,6 +41,9 @@ def run_labels(
     while start < len(order):
         rows = order[start : start + max(1, batch_tokens // int(lengths[order[start]]))].tolist()
         batch = run(texts.take(rows))
+        if any(each is not None and each.shape[:1] != (len(rows),) for each in batch) or batch.vectors.ndim != 2:
+            shapes = ", ".join(f"{list(each.shape)}" for each in batch if each is not None)
+            raise FileRefused(f"the graph gives results of the shapes {shapes} for {len(rows)} texts; {_AGAIN}")
         batches.append(batch)
         log_probs |= {
             row: own if own.ndim == 1 else own[:, : widths[row]] for row, own in zip(rows, batch.log_probs, strict=True)
@@ -62,7 +70,8 @@ class LabelGraph:
         Raises:
             FileRefused: the file is missing or damaged.
         """
-        self._session: Final[Any] = open_session(folder / GRAPH, num_threads(threads))
+        self._path: Final = folder / GRAPH
+        self._session: Final = open_session(self._path, num_threads(threads))
 
     def __call__(self, texts: InputArrays) -> LabelArrays:
         """Classify one batch.
@@ -72,9 +81,14 @@ class LabelGraph:
 
         Returns:
             Log probabilities, vectors and attention weights.
+
+        Raises:
+            FileRefused: the graph reads or gives something else.
         """
-        log_probs, *others = self._session.run(None, texts.named_arrays())
-        return LabelArrays(log_probs, *others)
+        feeds = texts.named_arrays()
+        if not {*self._session.input_names} <= feeds.keys() or len(self._session.output_names) not in (2, 3):
+            raise FileRefused(f"{self._path}: not a graph for such texts; {_AGAIN}")
+        return LabelArrays(*self._session.run(None, feeds))
 
 
 def open_label_graphs(folder: Path, threads: int = 0) -> LabelRun:

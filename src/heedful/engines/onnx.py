@@ -34,8 +34,15 @@ FEATURES: Final = "features"
 _FEW: Final = 16
 """Maximum number of banned tokens that are removed from the result of a larger top-k."""
 
-Tensors = dict[str, Any]
-"""Tensors of ONNX Runtime by name."""
+
+class Tensors(dict[str, Any]):
+    """Tensors of ONNX Runtime by name; the graphs of a stranger may lack some."""
+
+    def __missing__(self, name: str) -> Any:
+        raise FileRefused(f"the graphs of this engine have no {name}; export the model again")
+
+    def __or__(self, others: Any) -> "Tensors":
+        return Tensors(super().__or__(others))
 
 
 def open_session(path: Path, threads: int) -> Session:
@@ -96,9 +103,14 @@ class Graphs:
             outputs: names of the outputs to compute; none = all.
         """
         names = [*outputs] or self._outputs(name)
-        inputs = {key: self._held(feeds[key]) for key in self._inputs(name)}
+        given = Tensors(feeds)
+        inputs = {key: self._held(given[key]) for key in self._inputs(name)}
         values = self._sessions[name].run_tensors(names, inputs)
-        return dict(zip(names, values, strict=True))
+        return Tensors(zip(names, values, strict=True))
+
+    def refuse(self, name: str, problem: str) -> FileRefused:
+        """Make the error for a graph whose results cannot be those of a model."""
+        return FileRefused(f"{self.folder / name}.onnx: {problem}; export the model again")
 
     def _held(self, value: Any) -> Any:
         return self._tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
@@ -114,10 +126,24 @@ class Graphs:
 class OnnxStepScores(StepScores):
     """Scores of one step; log-softmax and top-k run in graphs."""
 
-    def __init__(self, graphs: Graphs, log_probs: Any, weights: Any) -> None:
+    def __init__(self, graphs: Graphs, log_probs: Any, weights: Any, rows: tuple[int, ...]) -> None:
+        """Check the shapes.
+
+        Args:
+            log_probs: [source, hypothesis, token] log probabilities.
+            weights: [source, hypothesis, position] attention weights, or None.
+            rows: numbers of sources and hypotheses.
+
+        Raises:
+            FileRefused: the graph gives other shapes.
+        """
+        for name, values in (("log_probs", log_probs), ("weights", weights)):
+            if values is not None and (len(shape := values.shape()) != 3 or tuple(shape[:2]) != rows or not shape[2]):
+                raise graphs.refuse("step", f"{name} {list(shape)} for {rows[0]} sources and {rows[1]} hypotheses")
         self._graphs = graphs
         self._log_probs = log_probs
         self._weights = weights
+        self._rows = rows
 
     def top(self, k: int, adjust: Adjust | None = None) -> tuple[FloatArray, IntArray]:
         change = Adjust() if adjust is None else adjust
@@ -130,14 +156,13 @@ class OnnxStepScores(StepScores):
             "values": change.values.astype(np.float32),
             "k": np.array([min(k, self.vocab_size)], dtype=np.int64),
         }
-        values = self._graphs.run("top", feeds)
-        return values["best"].numpy().astype(np.float64), values["ids"].numpy()
+        return self._best("top", feeds, k)
 
     def _unchanged(self, k: int, banned: IntArray) -> tuple[FloatArray, IntArray]:
         """The k best tokens without banned ones, from a top-k enlarged by the number of banned tokens."""
         most = min(k + banned.size, self.vocab_size)
-        values = self._graphs.run("best", {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)})
-        best, ids = values["best"].numpy().astype(np.float64), values["ids"].numpy()
+        feeds = {"log_probs": self._log_probs, "k": np.array([most], dtype=np.int64)}
+        best, ids = self._best("best", feeds, most)
         k = min(k, self.vocab_size)
         is_banned = (ids[..., None] == banned).any(axis=-1)
         if not is_banned[..., :k].any():
@@ -147,13 +172,31 @@ class OnnxStepScores(StepScores):
         order = np.lexsort((np.where(is_banned, ids, ranks), is_banned), axis=-1)[..., :k]
         return np.take_along_axis(best, order, axis=-1), np.take_along_axis(ids, order, axis=-1)
 
+    def _best(self, name: str, feeds: Mapping[str, Any], k: int) -> tuple[FloatArray, IntArray]:
+        """Values and ids that a graph finds.
+
+        Raises:
+            FileRefused: they are not as many, or no tokens.
+        """
+        values = self._graphs.run(name, feeds)
+        best, ids, size = values["best"].numpy(), values["ids"].numpy(), self.vocab_size
+        shape = (*self._rows, min(k, size))
+        if best.shape != shape or ids.shape != shape or ids.dtype != np.int64:
+            raise self._graphs.refuse(name, f"{list(best.shape)} values and {list(ids.shape)} ids for {list(shape)}")
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+            raise self._graphs.refuse(name, f"ids from {ids.min()} to {ids.max()} of {size} tokens")
+        return best.astype(np.float64), ids
+
     def full(self) -> FloatArray:
         return self._log_probs.numpy().astype(np.float64)
 
     def of(self, sources: IntArray, hypotheses: IntArray, ids: IntArray) -> FloatArray:
         indices = np.stack((sources, hypotheses, ids), axis=-1)
         values = self._graphs.run("pick", {"log_probs": self._log_probs, "places": indices})
-        return values["picked"].numpy().astype(np.float64)
+        picked = values["picked"].numpy()
+        if picked.shape != ids.shape:
+            raise self._graphs.refuse("pick", f"{list(picked.shape)} values for {list(ids.shape)}")
+        return picked.astype(np.float64)
 
     @property
     def vocab_size(self) -> int:
@@ -207,11 +250,11 @@ class OnnxEngine(Engine):
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
         values = self._graphs.run("encode", inputs.named_arrays())
-        memory: Tensors = {"memory.lengths": inputs.num_positions}
+        memory = Tensors({"memory.lengths": inputs.num_positions})
         memory |= {name: values[name] for name in self._graphs.memory_names if name in values}
         # All hypotheses start from the state of the only one.
         parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
-        state = {name: values[name] for name in self._graphs.state_names}
+        state = Tensors({name: values[name] for name in self._graphs.state_names})
         return _Running(memory, self._reordered(state, parents), self._listed(inputs))
 
     def step(
@@ -226,22 +269,22 @@ class OnnxEngine(Engine):
         memory, inner = state.memory, state.state
         if keep is not None:
             selected = self._graphs.run("select", memory | inner | {"keep": keep})
-            memory = {name: selected[f"kept.{name}"] for name in memory}
-            inner = {name: selected[f"kept.{name}"] for name in inner}
+            memory = Tensors({name: selected[f"kept.{name}"] for name in memory})
+            inner = Tensors({name: selected[f"kept.{name}"] for name in inner})
         if parents is not None:
             inner = self._reordered(inner, parents)
         values = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
-        after = {name: values[f"next.{name}"] for name in self._graphs.state_names}
-        return self._scores(values, state.listed), _Running(memory, after, state.listed)
+        after = Tensors({name: values[f"next.{name}"] for name in self._graphs.state_names})
+        return self._scores(values, state.listed, tokens.shape), _Running(memory, after, state.listed)
 
-    def _scores(self, values: Tensors, listed: _Listed | None) -> StepScores:
+    def _scores(self, values: Tensors, listed: _Listed | None, rows: tuple[int, ...]) -> StepScores:
         graphs, weights = self._graphs, values.get("weights")
         if not graphs.has_list:
-            return OnnxStepScores(graphs, values["log_probs"], weights)
-        features = {FEATURES: values[FEATURES]}
+            return OnnxStepScores(graphs, values["log_probs"], weights, rows)
+        features = Tensors({FEATURES: values[FEATURES]})
         if listed is None:
-            return OnnxStepScores(graphs, graphs.run("output", features)["log_probs"], weights)
-        scores = OnnxStepScores(graphs, graphs.run("listed", features | listed.layer)["log_probs"], weights)
+            return OnnxStepScores(graphs, graphs.run("output", features)["log_probs"], weights, rows)
+        scores = OnnxStepScores(graphs, graphs.run("listed", features | listed.layer)["log_probs"], weights, rows)
         return ListedScores(scores, listed.ids, graphs.vocab_size)
 
     def _listed(self, inputs: InputArrays) -> _Listed | None:
@@ -253,7 +296,7 @@ class OnnxEngine(Engine):
 
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
         reordered = self._graphs.run("reorder", state | {"parents": parents})
-        return {name: reordered[f"kept.{name}"] for name in state}
+        return Tensors({name: reordered[f"kept.{name}"] for name in state})
 
 
 def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:

@@ -1,4 +1,4 @@
-"""Session of ONNX Runtime whose runs are stopped at a limit: a graph of a stranger may hold a loop that never ends."""
+"""Session of ONNX Runtime for graphs of strangers: a run that fails or never ends is no fault of the program."""
 
 import threading
 import time
@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.errors import FileRefused
+from heedful.errors import FileRefused, ResourceError
 
 MOST_SECONDS: Final = 600.0
 """Longest run of a graph: a step of a search takes milliseconds, a batch of long documents a minute."""
 _LOOK_SECONDS: Final = 1.0
+_EXHAUSTED: Final = ("Failed to allocate memory", "bad_alloc", "bad allocation")
+"""Words of ONNX Runtime where memory is exhausted."""
 
 
 @final
@@ -45,7 +47,8 @@ class Session:
             Arrays of the outputs.
 
         Raises:
-            FileRefused: it takes longer than `MOST_SECONDS`.
+            FileRefused: it fails, or takes longer than `MOST_SECONDS`.
+            ResourceError: memory is exhausted.
         """
         with self._limited() as options:
             return self._session.run(names, feeds, options)
@@ -60,17 +63,21 @@ class Session:
         """Options of a run that ends at the limit.
 
         Raises:
-            FileRefused: it was ended there.
+            FileRefused: it was ended there, or failed.
+            ResourceError: memory is exhausted.
         """
         with _WATCH.over() as options:
             try:
                 yield options
-            except Exception:
+            except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
                 if options.terminate:
                     raise FileRefused(
                         f"{self._path}: the graph ran for {MOST_SECONDS:.0f} s and was stopped; it may never end"
                     ) from None
-                raise
+                reason = str(error).partition("\n")[0]
+                if any(words in reason for words in _EXHAUSTED):
+                    raise ResourceError(f"{self._path}: out of memory; use smaller batches: --batch-tokens") from None
+                raise FileRefused(f"{self._path}: the graph failed: {reason:.200}; export the model again") from error
 
 
 @final

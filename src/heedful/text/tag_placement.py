@@ -169,6 +169,7 @@ class _Placement:
         self._segment: Final = segment
         self._words: Final = [*words(target, segment.target_start, segment.target_end)]
         self._links: Final = self._links_of_words()
+        self._points: Final[dict[tuple[object, ...], int]] = {}
 
     def place(self, pieces: Sequence[_Piece]) -> dict[_Piece, tuple[int, int]]:
         """Place pieces of tags.
@@ -213,7 +214,11 @@ class _Placement:
         tag = self._source.tags[piece.tag]
         source = piece.start, piece.end
         if piece.start == piece.end:
-            offset = self._break(piece, parent) if tag.is_break else self._point(piece, parent)
+            # A text may have any number of elements at one place.
+            key = tag.is_break, piece.start, parent.source, parent.target, parent.first, parent.last
+            if (offset := self._points.get(key)) is None:
+                offset = self._break(piece, parent) if tag.is_break else self._point(piece, parent)
+                self._points[key] = offset
             return _Area(source, (offset, offset), 0, 0)
         if tag.is_kept and (occurrence := self._kept(source, parent)):
             first = sum(end <= occurrence[0] for _, end in self._words)

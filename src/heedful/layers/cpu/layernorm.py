@@ -65,8 +65,8 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
     Returns:
         The vectors, whose gradient is added in the same backward pass; and the result of `normalized`.
     """
-    is_usual = isinstance(norm, nn.LayerNorm) and norm.bias is not None  # it has a weight then
-    if not is_usual or not is_fused(vectors):
+    # A layer without a weight has no bias either.
+    if not isinstance(norm, nn.LayerNorm) or getattr(norm, "bias", None) is None or not is_fused(vectors):
         return vectors, norm(vectors)
     unchanged, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
     return unchanged, narrow
