@@ -35,6 +35,7 @@ _FEW: Final = 16
 """Maximum number of banned tokens that are removed from the result of a larger top-k."""
 
 
+@final
 class Tensors(dict[str, Any]):
     """Tensors of ONNX Runtime by name; the graphs of a stranger may lack some."""
 
@@ -103,8 +104,8 @@ class Graphs:
             outputs: names of the outputs to compute; none = all.
         """
         names = [*outputs] or self._outputs(name)
-        given = Tensors(feeds)
-        inputs = {key: self._held(given[key]) for key in self._inputs(name)}
+        tensors = Tensors(feeds)
+        inputs = {key: self._held(tensors[key]) for key in self._inputs(name)}
         values = self._sessions[name].run_tensors(names, inputs)
         return Tensors(zip(names, values, strict=True))
 
