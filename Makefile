@@ -25,7 +25,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(VENV)/.installed-train ## install everything that training needs and run `heedful demo`
+demo: $(VENV)/.installed-train runtime-if-npm ## install everything that training needs and run `heedful demo`
 	$(BIN)/heedful demo
 
 .PHONY: test
@@ -53,7 +53,7 @@ runtime: $(RUNTIME) ## fetch ONNX Runtime for browsers with npm, for heedful exp
 .PHONY: runtime-if-npm
 runtime-if-npm:
 	@if [ -e $(RUNTIME) ]; then :; elif command -v npm >/dev/null; then $(MAKE) --no-print-directory runtime || true; \
-	else echo "npm is not installed: tests of JavaScript and of the page with a model inside are skipped"; fi
+	else echo "npm is not installed: no page with a model inside is written or tested (heedful export --to html)"; fi
 
 .PHONY: docs
 docs: $(VENV)/.installed-dev ## build the site, English and Chinese, in build/site (minutes)

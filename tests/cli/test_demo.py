@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli import demo
+from heedful.export.web_runtime import has_runtime
 from heedful.synthetic.grammar import split_of
 from heedful.training.lock import locked
 from tests.cli.command import heedful
@@ -47,6 +48,7 @@ def test_the_demonstration(tmp_path: Path):
     assert "weight  ░ 0.05+" in done.out
     assert "next:  heedful translate dates.model '25th of December 2019'" in done.out
     assert Path("dates-attention.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("dates.html").exists() == has_runtime() == ("page:  dates.html: " in done.out)
     assert heedful("translate", "dates.model", "abc").code == 0
     again = heedful("demo")
     assert again.code == 0

@@ -132,7 +132,21 @@ def run(
     print(_conversions(translator))
     print(_attention(translator, out, messages))
     export_engines(info, messages.say)
-    print(f"\nmodel: {out}\nnext:  heedful translate {shlex.quote(str(out))} '{next(iter(SAMPLES))}'")
+    print(f"\nmodel: {out}{_page(out, messages)}")
+    print(f"next:  heedful translate {shlex.quote(str(out))} '{next(iter(SAMPLES))}'")
+
+
+def _page(out: Path, messages: Messages) -> str:
+    """Write the page with the model inside, where the runtime for browsers is installed."""
+    from heedful.cli.web_export import export_web
+    from heedful.export.web_runtime import has_runtime
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
+
+    if not has_runtime():
+        return ""
+    translator = load(out, kind=Translator)  # with the engines that were exported
+    return f"\npage:  {export_web(translator, 'html', messages, examples=[*SAMPLES])}"
 
 
 def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
