@@ -240,10 +240,11 @@ def print_results(info: "RunInfo", outcome: "Outcome", device: str, messages: Me
         device: PyTorch's device.
         messages: printer of what is not a result.
     """
-    from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, score_test
+    from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
     from heedful.tasks.table import find_task
 
     print(ending(info, outcome))
+    remember(info, messages.say)
     print(score_test(info, outcome, device, messages.say), end="")
     for line in (compare_with_pretrained(info, device), judge(info, outcome)):
         if line:

@@ -114,6 +114,15 @@ MinConfidence = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+Memory = Annotated[
+    bool | None,
+    typer.Option(
+        "--memory/--no-memory",
+        help="Give sources that are in the training pairs their commonest target there. Default: as validation chose.",
+        show_default=False,
+        rich_help_panel=FILES,
+    ),
+]
 Exact = Annotated[
     bool,
     typer.Option(
@@ -151,6 +160,7 @@ def run(
     output_format: LineFormat = "text",
     align: Align = False,
     min_confidence: MinConfidence = None,
+    memory: Memory = None,
     segments: Segments = "auto",
     engine: Engine = "auto",
     ensemble: EnsembleModels = None,
@@ -188,15 +198,13 @@ def run(
         UsageError: the options conflict.
     """
     use_threads(threads)
-    require_one(texts, source)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms, keep)
-    written = _Written(output_format, align, nbest, batch_tokens, exact, constraints, min_confidence, segments, columns)
-    work = _Work(model, engine, device, tuple(ensemble or ()), options, written)
-    if not (ray or workers):
-        return work.run(texts or (), source, target, Messages(quiet))
-    return work.resolved().translate(texts if ray else (), target, workers, threads, Messages(quiet))
+    rest = batch_tokens, exact, constraints, min_confidence, segments, columns, memory
+    work = _Work(model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest))
+    files = (texts if ray else ()) if ray or workers else None
+    work.start(texts, source, target, files, workers, threads, Messages(quiet))
 
 
 @final
@@ -216,6 +224,8 @@ class _Written:
     """Parts that are translated by themselves."""
     columns: str = ""
     """Columns of a table that are a source; empty = those of the training data."""
+    memory: bool | None = None
+    """Whether sources seen in training get their commonest targets; None = as the model says."""
 
     def refuse_conflicts(self, has_ensemble: bool) -> None:
         if self.align and self.nbest > 1 and self.output_format == "text":
@@ -288,6 +298,7 @@ class _Written:
             "constraints": self.constraints,
             "exact": self.exact,
             "segments": self.segments,
+            "memory": self.memory,
         }
         translate_document(translator, document, target or document, messages, settings)
 
@@ -310,6 +321,7 @@ class _Written:
             corrected=True,
             confidence=self.min_confidence is not None,
             segments=self.segments,
+            memory=self.memory,
         )
         for index, each in enumerate(outputs, first_index):
             is_withheld = self.is_withheld(each)
@@ -343,6 +355,23 @@ class _Work:
         from heedful.predictors.translator import Translator
 
         return load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
+
+    def start(
+        self,
+        texts: Sequence[str] | None,
+        source: Path | None,
+        target: Path | None,
+        files: Sequence[str] | None,
+        workers: int,
+        threads: int,
+        messages: Messages,
+    ) -> None:
+        """Translate texts here or, unless they are None, files in other processes."""
+        require_one(texts, source)
+        if files is None:
+            self.run(texts or (), source, target, messages)
+        else:
+            self.resolved().translate(files, target, workers, threads, messages)
 
     def run(self, texts: Sequence[str], source: Path | None, target: Path | None, messages: Messages) -> None:
         is_rows = is_table_file(source) and reads_columns(self.model)

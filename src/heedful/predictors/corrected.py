@@ -48,16 +48,24 @@ def with_corrections(
         if not of_source:
             yield one
         elif of_source[0].is_exact and is_free:
-            yield _corrected(one, of_source[0], nbest, align)
+            best = Alternative(of_source[0].correction, 0.0, 0.0)
+            yield replace(replaced(one, best, nbest, align), memory=of_source[0])
         elif index in again:
             yield replace(again[index], memory=of_source[0], unbiased=one.text)
         else:
             yield replace(one, memory=of_source[0])
 
 
-def _corrected(one: Translation, match: MemoryMatch, nbest: int, align: Align | None) -> Translation:
-    pair = align([(one.source, match.correction)])[0] if align else None
-    best = Alternative(match.correction, 0.0, 0.0)
+def replaced(one: Translation, best: Alternative, nbest: int, align: Align | None) -> Translation:
+    """Replace an output.
+
+    Args:
+        one: output of a model.
+        best: what takes its place; the output stays behind it.
+        nbest: largest number of alternatives.
+        align: function that aligns a source with a text; None where no attention is needed.
+    """
+    pair = align([(one.source, best.text)])[0] if align else None
     others: Sequence[Alternative] = [other for other in one.alternatives if other.text != best.text]
     return Translation(
         one.source,
@@ -69,5 +77,4 @@ def _corrected(one: Translation, match: MemoryMatch, nbest: int, align: Align | 
         pair.target_pieces if pair else (),
         pair.attention if pair else None,
         pair.alignment if pair else None,
-        memory=match,
     )

@@ -27,6 +27,7 @@ from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
+from heedful.predictors.seen_sources import ROLE, stored_targets, with_targets
 from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.segmented import Segmenter, joined
 from heedful.predictors.source_columns import model_pairs
@@ -127,6 +128,11 @@ class Translator(Predictor):
         has_one = "dictionary" in self.folder.facts
         return Dictionary.load(self.folder.file("dictionary")) if has_one else Dictionary({})
 
+    @cached_property
+    def _seen(self) -> Dictionary:
+        """Commonest targets of the training sources."""
+        return stored_targets(self.folder, (self.source_tokenizer, self.target_tokenizer))
+
     def model(self) -> "Seq2Seq":
         """Return the PyTorch model, loaded on first use.
 
@@ -150,6 +156,7 @@ class Translator(Predictor):
         confidence: bool = False,
         cancelled: Callable[[], bool] | None = None,
         segments: Policy | None = "auto",
+        memory: bool | None = None,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -170,6 +177,8 @@ class Translator(Predictor):
             cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
                 outputs are returned as they are. CTranslate2 asks only between batches.
             segments: what is translated by itself (see `split`); None = each text as a whole, whatever is in it.
+            memory: whether sources that are training sources get their commonest targets; None = where validation
+                showed that this is right more often. Never under constraints.
 
         Returns:
             One translation for each text, in order.
@@ -180,7 +189,7 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        options = batch_tokens, WINDOW_LINES, 0, constraints, exact, corrected, confidence, cancelled, segments
+        options = batch_tokens, WINDOW_LINES, 0, constraints, exact, corrected, confidence, cancelled, segments, memory
         return list(self.stream(texts, config, attention, *options))
 
     def split(self, text: str, segments: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
@@ -212,6 +221,7 @@ class Translator(Predictor):
         confidence: bool = False,
         cancelled: Callable[[], bool] | None = None,
         segments: Policy | None = None,
+        memory: bool | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -228,18 +238,14 @@ class Translator(Predictor):
             confidence: as for `translate`.
             cancelled: as for `translate`.
             segments: as for `translate`.
+            memory: as for `translate`.
 
         Yields:
             One translation for each text, in order.
         """
         remaining = iter(texts)
         num_done = first_index
-        rate: Callable[[list[Translation]], Iterable[Translation]] | None = None
-        if confidence:
-            from heedful.predictors.confidence import confidence_adder  # what it imports is needed by few calls
-
-            score = partial(self.scored_pairs, batch_tokens=1 if exact else batch_tokens)
-            rate = confidence_adder(self.folder, self.backends.scoring, score)
+        rate = self._rate(1 if exact else batch_tokens) if confidence else None
         bound = (constraints or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
         decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
         can_imitate = bound.strictest.is_free and search.method != "sampling"
@@ -253,6 +259,8 @@ class Translator(Predictor):
                 outputs = SegmentDecoding(decoding).translate(parts, indexed, indices)
             else:
                 outputs = decoding.translate([one.source for one in parts], indexed, indices=indices)
+            if bound.general.is_free and (ROLE in self.folder.facts if memory is None else memory):
+                outputs = self._with_seen_targets(outputs, search.nbest, attention)
             if corrected:
                 outputs = with_corrections(
                     outputs,
@@ -266,6 +274,18 @@ class Translator(Predictor):
             for source, text in zip(window, texts_apart, strict=True):
                 yield joined(source, text, [next(outputs) for _ in text.segments])
             num_done += len(window)
+
+    def _rate(self, batch_tokens: int) -> Callable[[list[Translation]], Iterable[Translation]]:
+        """Function that adds the confidence to outputs."""
+        from heedful.predictors.confidence import confidence_adder  # what it imports is needed by few calls
+
+        return confidence_adder(
+            self.folder, self.backends.scoring, partial(self.scored_pairs, batch_tokens=batch_tokens)
+        )
+
+    def _with_seen_targets(self, outputs: Iterable[Translation], nbest: int, attention: bool) -> Iterator[Translation]:
+        align, normalize = self.align if attention else None, self.source_tokenizer.normalize
+        return with_targets(outputs, self._seen, normalize, nbest, align)
 
     def correct(self, source: str, correction: str) -> None:
         """Correct a translation: from now on, `correction` is the output for this source, in every process.

@@ -14,7 +14,7 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.table import PREDICTORS, PredictorT, load
 from heedful.predictors.translator import Translator
 from heedful.runs.facts import request_task
-from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, score_test
+from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
 from heedful.runs.request import TrainRequest, merged_settings
 from heedful.runs.train import Console, RunInfo, train
 from heedful.training.progress import Outcome, Progress
@@ -170,5 +170,6 @@ def _trained(request: TrainRequest, hidden: Sequence[str], quiet: bool) -> Path:
 
 def _results(run: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> list[str]:
     """Lines about the result of a training."""
+    remember(run, say)
     texts = score_test(run, outcome, device, say), compare_with_pretrained(run, device), judge(run, outcome)
     return [text.rstrip() for text in texts if text]

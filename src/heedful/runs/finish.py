@@ -4,6 +4,7 @@ import math
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,13 @@ from heedful.evaluation.metrics.table import score_text
 from heedful.predictors.cached_test_scores import cached_test_scores
 from heedful.predictors.calibration import LEAST_ITEMS, calibrate, suited_criterion
 from heedful.predictors.confidence import ROLE, write_confidence
+from heedful.predictors.seen_sources import ROLE as SEEN
+from heedful.predictors.seen_sources import choose_seen
 from heedful.predictors.translator import Translator
 from heedful.runs.train import RunInfo
 from heedful.tasks.advice import verdict
 from heedful.tasks.table import find_task
+from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
 
 LANDING: Final = ("linear", "cosine")
@@ -92,6 +96,33 @@ def compare_with_pretrained(info: RunInfo, device: str) -> str:
     with _complete_at_signal(info.folder):
         own_validation = find_task(info.experiment.task).own_validation
         return info.pretrained.compare(info.folder, own_validation, device)
+
+
+def remember(info: RunInfo, say: Callable[[str], None]) -> None:
+    """Store the commonest targets of the training sources of a model of short texts, if they help in validation.
+
+    Args:
+        info: facts about a completed run.
+        say: callback for a line about the choice.
+
+    Raises:
+        Stopped: Ctrl-C; the model is complete.
+    """
+    items = find_task(info.experiment.task).calibration_items(info.data)
+    translator = find_task(info.experiment.task).open(info.folder, engine="torch")
+    if items is None or not isinstance(translator, Translator) or not isinstance(info.data, TranslationData):
+        return
+    has_letters = "characters" in (translator.text.source_units, translator.text.target_units)
+    if SEEN in translator.folder.facts or not has_letters:
+        return
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    translate = partial(translator.translate, beam=1, segments=None, corrected=False, memory=False)
+    with _complete_at_signal(info.folder):
+        try:
+            if line := choose_seen(translator.folder, info.data.pairs.train, tokenizers, items, translate):
+                say(line)
+        except HeedfulError as error:
+            say(f"no memory: {error}")
 
 
 @contextmanager
