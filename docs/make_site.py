@@ -55,6 +55,7 @@ PARTS: Final = (
             ("docs/guide.md", "guide/index", 6_000),
             ("docs/page.md", "guide/page", None),
             ("docs/serve.md", "guide/serve", None),
+            ("docs/engines.md", "guide/engines", None),
         ],
     ),
     Part(("Attention", "注意力"), [("docs/attention.md", "attention/index", LONGEST)]),

@@ -371,3 +371,31 @@ def test_a_folder_for_transformers_comes_back_by_import(tmp_path: Path, monkeypa
     one, two = (heedful("translate", each, "-q", stdin=b"a b\n\nab d\n") for each in ("opus.model", "again.model"))
     assert one == two
     assert one.out.count("\n") == 3
+
+
+@thorough
+def test_one_graph_of_a_whole_model(trained: Trained, tmp_path: Path):
+    from heedful.export.single import run_single
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
+
+    path = tmp_path / "words.onnx"
+    done = heedful("export", trained.model, "--to", "onnx", "--single", path)
+    assert done.code == 0, done.err
+    assert "200 of 200 outputs of random words the same" in done.out
+    words = ["abc", "fed", "cafe", "a" * 40]
+    tokenizer = load(trained.model, kind=Translator).target_tokenizer
+    lines = heedful("translate", trained.model, *words, "--beam", "1", "--quiet").out.split("\n")
+    assert [tokenizer.decode(ids) for ids in run_single(path, words)] == lines[:-1]
+
+
+def test_options_of_a_single_graph_are_checked(trained: Trained, tmp_path: Path):
+    for options, words in (
+        (("--to", "onnx", "--single"), "--single OUT.onnx"),
+        (("--to", "onnx", tmp_path / "m.onnx"), "engines take no OUT"),
+        (("--to", "ctranslate2", "--single", tmp_path / "m.onnx"), "writes one graph"),
+        (("--to", "onnx", "--int8", "--single", tmp_path / "m.onnx"), "without further options"),
+    ):
+        done = heedful("export", trained.model, *options)
+        assert (done.code, len(done.errors), words in done.err) == (2, 1, True), done.err
+    assert not [*tmp_path.iterdir()]

@@ -67,7 +67,7 @@ def test_seen_sources_have_their_targets_by_every_door(model: Path, tmp_path: Pa
     translator = load(model, kind=Translator)
     known, unknown = translator.translate(["ab", "ffff"])
     assert (known.text, known.log_prob) == ("AB", log(0.75))
-    assert unknown == translator.translate(["ffff"], memory=False)[0]
+    assert unknown == translator.translate(["ab", "ffff"], memory=False)[1]
     translator.correct("ab", "corrected")
     assert translator.translate(["ab"])[0].text == "corrected"
     assert heedful("correct", model, "--undo", "ab").code == 0

@@ -16,6 +16,8 @@ With --layers, the ONNX engine also gives the attention of every layer and head 
 `heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
 With --shortlist, the engine also knows which target tokens are probable for each source token, learned from
 the training pairs; `heedful translate --shortlist` then considers only these, which is faster.
+With --single, --to onnx writes the whole model as one graph, from code points of words to ids of symbols, for programs
+that have ONNX Runtime alone (sources of characters, targets of characters or symbols; greedy search).
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
 
@@ -26,6 +28,7 @@ Examples:
   heedful export pairs.model --to html -o pairs.html --example 'Guten Morgen'
   heedful export pairs.model --to onnx
   heedful export pairs.model --to onnx --layers
+  heedful export cmu.model --to onnx --single cmu.onnx
   heedful export pairs.model --to ctranslate2 --int8 --shortlist
   heedful export pairs.model --to huggingface marian
 """
@@ -53,7 +56,7 @@ Target = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Argument(metavar="OUT", help="Folder of --to huggingface, file of --to html or js.", show_default=False),
+    typer.Argument(metavar="OUT", help="Folder of --to huggingface, file of html, js or --single.", show_default=False),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "--out", "-o", metavar="OUT", help="The same as OUT.", show_default=False)
@@ -80,6 +83,7 @@ def run(
     examples: Examples = None,
     runtime: RuntimePackage = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
+    single: Annotated[bool, typer.Option("--single", help="With --to onnx: one graph, as the file OUT.")] = False,
     layers: Annotated[
         bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
     ] = False,
@@ -98,7 +102,9 @@ def run(
     """
     use_threads(threads)
     messages = Messages(quiet)
-    if to in ("html", "js"):
+    if single:
+        _export_single(model, to, out or output, int8 or layers or shortlist or bool(examples or runtime), messages)
+    elif to in ("html", "js"):
         if int8 or layers or shortlist:
             raise UsageError(f"export: --int8, --layers and --shortlist are for engines; leave them out of --to {to}")
         _export_web(model, to, out or output, weights, examples or (), runtime, messages)
@@ -163,6 +169,33 @@ def _export(
         _export_engine(predictor, to, int8, layers, shortlist)
     else:
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
+
+
+def _export_single(model: Path, to: str, out: Path | None, has_options: bool, messages: Messages) -> None:
+    if to != "onnx" or has_options or out is None:
+        raise UsageError(
+            "export: --single writes one graph, without further options: export MODEL --to onnx --single OUT.onnx"
+        )
+    from heedful.cli.lines import refuse_overwriting
+    from heedful.export.single import compare_single, export_single, refuse_unsuited
+    from heedful.predictors.table import load
+    from heedful.predictors.translator import Translator
+
+    predictor = load(model)
+    if not isinstance(predictor, Translator):
+        raise UsageError(f"export: --single is for models of pairs of texts, not for {predictor.folder.task}")
+    tokenizers = refuse_unsuited((predictor.source_tokenizer, predictor.target_tokenizer), predictor.search)
+    refuse_overwriting(out, ())
+    messages.say(f"{out}: writing the graph and comparing its outputs")
+    languages = predictor.source_language, predictor.target_language
+    facts = {"kind": str(predictor.folder.facts.get("kind", "")), "languages": " ".join(languages)}
+    export_single(predictor.model(), tokenizers, predictor.search, predictor.text.max_tokens, facts, out)
+
+    def translate(words: list[str]) -> list[str]:
+        outputs = predictor.translate(words, beam=1, corrected=False, memory=False, segments=None)
+        return [one.text for one in outputs]
+
+    print(compare_single(out, tokenizers, translate))
 
 
 def _export_classifier(predictor: "LabelPredictor", messages: Messages) -> None:

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from heedful.engines.onnx import FEATURES
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.onnx_recurrent import record_units, translations
-from heedful.export.onnx_small import OPSET, write_listed_graphs, write_small_graphs
+from heedful.export.onnx_small import IR_VERSION, OPSET, graph_properties, write_listed_graphs, write_small_graphs
 from heedful.export.records import flatten, rebuild
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import SinusoidalPositions
@@ -297,6 +297,8 @@ def record_graph(
     if program is None:
         raise UsageError(f"{path.name}: the exporter gave no graph")
     _fold(program.model)
+    program.model.ir_version = IR_VERSION
+    program.model.metadata_props.update(graph_properties(path.stem))
     program.save(str(path), external_data=False)
 
 

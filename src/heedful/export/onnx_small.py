@@ -9,7 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.text.vocabulary import SPECIAL_TOKENS
+from heedful.version import __version__
+
 OPSET: Final = 18
+IR_VERSION: Final = 8
+"""Format version of the release that introduced this operator set, so that older readers accept a graph too."""
 _SHAPES: Final = {
     "log_probs": ("source", "hypothesis", "token"),
     "banned": ("banned",),
@@ -30,6 +35,12 @@ def write_small_graphs(folder: Path, memory: Mapping[str, Tensor], state: Mappin
     _write(folder / "top.onnx", *_top())
     _write(folder / "best.onnx", *_best())
     _write(folder / "pick.onnx", *_pick())
+
+
+def graph_properties(name: str) -> dict[str, str]:
+    """Return the metadata of a graph's file: the version of heedful, the name of the graph, and the special ids."""
+    special = {token.strip("<>"): str(index) for index, token in enumerate(SPECIAL_TOKENS)}
+    return {"heedful": __version__, "graph": name, **special}
 
 
 def write_listed_graphs(folder: Path, weight: Tensor, bias: Tensor | None) -> None:
@@ -165,8 +176,8 @@ def _write(path: Path, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Seq
     from onnx import helper
 
     graph = helper.make_graph(nodes, path.stem, inputs, outputs, initializer=constants)
-    # Format version of the release that introduced this operator set, so that older readers accept the graph.
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    helper.set_model_props(model, graph_properties(path.stem))
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
 
