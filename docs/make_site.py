@@ -20,6 +20,7 @@ from site_pages import LONGEST, ROOT, Document, Page, addresses, navigation, pag
 
 NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
 CHINESE_TITLES: Final = {
+    "The graphs of an engine": "引擎的图",
     "Settings": "设置",
     "Extending heedful": "扩展 heedful",
     "Commands": "命令",

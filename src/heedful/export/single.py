@@ -189,9 +189,8 @@ def _joined(
     encode, step = (_load(folder / f"{name}.onnx", f"{name}/") for name in ("encode", "step"))
     states = [each.name.removeprefix("step/") for each in step.input if each.name.startswith("step/state.")]
     memory = [each.name.removeprefix("step/") for each in step.input if each.name.startswith("step/memory.")]
-    nodes, constants = _reading(tokenizers[0], len(tokenizers[1]), search, max_length)
-    nodes += encode.node
-    constants += [*encode.initializer, *step.initializer]
+    constants = [*_constants(tokenizers, search, max_length), *encode.initializer, *step.initializer]
+    nodes = [*_reading(), *_start(), *encode.node]
     nodes += [
         helper.make_node("Identity", ["lengths" if name == "memory.lengths" else f"encode/{name}"], [f"step/{name}"])
         for name in memory
@@ -230,17 +229,12 @@ def _load(path: Path, prefix: str) -> Any:
     return model.graph
 
 
-def _reading(
-    source: UnitTokenizer, num_symbols: int, search: SearchConfig, max_length: int
-) -> tuple[list[Any], list[Any]]:
-    """Nodes from code points to token ids with EOS, lengths, and the limits of outputs; and constants."""
-    from onnx import TensorProto, helper, numpy_helper
+def _reading() -> list[Any]:
+    """Nodes from code points to token ids that end in EOS, and the number of letters of each word."""
+    from onnx import TensorProto, helper
 
-    tokens = source.vocabulary.tokens[len(SPECIAL_TOKENS) :]
-    known = np.array([ord(token) for token in tokens], dtype=np.int64)
-    int64, int32, float32 = TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT
-    make = helper.make_node
-    nodes = [
+    make, int64 = helper.make_node, TensorProto.INT64
+    return [
         make("Slice", ["code_points", "zero", "most_letters", "one"], ["letters"]),
         make("Equal", ["letters", "zero"], ["is_blank"]),
         make("Not", ["is_blank"], ["is_letter"]),
@@ -249,7 +243,7 @@ def _reading(
         # The id of a letter is that of the one known code point that equals it.
         make("Unsqueeze", ["letters", "two"], ["each"]),
         make("Equal", ["each", "known"], ["is_same"]),
-        make("Cast", ["is_same"], ["same"], to=int32),
+        make("Cast", ["is_same"], ["same"], to=TensorProto.INT32),
         make("ArgMax", ["same"], ["index"], axis=2, keepdims=0),
         make("ReduceMax", ["same", "two"], ["found"], keepdims=0),
         make("Cast", ["found"], ["is_known"], to=TensorProto.BOOL),
@@ -270,7 +264,15 @@ def _reading(
         make("Where", ["is_before", "with_room", "behind"], ["encode/source"]),
         make("Add", ["num_letters", "single"], ["lengths"]),
         make("Identity", ["lengths"], ["encode/source_lengths"]),
-        # Limits of the outputs, and what the loop begins with.
+    ]
+
+
+def _start() -> list[Any]:
+    """Nodes of the limits of outputs, and of what the loop begins with; a word without letters has ended."""
+    from onnx import TensorProto, helper
+
+    make, int64 = helper.make_node, TensorProto.INT64
+    return [
         make("Cast", ["num_letters"], ["real_letters"], to=TensorProto.DOUBLE),
         make("Mul", ["real_letters", "ratio"], ["product"]),
         make("Add", ["product", "offset"], ["wanted"]),
@@ -282,20 +284,27 @@ def _reading(
         make("ReduceMax", ["num_letters"], ["longest_word"], keepdims=0),
         make("Greater", ["longest_word", "none"], ["any"]),
         make("ConstantOfShape", ["column"], ["first"], value=helper.make_tensor("bos", int64, [1], [BOS])),
-        make("ConstantOfShape", ["num_words"], ["zeros"], value=helper.make_tensor("nil", float32, [1], [0.0])),
+        make(
+            "ConstantOfShape", ["num_words"], ["zeros"], value=helper.make_tensor("nil", TensorProto.FLOAT, [1], [0.0])
+        ),
     ]
+
+
+def _constants(tokenizers: tuple[UnitTokenizer, UnitTokenizer], search: SearchConfig, max_length: int) -> list[Any]:
+    from onnx import numpy_helper
+
+    letters = tokenizers[0].vocabulary.tokens[len(SPECIAL_TOKENS) :]
     whole = {
-        **{"zero": [0], "one": [1], "two": [2], "most_letters": [max_length - 1]},
+        **{"zero": [0], "one": [1], "two": [2], "most_letters": [max_length - 1], "known": [*map(ord, letters)]},
         **{"none": 0, "single": 1, "num_special": len(SPECIAL_TOKENS), "unknown": UNK, "end_of_text": EOS},
         **{"padding": PAD, "end_of_output": EOS},
     }
     real = {"ratio": search.max_length_ratio, "offset": search.max_length_offset, "longest": max_length}
-    values = {name: np.array(value, dtype=np.int64) for name, value in whole.items()}
-    values |= {name: np.array(value, dtype=np.float64) for name, value in real.items()} | {"known": known}
-    bans = np.zeros(num_symbols, dtype=np.float32)
+    bans = np.zeros(len(tokenizers[1]), dtype=np.float32)
     bans[[PAD, BOS, *([UNK] if search.forbid_unknown else [])]] = -np.inf
-    values["bans"] = bans
-    return nodes, [numpy_helper.from_array(value, name) for name, value in values.items()]
+    values = {name: np.array(value, dtype=np.int64) for name, value in whole.items()}
+    values |= {name: np.array(value, dtype=np.float64) for name, value in real.items()} | {"bans": bans}
+    return [numpy_helper.from_array(value, name) for name, value in values.items()]
 
 
 def _body(step: Any, states: Sequence[str]) -> Any:

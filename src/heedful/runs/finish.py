@@ -108,12 +108,11 @@ def remember(info: RunInfo, say: Callable[[str], None]) -> None:
     Raises:
         Stopped: Ctrl-C; the model is complete.
     """
-    items = find_task(info.experiment.task).calibration_items(info.data)
-    translator = find_task(info.experiment.task).open(info.folder, engine="torch")
-    if items is None or not isinstance(translator, Translator) or not isinstance(info.data, TranslationData):
+    task, text = find_task(info.experiment.task), info.experiment.text
+    if not isinstance(info.data, TranslationData) or "characters" not in (text.source_units, text.target_units):
         return
-    has_letters = "characters" in (translator.text.source_units, translator.text.target_units)
-    if SEEN in translator.folder.facts or not has_letters:
+    items, translator = task.calibration_items(info.data), task.open(info.folder, engine="torch")
+    if items is None or not isinstance(translator, Translator) or SEEN in translator.folder.facts:
         return
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     translate = partial(translator.translate, beam=1, segments=None, corrected=False, memory=False)
