@@ -102,7 +102,9 @@ def _inspect_words(
 def _as_text(explained: "WordEffects") -> str:
     """Label, the words that matter most, and how far weights can be trusted."""
     result = explained.result
-    rows = [f"{each.weight:9.3f}  {each.effect or 0.0:+14.3f}  {each.word.strip()}" for each in explained.strongest(_SHOWN)]
+    rows = [
+        f"{each.weight:9.3f}  {each.effect or 0.0:+14.3f}  {each.word.strip()}" for each in explained.strongest(_SHOWN)
+    ]
     lines = [f"{result.label}\t{result.probability:.4f}", "", f"{'attention':>9}  {'without it':>14}  word", *rows]
     return "\n".join([*lines, *(["", note] if (note := _note(explained)) else [])])
 

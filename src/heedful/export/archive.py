@@ -62,6 +62,7 @@ class ArchivedModel:
         faults = {
             "its texts are folded": self.text.normalization == "folded",
             "it reads documents": self.text.split_sentences,
+            "it reads several columns": bool(self.text.source_columns),
             "its search draws samples": self.search.method != "beam",
             "its beam has groups": self.search.num_groups > 1,
             "its unknown words are replaced": self.search.replace_unknown,

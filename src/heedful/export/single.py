@@ -333,17 +333,17 @@ def _body(step: Any, states: Sequence[str]) -> Any:
         make("Not", ["is_done"], ["goes_on"]),
     ]
     types = {each.name: each.type.tensor_type for each in step.input}
-    made = helper.make_tensor_value_info
-    inputs = [made("iteration", TensorProto.INT64, []), made("went_on", TensorProto.BOOL, [])]
-    inputs += [made("step/tokens", TensorProto.INT64, ["word", 1]), made("ended", TensorProto.BOOL, ["word"])]
-    inputs.append(made("log_probs_so_far", TensorProto.FLOAT, ["word"]))
-    outputs = [made("goes_on", TensorProto.BOOL, []), made("best", TensorProto.INT64, ["word", 1])]
-    outputs += [made("ended_now", TensorProto.BOOL, ["word"]), made("log_probs_now", TensorProto.FLOAT, ["word"])]
+    value = helper.make_tensor_value_info
+    inputs = [value("iteration", TensorProto.INT64, []), value("went_on", TensorProto.BOOL, [])]
+    inputs += [value("step/tokens", TensorProto.INT64, ["word", 1]), value("ended", TensorProto.BOOL, ["word"])]
+    inputs.append(value("log_probs_so_far", TensorProto.FLOAT, ["word"]))
+    outputs = [value("goes_on", TensorProto.BOOL, []), value("best", TensorProto.INT64, ["word", 1])]
+    outputs += [value("ended_now", TensorProto.BOOL, ["word"]), value("log_probs_now", TensorProto.FLOAT, ["word"])]
     for name in states:
         kind = types[f"step/{name}"]
         # The sizes of a state may grow from step to step, so that only their number is stated.
         sizes = len(kind.shape.dim)
-        inputs.append(made(f"step/{name}", kind.elem_type, [f"{name}.{axis}" for axis in range(sizes)]))
-        outputs.append(made(f"step/next.{name}", kind.elem_type, [f"next.{name}.{axis}" for axis in range(sizes)]))
-    outputs.append(made("written", TensorProto.INT64, ["word"]))
+        inputs.append(value(f"step/{name}", kind.elem_type, [f"{name}.{axis}" for axis in range(sizes)]))
+        outputs.append(value(f"step/next.{name}", kind.elem_type, [f"next.{name}.{axis}" for axis in range(sizes)]))
+    outputs.append(value("written", TensorProto.INT64, ["word"]))
     return helper.make_graph(nodes, "step", inputs, outputs)
