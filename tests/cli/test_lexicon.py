@@ -9,7 +9,7 @@ import pytest
 import heedful as package
 from heedful.predictors.pronouncer import Pronouncer
 from heedful.predictors.translator import Translator
-from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, words_of
+from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, entry_of, words_of
 from heedful.text.vocabulary import UNK
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
@@ -25,6 +25,20 @@ def test_lines_of_each_format():
         "mfa": "read\t0.60\tR EH1 D\nread\t0.30\tR IY1 D\n",
         "kaldi": "read 1.0000 R EH1 D\nread 0.5000 R IY1 D\n",
     }
+
+
+def test_every_format_is_read_as_it_is_written():
+    for name in get_args(LexiconFormat):
+        lines = entry_lines("a(b", TWO, name).splitlines()
+        assert [entry_of(line) for line in lines] == [("a(b", one.phones) for one in TWO]
+    others = {
+        "well\t0.99\t0.2\t1.0\t1.0\tW EH1 L": ("well", ("W", "EH1", "L")),  # with probabilities of silences
+        "(2)  T UW1": ("(2)", ("T", "UW1")),
+        "New York\tN UW": ("New York", ("N", "UW")),
+        "ni n i3 # tone": ("ni", ("n", "i3")),
+        **dict.fromkeys(("", " ", "#HASH  HH", ";;; a b", "word", "word\t", "word 0.5", "\t", "# a"), None),
+    }
+    assert {line: entry_of(line) for line in others} == others
 
 
 def test_no_probability_is_zero():

@@ -27,6 +27,16 @@ def test_a_pronunciation_lexicon_is_read_as_it_is(columns: tuple[int, int], tmp_
     ]
 
 
+def test_one_space_is_enough_before_phones_of_arpabet(tmp_path: Path):
+    """As CMUdict is published since 2015."""
+    (tmp_path / "cmudict.dict").write_text(LEXICON.replace("  ", " "), encoding="utf-8")
+    read = [tuple(pair) for pair in find_pairs([tmp_path / "cmudict.dict"])]
+    (tmp_path / "old.dict").write_text(LEXICON, encoding="utf-8")
+    assert read == [tuple(pair) for pair in find_pairs([tmp_path / "old.dict"])]
+    for lines in (["I AM K"], ["HELLO HH AH0 L OW1", "HELLO THERE"], ["hello hh ah0 l ow1"], ["HELLO 0 HH"]):
+        assert not LexiconRows.suits(lines)
+
+
 @pytest.mark.parametrize("line", ["a  b\tc", "one word", "a b c"])
 def test_other_lines_are_no_lexicon(line: str):
     assert not LexiconRows.suits(["HELLO  HH AH0", line])

@@ -15,7 +15,8 @@ Formats, a line for each pronunciation:
   mfa      of the Montreal Forced Aligner: word, probability and phones, with tabs
   kaldi    lexiconp.txt: word, probability as a share of the best one, phones
 
-With --known, pronunciations of FILE are taken as they are, and the model is asked for the other words only.
+With --known, pronunciations of FILE, in any of these formats, are taken as they are, and the model is asked for the
+other words only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,9 +29,9 @@ import typer
 from heedful.cli.lines import opened_output, text_lines
 from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
-from heedful.errors import UsageError
+from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
-from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, words_of
+from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, entry_of, words_of
 
 if TYPE_CHECKING:
     from heedful.predictors.pronouncer import Pronouncer
@@ -159,12 +160,17 @@ def _windows(pairs: Iterator[tuple[str, str]]) -> Iterator[dict[str, str]]:
 
 
 def _known(path: Path) -> dict[str, tuple[Pronunciation, ...]]:
-    """Pronunciations of a lexicon by word."""
-    from heedful.data.corpus import find_pairs
+    """Pronunciations of a lexicon by word.
 
+    Raises:
+        DataError: the file has none.
+    """
     entries: dict[str, tuple[Pronunciation, ...]] = {}
-    for pair in find_pairs([path]):
-        one = Pronunciation(tuple(pair.target.split()), 1.0)
-        if one not in entries.get(pair.source, ()):
-            entries[pair.source] = (*entries.get(pair.source, ()), one)
+    for line in text_lines([path]):
+        if entry := entry_of(line):
+            word, one = entry[0], Pronunciation(entry[1], 1.0)
+            if one not in entries.get(word, ()):
+                entries[word] = (*entries.get(word, ()), one)
+    if not entries:
+        raise DataError(f"{path}: no pronunciation; a lexicon has a word and its phones on each line")
     return entries

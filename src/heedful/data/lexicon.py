@@ -7,8 +7,13 @@ from typing import Final, final
 from heedful.data.rows import RowFormat
 from heedful.errors import DataError
 
-_ENTRY: Final = re.compile(r"(\S+?)(?:\(\d+\))?  +(\S.*)")
-"""Entry of a pronunciation lexicon: a word, the number of its variant if it has several, two spaces, and phones."""
+_PHONE: Final = (
+    "(?:(?:AA|AE|AH|AO|AW|AY|EH|ER|EY|IH|IY|OW|OY|UH|UW)[0-2]?|B|CH|D|DH|F|G|HH|JH|K|L|M|N|NG|P|R|S|SH|T|TH|V|W|Y|Z|ZH)"
+)
+"""Phone of ARPAbet, with the stress of a vowel."""
+_ENTRY: Final = re.compile(rf"(\S+?)(?:\(\d+\))?(?:  +(\S.*)| ({_PHONE}(?: {_PHONE})*))")
+"""Entry of a pronunciation lexicon: a word, the number of its variant if it has several, two spaces, and phones. One
+space is enough before those of ARPAbet, as CMUdict has it today."""
 _COMMENTS: Final = (";;;", "#")
 
 
@@ -33,19 +38,26 @@ class LexiconRows(RowFormat):
             lines: the first non-empty lines.
 
         Returns:
-            Whether each is a comment or an entry without tabs, and there is an entry.
+            Whether each is a comment or an entry without tabs, and there is an entry; with stresses where there is one
+            space only, as texts in capitals have none.
         """
         entries = [line for line in lines if not line.startswith(_COMMENTS)]
-        return bool(entries) and all("\t" not in line and _ENTRY.fullmatch(line) for line in entries)
+        found = [None if "\t" in line else _ENTRY.fullmatch(_without_comment(line)) for line in entries]
+        rest = " ".join(entry[3] or "0" for entry in found if entry)
+        return bool(entries) and None not in found and any(map(str.isdigit, rest))
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         if line.startswith(_COMMENTS):
             return "", ""
-        entry = _ENTRY.fullmatch(line.partition(" #")[0].rstrip())
+        entry = _ENTRY.fullmatch(_without_comment(line))
         if entry is None:
             raise DataError(f"{name}:{number}: no entry of a lexicon; write a word, two spaces, and its phones")
-        word, phones = entry[1], " ".join(entry[2].split())
+        word, phones = entry[1], " ".join((entry[2] or entry[3]).split())
         return (phones, word) if self._is_swapped else (word, phones)
 
     def describe(self) -> str:
         return "pronunciation lexicon: words, two spaces, phones"
+
+
+def _without_comment(line: str) -> str:
+    return line.partition(" #")[0].rstrip()

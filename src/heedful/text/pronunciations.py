@@ -1,5 +1,6 @@
 """Pronunciations of words, and the lines that the lexicons of speech programs have of them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, final
@@ -8,6 +9,8 @@ import regex
 
 LexiconFormat = Literal["sherpa", "cmudict", "mfa", "kaldi"]
 """Program whose lexicons have the format: sherpa-onnx, CMUdict, Montreal Forced Aligner, or Kaldi (lexiconp.txt)."""
+_VARIANT: Final = re.compile(r"(?<=.)\(\d+\)\Z")
+_PROBABILITY: Final = re.compile(r"\d*\.\d+")
 _WORD: Final = regex.compile(r"[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*")
 
 
@@ -29,6 +32,27 @@ def words_of(text: str) -> list[str]:
         ["Don't", 'wait', 'well-known', 'words']
     """
     return [match[0] for match in _WORD.finditer(text)]
+
+
+def entry_of(line: str) -> tuple[str, tuple[str, ...]] | None:
+    """Read a line of a lexicon in any format that is written here.
+
+    Returns:
+        Word and phones, without the number of a variant, probabilities and a comment; None for a comment or a line
+        without phones.
+
+    Example:
+        >>> entry_of("READ(2)  R IY1 D"), entry_of("read 0.5000 R IY1 D"), entry_of(";;; comment")
+        (('READ', ('R', 'IY1', 'D')), ('read', ('R', 'IY1', 'D')), None)
+    """
+    text = line.partition(" #")[0].strip()
+    word, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
+    listed = rest.split()
+    while listed and _PROBABILITY.fullmatch(listed[0]):
+        del listed[0]
+    if not listed or word.startswith(("#", ";;;")):
+        return None
+    return _VARIANT.sub("", word), tuple(listed)
 
 
 def entry_lines(word: str, pronunciations: Sequence[Pronunciation], kind: LexiconFormat) -> str:
