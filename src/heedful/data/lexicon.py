@@ -42,9 +42,9 @@ class LexiconRows(RowFormat):
             space only, as texts in capitals have none.
         """
         entries = [line for line in lines if not line.startswith(_COMMENTS)]
-        found = [None if "\t" in line else _ENTRY.fullmatch(_without_comment(line)) for line in entries]
-        rest = " ".join(entry[3] or "0" for entry in found if entry)
-        return bool(entries) and None not in found and any(map(str.isdigit, rest))
+        matches = [None if "\t" in line else _ENTRY.fullmatch(_without_comment(line)) for line in entries]
+        rest = " ".join(entry[3] or "0" for entry in matches if entry)
+        return bool(entries) and None not in matches and any(map(str.isdigit, rest))
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         if line.startswith(_COMMENTS):
