@@ -102,8 +102,7 @@ def test_an_engine_gives_the_labels_vectors_and_attention_of_pytorch(preset: str
         if one.attention is not None and other.attention is not None:
             np.testing.assert_allclose(one.attention, other.attention, atol=1e-5)
             assert float(one.attention.sum()) == pytest.approx(1.0, abs=1e-5)
-    for one, other in zip(graph.encode(texts), model.encode(texts), strict=True):
-        np.testing.assert_allclose(one.vector, other.vector, atol=1e-4)
+    np.testing.assert_allclose(graph.encode(texts), model.encode(texts), atol=1e-4)
 
 
 @pytest.mark.parametrize("preset", thinned(["hierarchical", "bag"], 2))

@@ -38,7 +38,7 @@ def run(
     classifier = load_to_run(model, engine, device, kind=Classifier)
 
     def vectors(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-        for encoded in classifier.encode(window):
+        for encoded in classifier.encode_stream(window):
             yield _line(encoded.text, encoded.vector.tolist(), output_format == "jsonl") + "\n", encoded.was_cut
 
     answer_lines(vectors, texts or (), source, target, Messages(quiet), WINDOW_TEXTS, classifier.text.max_tokens)

@@ -10,6 +10,7 @@ Examples:
   heedful evaluate pairs.model test.de test.en --metrics bleu,chrf
   heedful evaluate new.model test.tsv --versus old.model --format json
   heedful evaluate pairs.model test.tsv --record
+  heedful evaluate reviews.model test.tsv --html errors.html
   heedful evaluate pairs.model test.tsv --terms terms.tsv
   heedful evaluate pairs.model test.tsv --png risk.png
   heedful evaluate pairs.model paragraphs.tsv --segments auto
@@ -108,6 +109,15 @@ RiskPath = Annotated[
         rich_help_panel=_MEASURES,
     ),
 ]
+ErrorPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Write the errors of a classifier as a page: confused labels, by length, the most confident ones.",
+        rich_help_panel=_MEASURES,
+    ),
+]
 SegmentsOrNone = Annotated[
     Policy | None,
     typer.Option(
@@ -145,6 +155,7 @@ def run(
     batch_tokens: BatchTokens = _BATCH_TOKENS,
     record: Record = False,
     png: RiskPath = None,
+    html: ErrorPath = None,
     output_format: ReportFormat = "text",
     seed: BootstrapSeed = 12345,
     device: Device = "auto",
@@ -164,8 +175,10 @@ def run(
         wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
         rest = record, png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
-        setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0)
+        setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0, html)
         return _measure(model, other, versus, setting)
+    if html is not None:
+        raise UsageError("evaluate: --html is for classifiers; --record stores scores and worst outputs for the page")
     items = _items(model, data, columns, limit, messages)
     constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
@@ -314,6 +327,7 @@ class _Setting(NamedTuple):
     device: str
     limit: int
     beam: int
+    html: Path | None
 
 
 def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: _Setting) -> None:
@@ -336,6 +350,8 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
 
     if setting.metrics and not isinstance(predictor, Captioner):
         raise UsageError(f"--metrics: models for {predictor.folder.task} have metrics of their own; leave it out")
+    if setting.html is not None:
+        _check_errors(predictor, setting.html)
 
     baseline = None if versus is None else _other_task(versus, setting.engine, setting.device)
     if versus is not None and (baseline is None or baseline.folder.task != predictor.folder.task):
@@ -355,6 +371,31 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
         facts["versus"] = {"model": str(versus), **measured[1].to_dict(), "differences": named}
         text += f"\n\n{versus}\n{measured[1].to_text()}\n{model} against {versus}\n{differences_to_text(differences)}"
     print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
+    if setting.html is not None:
+        _write_errors(predictor, setting)
+
+
+def _write_errors(predictor: "Predictor", setting: _Setting) -> None:
+    from heedful.cli.inspect_labels import write_page
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.label_errors import label_errors
+
+    if setting.html is not None and isinstance(predictor, Classifier):
+        items = predictor.read_items(setting.data, parse_columns(setting.columns))[: setting.limit or None]
+        write_page(setting.html, label_errors(predictor, items).to_html())
+
+
+def _check_errors(predictor: "Predictor", html: Path) -> None:
+    """Check that the errors of a model can be written to a file.
+
+    Raises:
+        UsageError: the model gives no text one label, or the page would replace something else than a file.
+    """
+    from heedful.predictors.classifier import Classifier
+
+    if not isinstance(predictor, Classifier) or predictor.text.labels != "one":
+        raise UsageError("evaluate: --html is for classifiers that give each text one label; leave it out")
+    refuse_overwriting(html, ())
 
 
 def _checked_metrics(metrics: str) -> tuple[str, ...]:

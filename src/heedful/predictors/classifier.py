@@ -117,13 +117,7 @@ class Classifier(LabelPredictor):
             >>> load("reviews.model", kind=Classifier).classify(["A quiet room"])[0].label  # doctest: +SKIP
             'good'
         """
-        if isinstance(texts, str):
-            raise UsageError("classify: expected a list of texts, got a string; put it into a list")
-        items: list[Any] = [*texts]
-        for index, text in enumerate(items):
-            if not isinstance(text, str):
-                raise UsageError(f"classify: item {index} is {text!r:.40}, of type {type(text).__name__}; give texts")
-        return list(self.stream(items))
+        return list(self.stream(_checked(texts, "classify")))
 
     def stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[Classification]:
         """Classify any number of texts in constant memory.
@@ -165,8 +159,20 @@ class Classifier(LabelPredictor):
             return float(np.exp(log_probs[int(np.argmin(distances))]))
         return float(np.exp(log_probs[self.labels.index(label)]))
 
-    def encode(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[EncodedText]:
+    def encode(self, texts: Iterable[str]) -> Floats:
         """Encode texts as vectors, for search by similarity or as input of other models.
+
+        Returns:
+            [text, size] float32 inputs of the model's label layer, in order.
+
+        Raises:
+            UsageError: as for `classify`.
+        """
+        vectors = [each.vector for each in self.encode_stream(_checked(texts, "encode"))]
+        return np.stack(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
+
+    def encode_stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[EncodedText]:
+        """Encode any number of texts as vectors in constant memory.
 
         Args:
             window_texts: number of texts that are sorted by length together.
@@ -229,3 +235,18 @@ class Classifier(LabelPredictor):
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
         return items
+
+
+def _checked(texts: Iterable[str], name: str) -> list[str]:
+    """Texts of a call.
+
+    Raises:
+        UsageError: a single string was given, or an item is no text, such as None or NaN.
+    """
+    if isinstance(texts, str):
+        raise UsageError(f"{name}: expected a list of texts, got a string; put it into a list")
+    items: list[Any] = [*texts]
+    for index, text in enumerate(items):
+        if not isinstance(text, str):
+            raise UsageError(f"{name}: item {index} is {text!r:.40}, of type {type(text).__name__}; give texts")
+    return items
