@@ -44,6 +44,17 @@ def test_without_files_the_attention_is_text(trained: Trained):
     assert "abc" in done.out
 
 
+def test_each_sentence_of_a_text_is_shown(trained: Trained, tmp_path: Path):
+    done = heedful("inspect", trained.model, "abc\nfed", "--html", tmp_path / "page.html", "--quiet")
+    pages = [tmp_path / "page-1.html", tmp_path / "page-2.html"]
+    assert (done.code, done.out) == (0, "".join(f"{page}\n" for page in pages))
+    assert [view_of(page)["source"]["text"] for page in pages] == ["abc", "fed"]
+    both = heedful("inspect", trained.model, "abc\nfed").out
+    assert both == "".join(heedful("inspect", trained.model, text).out for text in ("abc", "fed"))
+    whole = heedful("inspect", trained.model, "abc\nfed", "--reference", "ABC", "--html", tmp_path / "page.html")
+    assert whole.out == f"{tmp_path / 'page.html'}\n"
+
+
 @sampled(2)
 @pytest.mark.parametrize("measure", MEASURE_NAMES)
 def test_each_measure_is_shown_as_text_and_page(trained: Trained, tmp_path: Path, measure: str):

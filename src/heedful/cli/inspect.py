@@ -1,8 +1,8 @@
 """Inspect one sentence: the attention of every layer and head, alternatives of each word, and the beam search.
 
-The page is one HTML file that needs no network. Without --html and --png, the attention is written as text. Of a text
-that gets a label, the words are shown with their weights and with the effects of leaving each out; of a question or a
-picture, the weights of facts or regions.
+The page is one HTML file that needs no network; a text of several sentences gets a file for each. Without --html and
+--png, the attention is written as text. Of a text that gets a label, the words are shown with their weights and with
+the effects of leaving each out; of a question or a picture, the weights of facts or regions.
 
 Examples:
   heedful inspect pairs.model 'Where are you?' --html page.html
@@ -14,6 +14,7 @@ Examples:
 """
 
 import sys
+from dataclasses import replace
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,13 +100,34 @@ def run(
         request = ViewRequest(
             text, beam=beam or 0, is_offline=bool(html), traced_beams=beams, reference=reference, measure=measure
         )
-        _inspect_sentence(predictor, request, attention, html, png, messages)
+        for one, files in _sentences(predictor, request, (html, png), messages):
+            _inspect_sentence(predictor, one, attention, *files, messages)
         return
     others = {"--reference": reference, "--measure": measure != "attention", "--attention": attention != "cross"}
     for name, is_given in {**others, "--beam": beam}.items():
         if is_given:
             raise UsageError(f"inspect: {name} is for translations; leave it out")
     inspect_labels(predictor, text, html, png, messages)
+
+
+def _sentences(
+    translator: "Translator", request: "ViewRequest", files: tuple[Path | None, Path | None], messages: Messages
+) -> "list[tuple[ViewRequest, tuple[Path | None, Path | None]]]":
+    """Request for each sentence, with its files, which are numbered where there are several sentences."""
+    # A reference is that of the whole text.
+    sources = [each.source for each in translator.split(request.text, None if request.reference else "auto").segments]
+    if len(sources) == 1:
+        return [(request, files)]
+    if any(files):
+        messages.say(f"{len(sources)} sentences, with a file for each")
+
+    def numbered(path: Path | None, number: int) -> Path | None:
+        return path and path.with_stem(f"{path.stem}-{number}")
+
+    return [
+        (replace(request, text=source), (numbered(files[0], number), numbered(files[1], number)))
+        for number, source in enumerate(sources, start=1)
+    ]
 
 
 def _inspect_sentence(
