@@ -41,6 +41,8 @@ def test_a_poor_result_says_what_would_help_most():
     stalled = verdict("BLEU 4.00", True, 0.5, "", 20_000)
     assert stalled.startswith("result: poor, BLEU 4.00 on validation; most help would come from more pairs: 20,000")
     assert "more pairs" in verdict("BLEU 4.00", True, 1.0, "3 minutes", 20)  # by heart sooner or later
+    assert "more time" in verdict("accuracy 0.00 %", True, 1.0, "3 minutes", 900, num_epochs=0.5)
+    assert "more pairs" in verdict("accuracy 0.00 %", True, 1.0, "3 minutes", 900, num_epochs=40.0)
     assert verdict("BLEU 40.00", False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
     assert verdict("BLEU 40.00", False, 0.5, "3 minutes", 20_000) == ""
     assert verdict("BLEU 40.00", False, 1.0, "", 20_000) == ""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from heedful.cli.completion import metrics as complete_metrics
+from heedful.cli.error_page import check_errors, write_errors
 from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
@@ -351,7 +352,7 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
     if setting.metrics and not isinstance(predictor, Captioner):
         raise UsageError(f"--metrics: models for {predictor.folder.task} have metrics of their own; leave it out")
     if setting.html is not None:
-        _check_errors(predictor, setting.html)
+        check_errors(predictor, setting.html)
 
     baseline = None if versus is None else _other_task(versus, setting.engine, setting.device)
     if versus is not None and (baseline is None or baseline.folder.task != predictor.folder.task):
@@ -372,30 +373,8 @@ def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: 
         text += f"\n\n{versus}\n{measured[1].to_text()}\n{model} against {versus}\n{differences_to_text(differences)}"
     print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
     if setting.html is not None:
-        _write_errors(predictor, setting)
-
-
-def _write_errors(predictor: "Predictor", setting: _Setting) -> None:
-    from heedful.cli.inspect_labels import write_page
-    from heedful.predictors.classifier import Classifier
-    from heedful.predictors.label_errors import label_errors
-
-    if setting.html is not None and isinstance(predictor, Classifier):
         items = predictor.read_items(setting.data, parse_columns(setting.columns))[: setting.limit or None]
-        write_page(setting.html, label_errors(predictor, items).to_html())
-
-
-def _check_errors(predictor: "Predictor", html: Path) -> None:
-    """Check that the errors of a model can be written to a file.
-
-    Raises:
-        UsageError: the model gives no text one label, or the page would replace something else than a file.
-    """
-    from heedful.predictors.classifier import Classifier
-
-    if not isinstance(predictor, Classifier) or predictor.text.labels != "one":
-        raise UsageError("evaluate: --html is for classifiers that give each text one label; leave it out")
-    refuse_overwriting(html, ())
+        write_errors(predictor, items, setting.html)
 
 
 def _checked_metrics(metrics: str) -> tuple[str, ...]:

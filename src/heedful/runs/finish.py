@@ -55,7 +55,8 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
         return ""  # a rate that falls to zero improves the score to the last, whatever more time would bring
     ending = "" if outcome.reason.startswith("no better") else outcome.reason
     share = outcome.best_step / outcome.step
-    return verdict(score_text(metric, outcome.best), is_poor, share, ending, info.data.num_examples)
+    named = score_text(metric, outcome.best)
+    return verdict(named, is_poor, share, ending, info.data.num_examples, outcome.num_epochs)
 
 
 def score_test(info: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> str:

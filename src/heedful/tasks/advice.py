@@ -10,6 +10,8 @@ from heedful.text.tokenizer import Units
 
 FEW_PAIRS: Final = 1_000
 """Number of pairs below which a model mostly knows its training pairs by heart."""
+FEW_EPOCHS: Final = 10
+"""Number of epochs from which on few pairs are learned by heart; before, more time helps whatever their number."""
 RISING_SHARE: Final = 0.8
 """Share of all updates after which a best validation means that the score was still improving."""
 
@@ -87,7 +89,9 @@ def expectation(units: Units, num_pairs: int) -> str:
     return f"for comparison: {nearest.num_pairs:,} pairs of {nearest.what}"
 
 
-def verdict(score: str, is_poor: bool, best_share: float, ending: str, num_pairs: int) -> str:
+def verdict(
+    score: str, is_poor: bool, best_share: float, ending: str, num_pairs: int, num_epochs: float = FEW_EPOCHS
+) -> str:
     """Judge the result of a training and say what would improve it most.
 
     Args:
@@ -96,13 +100,14 @@ def verdict(score: str, is_poor: bool, best_share: float, ending: str, num_pairs
         best_share: updates before the best validation, as a share of all updates.
         ending: limit that ended the training; empty = validation stopped improving.
         num_pairs: number of training examples.
+        num_epochs: number of passes over them.
 
     Returns:
         One line; empty where the result is not poor and had stopped improving.
     """
     is_rising = bool(ending) and best_share >= RISING_SHARE
     result = f"result: poor, {score} on validation; " if is_poor else "result: still improving; "
-    if is_rising and num_pairs >= FEW_PAIRS:
+    if is_rising and (num_pairs >= FEW_PAIRS or num_epochs < FEW_EPOCHS):
         return (
             f"{result}most help would come from more time: it was improving when {ending} were over; "
             "the same command with a larger limit continues"

@@ -149,7 +149,7 @@ class Trainer:
         self._ensure(f"finished at step {state.step}")
         speed = state.num_target_tokens / max(1e-9, state.update_seconds)
         totals = (state.step, state.seconds, self._sign * state.best, state.best_step, state.finished)
-        return Outcome(*totals, state.num_target_tokens, speed)
+        return Outcome(*totals, state.num_target_tokens, speed, self._epochs())
 
     def scores(self) -> dict[str, float]:
         """Validate the present weights; all processes call this.

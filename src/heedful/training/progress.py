@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 
@@ -64,3 +65,5 @@ class Outcome:
     """Target tokens trained on, in all epochs together."""
     tokens_per_second: float
     """Target tokens per second of updates, without padding and validation, over all resumes."""
+    num_epochs: float = inf
+    """Number of passes over the data, with fractions."""
