@@ -1,15 +1,19 @@
 """Sentence splitting of hard texts by our rules and by sentencex (PyPI), by language.
 
     python benchmarks/sentences.py [--show]
+    python benchmarks/sentences.py --lines de=train.de
 
 `hard_sentences.txt` has a language and the sentences of one text on each line, written for this comparison; those below
 the comment line are the blind part, written without knowledge of the rules. A text counts as right where all its
-sentences are found, and nothing else. `--show` also prints the wrong ones.
+sentences are found, and nothing else. `--show` also prints the wrong ones. `--lines` takes
+other texts instead: two lines of a file of single sentences, drawn at random.
 """
 
 import argparse
+import gzip
 from collections import defaultdict
 from pathlib import Path
+from random import Random
 
 import sentencex  # pyright: ignore[reportMissingImports]
 
@@ -17,12 +21,37 @@ from heedful.text.sentences import split_sentences
 
 UNSPACED = ("zh", "ja")
 PARTS = ("first", "blind")
+MOST_LINES = 20_000
+ENDS = tuple('.!?。！？…”"»')
+
+
+def split_lines(language: str, path: Path) -> None:
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    with opened as file:
+        lines = [line.strip() for line, _ in zip(file, range(MOST_LINES), strict=False)]
+    lines = [line for line in lines if line.endswith(ENDS)]
+    Random(1).shuffle(lines)
+    pairs = [*zip(lines[::2], lines[1::2], strict=False)]
+    texts = [("" if language in UNSPACED else " ").join(pair) for pair in pairs]
+    ours = sum((*split_sentences(text),) == pair for text, pair in zip(texts, pairs, strict=True))
+    theirs = sum(
+        (*filter(None, map(str.strip, sentencex.segment(language, text))),) == pair  # pyright: ignore
+        for text, pair in zip(texts, pairs, strict=True)
+    )
+    shares = (f"{name} {100 * right / len(texts):.1f} %" for name, right in (("ours", ours), ("sentencex", theirs)))
+    print(f"{language}: {len(texts)} texts", *shares, sep=", ")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", action="store_true", help="print the texts that one of the two splits wrongly")
-    is_shown = parser.parse_args().show
+    parser.add_argument("--lines", metavar="LANGUAGE=FILE", help="two lines each of a file of single sentences")
+    options = parser.parse_args()
+    if options.lines:
+        language, _, path = options.lines.partition("=")
+        split_lines(language, Path(path))
+        return
+    is_shown = options.show
     part = PARTS[0]
     right: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for line in Path(__file__).with_name("hard_sentences.txt").read_text("utf-8").splitlines():
