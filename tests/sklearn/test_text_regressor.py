@@ -53,6 +53,16 @@ def test_copies_predict_the_same(fitted: TextRegressor):
     assert clone(fitted).get_params() == fitted.get_params()
 
 
+def test_few_texts_with_a_number_of_their_own_each():
+    """As prices have; some of the texts blank, the first one too."""
+    texts = ["", *(f"item {row} of {row % 7}" for row in range(1, 40)), " "]
+    numbers = [row + 0.5 for row in range(41)]
+    fitted = TextRegressor(settings={**SMALL, "training.max_steps": 4}).fit(texts, numbers)
+    predicted = fitted.predict([*texts, "\x1b[2J", "unseen"])
+    assert np.isfinite(predicted).all()
+    assert 0.5 <= predicted.min() <= predicted.max() <= 40.5
+
+
 @pytest.mark.parametrize(
     ("texts", "numbers", "message"),
     [
@@ -60,6 +70,8 @@ def test_copies_predict_the_same(fitted: TextRegressor):
         (["a", "b"], [1.0, "x"], "y: row 1 is 'x'; give a number"),
         (["a", "b"], [1.0, float("inf")], "y: row 1 is inf; give a finite number"),
         (["a", "b"], [1.0, None], "y: row 1 is None"),
+        (["a", "b"], [1.0, 10**400], "y: row 1 is 1000"),
+        ([f"a {row}" for row in range(20)], [1e308, -1e308] * 10, "is too large a number"),
         (["a", "b"], [2.0, 2.0], "y has one value"),
         (["a", 3], [1.0, 2.0], "X: row 1 is 3"),
         (["a", "b"], None, "y is None"),

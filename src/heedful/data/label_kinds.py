@@ -23,6 +23,7 @@ MOST_VALUES: Final = 32
 """Largest number of values among which numbers lie."""
 PARTS: Final = 1_000_000
 """Parts of the distance between two values, to one of which a stored number is rounded."""
+_LARGEST: Final = 1e300
 NEIGHBOUR: Final = 0.15
 """Share of the target of an ordered label that its neighbours get together, at most."""
 THRESHOLD: Final = 0.5
@@ -47,8 +48,9 @@ def list_labels(kind: LabelKind, values: Iterable[str]) -> list[str]:
     if kind == "number":
         numbers = np.array(sorted(map(parse_number, values)))
         distinct = np.unique(numbers)
-        if len(distinct) > MOST_VALUES:
-            distinct = np.unique(np.quantile(numbers, np.linspace(0.0, 1.0, MOST_VALUES)))
+        most = max(2, min(MOST_VALUES, len(numbers) // 2))  # two texts for each, as for other labels
+        if len(distinct) > most:
+            distinct = np.unique(np.quantile(numbers, np.linspace(0.0, 1.0, most)))
         return [repr(float(value)) for value in distinct]
     labels = sorted({*values})
     return sorted(labels, key=rank_of) if kind == "ordered" else labels
@@ -58,7 +60,7 @@ def parse_number(text: str) -> float:
     """Read a number.
 
     Raises:
-        DataError: the text is none, or is not finite.
+        DataError: the text is none, is not finite, or so large that distances between numbers may not be finite.
     """
     try:
         number = float(text.replace(",", ".") if text.count(",") == 1 and "." not in text else text)
@@ -66,6 +68,8 @@ def parse_number(text: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise DataError(f"{text[:40]!r} is no number; text.labels=number needs one in every row")
+    if abs(number) > _LARGEST:
+        raise DataError(f"{text[:40]!r} is too large a number; divide all by the same one")
     return number
 
 

@@ -82,7 +82,8 @@ class TextEstimator(BaseEstimator, ABC):
         with private_folder() as folder:
             data, test = folder / "texts.jsonl", folder / "test.jsonl"
             data.write_bytes("".join(f"{row}\n" for row in rows).encode())
-            test.write_bytes(f"{rows[0]}\n".encode())  # so that no texts are held out for testing
+            tested = next((row for row, text in zip(rows, texts, strict=True) if text.strip()), rows[0])
+            test.write_bytes(f"{tested}\n".encode())  # so that no texts are held out for testing
             request = TrainRequest(
                 data=(data,),
                 test=(test,),

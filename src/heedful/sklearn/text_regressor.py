@@ -67,7 +67,7 @@ def _numbers(values: Any) -> NDArray[np.float64]:
     for row, item in enumerate(items.tolist()):
         try:
             numbers[row] = float(item)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"y: row {row} is {item!r:.40}; give a number") from None
         if not np.isfinite(numbers[row]):
             raise ValueError(f"y: row {row} is {item!r}; give a finite number")
