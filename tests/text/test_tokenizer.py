@@ -83,6 +83,16 @@ def test_odd_texts_come_back_from_pieces(pieces: dict[Normalization, PieceTokeni
     assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_half_a_character_is_a_replacement_character(pieces: dict[Normalization, PieceTokenizer], form: Normalization):
+    """As of an emoji that was cut in two; UTF-8, which SentencePiece takes, has no form of it."""
+    tokenizer = pieces[form]
+    for text in ("\ud83d", "a \ude00b", "\ud83d\ude00", "c\udcff"):
+        halves = sum("\ud800" <= one <= "\udfff" for one in text)
+        assert tokenizer.decode(tokenizer.encode(text)).count("\ufffd") == halves
+        assert len(tokenizer.ranges(text)) == len(tokenizer.encode(text))
+
+
 def test_only_the_mark_of_a_space_is_read_as_one(pieces: dict[Normalization, PieceTokenizer]):
     text = f"a{SPACE_MARK}b c {SPACE_MARK} d"
     assert pieces["none"].normalize(text) == "a\u2582b c \u2582 d"

@@ -12,7 +12,7 @@ from heedful.files.bounded_read import MOST_BULK_BYTES, read_json_object
 from heedful.files.formats import MARIAN_TOKENIZER_FORMAT
 from heedful.text.folding import Normalization
 from heedful.text.token_places import count_words
-from heedful.text.tokenizer import SPACE_MARK, Tokenizer, load_pieces, without_space_marks
+from heedful.text.tokenizer import SPACE_MARK, Tokenizer, for_sentencepiece, load_pieces
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 SUFFIX: Final = ".marian"
@@ -77,7 +77,7 @@ class MarianTokenizer(Tokenizer):
             raise FileRefused(f"{path}: not a tokenizer: {error}") from None
 
     def normalize(self, text: str) -> str:
-        return without_space_marks(super().normalize(text))
+        return for_sentencepiece(super().normalize(text))
 
     def encode(self, text: str) -> list[int]:
         text = self.normalize(text)

@@ -7,6 +7,7 @@ model splits Chinese into characters and frequent character sequences, and Germa
 """
 
 import io
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -26,6 +27,7 @@ from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabula
 Units = Literal["pieces", "characters", "words"]
 
 SPACE_MARK: Final = "\u2581"  # SentencePiece's character for a space
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 class TextConfig(Config):
@@ -177,21 +179,26 @@ def load_pieces(model: bytes) -> Any:
         raise FileRefused(f"not a SentencePiece model: {reason}") from None
 
 
-def without_space_marks(text: str) -> str:
-    """Replace U+2581, which SentencePiece would read as a space, by the block beside it, so that words stay words.
+def for_sentencepiece(text: str) -> str:
+    """Replace characters that SentencePiece does not take as they are, each by another one.
+
+    U+2581, which it would read as a space, becomes the block beside it, so that words stay words. Halves of surrogate
+    pairs, as of an emoji that was cut in two, have no UTF-8.
 
     Example:
-        >>> without_space_marks("a\u2581b")
+        >>> for_sentencepiece("a\u2581b")
         'a\u2582b'
     """
-    return text.replace(SPACE_MARK, "\u2582")
+    text = text.replace(SPACE_MARK, "\u2582")
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 
 @final
 class PieceTokenizer(Tokenizer):
     """Lossless SentencePiece tokenizer: a unigram model with byte fallback (Kudo and Richardson 2018).
 
-    The one exception is U+2581, which SentencePiece uses for a space: `normalize` replaces it (`without_space_marks`).
+    The exceptions are U+2581, which SentencePiece uses for a space, and halves of surrogate pairs: `normalize` replaces
+    them (`for_sentencepiece`).
     """
 
     def __init__(self, model: bytes, normalization: Normalization) -> None:
@@ -254,7 +261,7 @@ class PieceTokenizer(Tokenizer):
         return cls(written.getvalue(), normalization)
 
     def normalize(self, text: str) -> str:
-        return without_space_marks(super().normalize(text))
+        return for_sentencepiece(super().normalize(text))
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self.normalize(text))
@@ -278,7 +285,7 @@ class PieceTokenizer(Tokenizer):
     def ranges(self, text: str) -> list[tuple[int, int]]:
         ids = self.encode(text)
         sizes = [1 if self._processor.is_byte(index) else len(self._surface(index).encode()) for index in ids]
-        return byte_ranges(text, sizes)
+        return byte_ranges(for_sentencepiece(text), sizes)
 
     def _surface(self, index: int) -> str:
         return self._processor.id_to_piece(index).replace(SPACE_MARK, " ")
