@@ -186,6 +186,27 @@ def test_inflection_is_trained_written_and_scored(tmp_path: Path, capsys: pytest
     assert example["accuracy"]([gold[0], (*gold[1][:2], "x")], gold[:2]) == 50.0
 
 
+def test_old_spelling_is_trained_written_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example = runpy.run_path(str(EXAMPLES / "shared_tasks" / "histnorm.py"))
+    words = ["thou", "haue", "vp", "loue", "giue", "ouer", "euer", "vnto", "deuil", "liue", "moue", "aboue"]
+    rows = [(word, word.replace("u", "v")) for word in words]
+    for part, chosen in (("train", [*rows, ("haue", "have"), ("vp", "up")]), ("dev", [*rows[:2], ("new", "x")])):
+        example["write"](tmp_path / f"icelandic-icepahc.{part}.txt", chosen)
+    options = [f"--set={key}={str(value).lower()}" for key, value in SHORT.items() if key.startswith("training")]
+    sizes = ["--set=model.hidden_size=8", "--set=model.embedding_size=8"]
+    example["main"](tmp_path / "icelandic-icepahc", tmp_path / "out", 1_000, options=[*options, *sizes])
+    first, looked_up, published = capsys.readouterr().out.strip().split("\n")[-3:]
+    outputs = example["read"](tmp_path / "out" / "dev.out.tsv")
+    gold = example["read"](tmp_path / "icelandic-icepahc.dev.txt")
+    assert first == f"icelandic-icepahc, 14 tokens; tokens right, dev: {example['accuracy'](outputs, gold):.2f} %"
+    assert looked_up == "looked up, or left as it is: 66.67 %"
+    assert published.endswith("72.3 %, neural 66.0 %")
+    assert example["looked_up"]([("a", "b"), ("a", "c"), ("a", "c")], [("a", ""), ("d", "")]) == [
+        ("a", "c"),
+        ("d", "d"),
+    ]
+
+
 def test_every_example_says_how_to_run_it_and_is_run_by_a_test():
     tests = "".join(path.read_bytes().decode("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     for path in EXAMPLES.rglob("*.py"):
