@@ -90,12 +90,12 @@ def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[i
     """[target, vocabulary] logits and [target, source] weights, with the maxout readout and s_0 from h<-_1."""
     annotations, last = rnnsearch_annotations(p, source)
     state = np.tanh(p["initial.weight"] @ last + p["initial.bias"])
-    coverage = np.zeros(len(source))
+    coverage = alpha = np.zeros(len(source))
     logits: list[Vector] = []
     weights: list[Vector] = []
     for token in target_in:
         y = p["target_embedding.weight"][token]
-        alpha = alignment(p, state, annotations, coverage)
+        alpha = alignment(p, state, annotations, coverage, alpha)
         coverage = coverage + alpha
         context = sum(a * h for a, h in zip(alpha, annotations, strict=True))
         t = maxout(p["readout.weight"] @ np.concatenate([state, y, context]) + p["readout.bias"])
@@ -105,14 +105,22 @@ def rnnsearch_logits(p: Parameters, source: Sequence[int], target_in: Sequence[i
     return np.stack(logits), np.stack(weights)
 
 
-def alignment(p: Parameters, state: Vector, keys: Sequence[Vector], coverage: Vector | None = None) -> Vector:
-    """Softmax of v_a . tanh(W_a s + U_a h_j), or with w c_j inside, as in See et al. 2017, eq. 11."""
+def alignment(
+    p: Parameters, state: Vector, keys: Sequence[Vector], coverage: Vector | None = None, before: Vector | None = None
+) -> Vector:
+    """Softmax of v_a . tanh(W_a s + U_a h_j), or with w c_j inside, as in See et al. 2017, eq. 11, and with U f_j, the
+    filters over the weights before, as in Chorowski et al. 2015, eq. 8 and 9."""
     of_query = p["score.query_projection.weight"] @ state
     scores: list[float] = []
     for j, h in enumerate(keys):
         inner = of_query + p["score.key_projection.weight"] @ h
         if coverage is not None and "coverage_map" in p:
             inner = inner + p["coverage_map"] * coverage[j]
+        if before is not None and "location.map.weight" in p:
+            filters = p["location.filters.weight"][:, 0]
+            half = filters.shape[1] // 2
+            seen = [before[i] if 0 <= i < len(before) else 0.0 for i in range(j - half, j + half + 1)]
+            inner = inner + p["location.map.weight"] @ (filters @ np.array(seen))
         scores.append(float(p["score.vector"] @ np.tanh(inner)))
     return softmax(scores)
 

@@ -66,3 +66,32 @@ def test_the_transformer_has_no_coverage(attention: dict[str, object]):
 def test_a_score_without_keys_has_no_coverage():
     with pytest.raises(ValidationError, match="coverage is added to keys, which this score does not read"):
         RNNsearchConfig(attention={"score": "location", "has_coverage": True})  # type: ignore[arg-type]
+
+
+def test_location_filters_see_the_weights_of_the_step_before_alone():
+    model = make_model("rnnsearch-filters")
+    assert isinstance(model, AttentiveSeq2Seq)
+    assert model.location is not None
+    model.location.map.weight.data.mul_(4.0)
+    (source, lengths), target_in = make_sources(), make_targets(4)
+
+    def weights() -> torch.Tensor:
+        attended = model(TokenInputs(source, lengths), target_in, ("weights",)).attended["cross"].weights
+        assert attended is not None
+        return attended
+
+    with_filters = weights()
+    model.location.map.weight.data.zero_()
+    without = weights()
+    assert torch.allclose(with_filters[:, 0], without[:, 0], atol=1e-12)
+    assert (with_filters[:3, 1:] - without[:3, 1:]).abs().amax() > 1e-3
+
+
+def test_what_has_no_location_filters_says_so():
+    for build, attention, words in (
+        (TransformerConfig, {"location_filters": 2}, "location filters are for decoders that attend step by step"),
+        (RNNsearchConfig, {"score": "location", "location_filters": 2}, "location filters see is added to keys"),
+        (RNNsearchConfig, {"location_filters": 2, "location_width": 4}, "location_width 4: expected an odd number"),
+    ):
+        with pytest.raises(ValidationError, match=words):
+            build(attention=attention)  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ Formula = Callable[[Parameters, Sequence[int], Sequence[int]], tuple[np.ndarray,
         ("rnnsearch", rnnsearch_logits),
         ("rnnsearch-conditional", conditional_logits),
         ("rnnsearch-coverage", rnnsearch_logits),
+        ("rnnsearch-filters", rnnsearch_logits),
     ],
 )
 def test_it_is_the_papers_equations(name: str, formula: Formula, seed: int):

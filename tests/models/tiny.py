@@ -112,6 +112,12 @@ CONFIGS: Mapping[str, Config] = {
         attention={"normalizer": "entmax", "window": "local-p", "half_width": 2, "score": "general"},
     ),
     "rnnsearch-coverage": changed(_RNNSEARCH, attention={"has_coverage": True, "coverage_weight": 1.0}),
+    "rnnsearch-filters": changed(_RNNSEARCH, attention={"location_filters": 3, "location_width": 5}),
+    "luong-filters": changed(
+        _LUONG,
+        attention={"location_filters": 2, "location_width": 3, "has_coverage": True, "window": "global"},
+        has_feeding=False,
+    ),
     "luong-coverage": changed(
         _LUONG, attention={"has_coverage": True, "score": "concat", "window": "global"}, has_feeding=False
     ),

@@ -78,6 +78,12 @@ class AttentionConfig(Config):
     mapped key k_j becomes k_j + w c_j, w learned; See et al. 2017, arXiv:1704.04368, eq. 11. For recurrent decoders."""
     coverage_weight: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of the coverage loss sum_j min(a_tj, c_j) of each step; See et al. 2017, eq. 12 and 13, with 1."""
+    location_filters: int = Field(default=0, ge=0, le=MOST_SIZE)
+    """Filters of a convolution over the weights of the step before, whose outputs f_j are added to the mapped keys,
+    k_j + U f_j: location-sensitive attention, Chorowski et al. 2015, arXiv:1506.07503, eq. 8 and 9; 0 = none. For
+    recurrent decoders."""
+    location_width: int = Field(default=15, ge=1, le=1001)
+    """Positions that a filter sees, an odd number; 201 frames of speech in the paper."""
     has_sentences: bool = False
     """Whether a word's score is added to that of its sentence: hierarchical attention, Nallapati et al. 2016,
     arXiv:1602.06023, section 2.4. For recurrent decoders; sentences end in EOS, see text.split_sentences."""
@@ -123,7 +129,16 @@ class AttentionConfig(Config):
             for name in names:
                 if name not in known and getattr(self, name) != type(self).model_fields[name].default:
                     raise ValueError(f"{name} {getattr(self, name)}: {owner} has no {name}")
+        if self.location_width % 2 == 0:
+            raise ValueError(
+                f"location_width {self.location_width}: expected an odd number, so that filters have a middle"
+            )
         return self
+
+    @property
+    def remembers_weights(self) -> bool:
+        """Whether the score of a step depends on the weights of earlier ones."""
+        return self.has_coverage or self.location_filters > 0
 
 
 _SUMMABLE: Final = ("general", "additive", "concat")
@@ -270,10 +285,12 @@ def why_unsuitable(
         return "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient"
     if role == "source" and config.bias != "none":
         return "a bias by positions needs queries and keys of one sequence, as in self-attention"
-    if (config.has_coverage or config.coverage_weight) and (num_heads or role != "source"):
-        return "coverage is for decoders that attend step by step: rnnsearch, luong and show_attend_tell"
-    if config.has_coverage and score_class(config.score).is_positional:
-        return "coverage is added to keys, which this score does not read"
+    if (config.remembers_weights or config.coverage_weight) and (num_heads or role != "source"):
+        name = "coverage is" if config.has_coverage or config.coverage_weight else "location filters are"
+        return f"{name} for decoders that attend step by step: rnnsearch, luong and show_attend_tell"
+    if config.remembers_weights and score_class(config.score).is_positional:
+        name = "coverage is" if config.has_coverage else "what location filters see is"
+        return f"{name} added to keys, which this score does not read"
     if config.has_sentences and (num_heads or role != "source"):
         return "sentences are attended to by recurrent decoders: rnnsearch and luong"
     if config.has_sentences and config.score not in _SUMMABLE:

@@ -2,6 +2,7 @@
 
 from abc import ABC
 from dataclasses import replace
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,7 +19,8 @@ from heedful.models.interface import Decoded, Seq2Seq
 from heedful.models.reinforcement import Reinforcement
 
 Coverage = tuple[Tensor, ...]
-"""Coverage [source, hypothesis, position] of each source position, the sum of its weights so far; empty = none."""
+"""Weights of earlier steps [source, hypothesis, position] that scores depend on: their sums, with coverage, then those
+of the last step, with location filters; empty = neither."""
 
 
 class AttentiveSeq2Seq(Seq2Seq, ABC):
@@ -37,6 +39,8 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
     """v_p; None unless the window is local-p."""
     coverage_map: nn.Parameter | None
     """w; None without coverage."""
+    location: "LocationFilters | None"
+    """Filters of the weights of the step before; None without them."""
     sentences: SentenceStates | None
     """States of sentences; None without hierarchical attention."""
     attention: AttentionConfig
@@ -59,10 +63,12 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         self.position_map = nn.Linear(query_size, query_size, bias=False) if is_predictive else None
         # Zero weights predict the middle of the source.
         self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
-        self.coverage_map = None
-        if config.has_coverage:
+        self.coverage_map = self.location = None
+        if config.remembers_weights:
             mapped_size = self.score.prepare(torch.empty(1, self.score.key_size)).key.shape[-1]
-            self.coverage_map = nn.Parameter(torch.zeros(mapped_size))
+            self.coverage_map = nn.Parameter(torch.zeros(mapped_size)) if config.has_coverage else None
+            if config.location_filters:
+                self.location = LocationFilters(config.location_filters, config.location_width, mapped_size)
 
     def prepare_keys(
         self,
@@ -79,7 +85,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         if self.sentences is not None and ids is not None:
             keys = torch.cat((keys, self.sentences(keys, ids, lengths)), dim=-1)
-        if self.coverage_map is not None:
+        if self.attention.remembers_weights:
             # Kernels round by the range of all keys, and coverage may shift it so far that padding would matter.
             real = torch.arange(keys.shape[1], device=keys.device) < lengths[:, None]
             keys = keys.masked_fill(~real[..., None], 0.0)
@@ -128,9 +134,9 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             centre = lengths[:, None] * share  # p_t
             mask = mask & local_predictive(centre, self.attention.half_width, over=self.attention.softmax_over)
         is_shared = isinstance(values, StepwiseValue)
-        is_covered = self.coverage_map is not None or (self.training and self.attention.coverage_weight > 0.0)
+        is_covered = self.attention.remembers_weights or (self.training and self.attention.coverage_weight > 0.0)
         attended = attend(
-            *self._covered(query, keys, values.constant if is_shared else values, coverage),
+            *self._covered(query, keys, values.constant if is_shared else values, lengths, coverage),
             score=self.score,
             mask=mask.each_query(query.shape[-2], 1) if coverage else mask,
             normalizer=self.normalizer(),
@@ -146,12 +152,18 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         return values.accumulate_value_grad(attended) if is_shared else attended
 
     def _covered(
-        self, query: Tensor, keys: PreparedKey, values: Tensor, coverage: Coverage
+        self, query: Tensor, keys: PreparedKey, values: Tensor, lengths: Tensor, coverage: Coverage
     ) -> tuple[Tensor, PreparedKey, Tensor]:
         """Queries, keys and values; with coverage, each query [source, hypothesis, 1, size] has keys of its own."""
-        if self.coverage_map is None or not coverage:
+        if not coverage:
             return query, keys, values
-        own_keys = keys.key[:, None] + coverage[0][..., None].to(keys.key.dtype) * self.coverage_map
+        own_keys = keys.key[:, None]
+        if self.coverage_map is not None:
+            own_keys = own_keys + coverage[0][..., None].to(own_keys.dtype) * self.coverage_map
+        if self.location is not None:
+            features = self.location(coverage[-1].to(own_keys.dtype))
+            real = torch.arange(own_keys.shape[-2], device=own_keys.device) < lengths[:, None]
+            own_keys = own_keys + features.masked_fill(~real[:, None, :, None], 0.0)
         return query[:, :, None], PreparedKey(own_keys), values[:, None]
 
     def first_coverage(
@@ -164,12 +176,14 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             num_positions: number of source positions, padding included.
 
         Returns:
-            [source, hypothesis, position] zeros; empty without coverage.
+            [source, hypothesis, position] zeros, once for coverage and once for location filters.
         """
-        return () if self.coverage_map is None else (like.new_zeros(*like.shape[:2], num_positions),)
+        number = (self.coverage_map is not None) + (self.location is not None)
+        return (like.new_zeros(*like.shape[:2], num_positions),) * number
 
-    @staticmethod
-    def add_coverage(coverage: Coverage, attended: Attended) -> tuple[Float[Tensor, "source hypothesis position"], ...]:
+    def add_coverage(
+        self, coverage: Coverage, attended: Attended
+    ) -> tuple[Float[Tensor, "source hypothesis position"], ...]:
         """Add the weights of a step to the coverage.
 
         Args:
@@ -180,7 +194,10 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             The coverage of the next step; empty without coverage.
         """
         weights = attended.weights
-        return () if weights is None else tuple(each + weights.to(each.dtype) for each in coverage)
+        if weights is None:
+            return ()
+        sums = tuple(each + weights.to(each.dtype) for each in coverage[:1] if self.coverage_map is not None)
+        return (*sums, *(weights.to(each.dtype) for each in coverage[-1:] if self.location is not None))
 
     def first_places(
         self, like: Float[Tensor, "source hypothesis size"]
@@ -218,6 +235,37 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         if not self.training or not self.attention.coverage_weight or weights is None:
             return losses
         return losses | {"coverage": self.attention.coverage_weight * coverage_loss(weights, real)}
+
+
+@final
+class LocationFilters(nn.Module):
+    """Features of source positions from the weights of the step before, mapped to the size of the keys.
+
+    U f_j with f = F * alpha_(i-1); Chorowski et al. 2015, arXiv:1506.07503, eq. 8 and 9.
+    """
+
+    def __init__(self, num_filters: int, width: int, size: int) -> None:
+        """Create the filters F, and the map U, whose first values are zeros.
+
+        Args:
+            width: positions that a filter sees, an odd number.
+            size: size of the mapped keys.
+        """
+        super().__init__()
+        self.filters = nn.Conv1d(1, num_filters, width, padding=width // 2, bias=False)
+        self.map = nn.Linear(num_filters, size, bias=False)
+        nn.init.zeros_(self.map.weight)
+
+    def forward(
+        self, weights: Float[Tensor, "source hypothesis position"]
+    ) -> Float[Tensor, "source hypothesis position size"]:
+        """Compute the features of each position from the weights around it.
+
+        Args:
+            weights: [source, hypothesis, position].
+        """
+        features = self.filters(weights.flatten(0, 1)[:, None])
+        return self.map(features.transpose(-1, -2)).unflatten(0, weights.shape[:2])
 
 
 def without_query_axis(attended: Attended) -> Attended:

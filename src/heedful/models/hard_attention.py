@@ -84,8 +84,10 @@ class HardAttentionConfig(Config):
             raise ValueError(
                 f"attention.normalizer {attention.normalizer}: positions need a distribution; take softmax"
             )
-        if attention.window == "local-p" or attention.has_coverage or attention.coverage_weight:
-            raise ValueError("attention: windows of local-p and coverage are for soft attention; leave them out")
+        if attention.window == "local-p" or attention.remembers_weights or attention.coverage_weight:
+            raise ValueError(
+                "attention: windows of local-p, coverage and location filters are for soft attention; leave them out"
+            )
         return self
 
     def build(self, num_source_tokens: int, num_target_tokens: int, is_shared: bool) -> "HardAttention":

@@ -176,7 +176,7 @@ class LuongState(State):
     place: tuple[Int[Tensor, "source hypothesis"], ...]
     """Target position t; empty unless the window is local-m."""
     coverage: tuple[Float[Tensor, "source hypothesis position"], ...] = ()
-    """Sum of the weights of earlier steps; empty unless the attention has coverage."""
+    """Weights of earlier steps, as `AttentiveSeq2Seq.add_coverage` gives them; empty unless scores depend on them."""
 
 
 @final
@@ -269,7 +269,7 @@ class Luong(AttentiveSeq2Seq):
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
         memory = self.encode(inputs)
         embedded = self.target_embedding(target_in)
-        if self.feed_map is None and self.coverage_map is None:
+        if self.feed_map is None and not self.attention.remembers_weights:
             query, _ = self.decoder.run(embedded, start=memory.states)
             mask = visible_from(self.attention, 0, self._num_attended(memory))
             vectors, attended = self._attend(query, mask, memory, memory.annotations, need)

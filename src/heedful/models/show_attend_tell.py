@@ -117,7 +117,7 @@ class ShowAttendTellState(State):
     place: tuple[Int[Tensor, "source hypothesis"], ...] = ()
     """t, [source, hypothesis]; empty unless the window is local-m."""
     coverage: tuple[Float[Tensor, "source hypothesis region"], ...] = ()
-    """Sum of the weights of earlier steps; empty unless the attention has coverage."""
+    """Weights of earlier steps, as `AttentiveSeq2Seq.add_coverage` gives them; empty unless scores depend on them."""
 
 
 @final
