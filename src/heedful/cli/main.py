@@ -25,7 +25,7 @@ from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Make a model": ("demo", "train", "distil", "calibrate", "correct", "compare", "import", "vectors"),
+    "Make a model": ("demo", "train", "distil", "calibrate", "correct", "next", "compare", "import", "vectors"),
     "Use a model": ("translate", "classify", "caption", "answer", "encode", "evaluate", "align", "score", "lexicon"),
     "Ship a model": ("serve", "export", "pack"),
     "Inspect": ("inspect", "check", "info", "report", "list", "doctor"),

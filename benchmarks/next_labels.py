@@ -1,0 +1,75 @@
+"""Labels that `heedful next` saves: accuracy after labelling the texts that it chooses, and as many random ones.
+
+    python benchmarks/next_labels.py trec.train.tsv --start 200 --add 200 --rounds 2 --seeds 3 [--columns 2,1]
+
+A classifier is trained on START random rows, ADD more are chosen from the rest and labelled as the file has them, and
+it is trained anew, in ROUNDS. A test set of a fifth of the rows, by a seeded draw, is never chosen from. Beside it, the
+same with random rows.
+"""
+
+import argparse
+import random
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import heedful
+from heedful.data.corpus import find_pairs
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.selection import candidates, select
+from heedful.predictors.table import load
+
+Rows = list[tuple[str, str]]
+
+
+def accuracy(rows: Rows, test: Rows, folder: Path, seed: int) -> tuple[float, Classifier]:
+    settings = {"training.seed": seed, "training.export": False}
+    heedful.train(rows, task="classification", out=folder, settings=settings)
+    classifier = load(folder, kind=Classifier)
+    said = classifier.predict([text for text, _ in test])
+    return 100.0 * sum(one == label for one, (_, label) in zip(said, test, strict=True)) / len(test), classifier
+
+
+def rounds(rows: Rows, test: Rows, start: int, add: int, number: int, seed: int, is_chosen: bool) -> Sequence[float]:
+    """Accuracy after each round."""
+    random_ = random.Random(seed)
+    labelled, rest = rows[:start], dict(rows[start:])
+    scores: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(number + 1):
+            score, classifier = accuracy(labelled, test, Path(folder) / str(index), seed)
+            scores.append(score)
+            if index < number:
+                texts = [*rest]
+                chosen = (
+                    [each.text for each in select([*candidates(classifier, texts)], add)]
+                    if is_chosen
+                    else random_.sample(texts, add)
+                )
+                labelled = [*labelled, *((text, rest.pop(text)) for text in chosen)]
+    return scores
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--columns", default="1,2")
+    parser.add_argument("--start", type=int, default=200)
+    parser.add_argument("--add", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    first, second = (int(each) for each in given.columns.split(","))
+    pairs = [(pair.source, pair.target) for pair in find_pairs([given.data], (first, second))]
+    for seed in range(1, given.seeds + 1):
+        rows = [*dict(random.Random(seed).sample(pairs, len(pairs))).items()]
+        cut = len(rows) // 5
+        for name, is_chosen in (("next", True), ("random", False)):
+            scores = rounds(rows[cut:], rows[:cut], given.start, given.add, given.rounds, seed, is_chosen)
+            sizes = [given.start + given.add * index for index in range(given.rounds + 1)]
+            listed = "  ".join(f"{size}: {score:.2f}" for size, score in zip(sizes, scores, strict=True))
+            print(f"seed {seed}  {name:6}  {listed}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
