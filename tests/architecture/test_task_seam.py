@@ -175,10 +175,7 @@ LINES = {
         ("PRESETS", "    **toy.PRESETS,"),
     ],
     "tasks/table.py": [("import", "from heedful.tasks.toy import ToyTask"), ("TASKS", '    "toy": ToyTask(),')],
-    "predictors/table.py": [
-        ("import", "from heedful.predictors.toy import ToyPredictor"),
-        ("PREDICTORS", '    "toy": ToyPredictor,'),
-    ],
+    "predictors/table.py": [("PREDICTORS", '    "toy": ("toy", "ToyPredictor"),')],
 }
 """By table, the lines that the toy task adds: an import, an entry of a literal, or a member of a union."""
 

@@ -144,3 +144,17 @@ def test_help_stays_where_python_leaves_docstrings_out():
         ]
         assert len(pages[0]) > 1000
         assert pages[0] == pages[1]
+
+
+def test_the_list_of_commands_imports_none_of_them():
+    code = (
+        "import sys\nfrom heedful.cli.main import COMMANDS, RENAMED, main\nmain(['--help'])\n"
+        "modules = {f'heedful.cli.{RENAMED.get(name, name)}' for name in COMMANDS}\n"
+        "print(sorted((modules | {'numpy', 'pydantic'}) & sys.modules.keys()), file=sys.stderr)"
+    )
+    for flags in ([], ["-OO"]):
+        done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True)
+        assert (done.stderr, done.stdout) == ("[]\n", heedful("--help").out)
+    for name, command in COMMAND_OBJECTS.items():
+        first = (command.help or "").partition("\n")[0]
+        assert first.split(":")[0].split(".")[0][:30] in done.stdout, name

@@ -1,18 +1,18 @@
 """Command `heedful`: finds the command, runs it, and turns every error into one line and an exit code."""
 
-import ast
 import functools
 import importlib
 import inspect
 import io
 import itertools
 import os
+import pkgutil
+import re
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Annotated, Final, ParamSpec
 
 import typer
@@ -46,6 +46,7 @@ GREETING: Final = f"""heedful {__version__}: models with attention, from text pa
 
 heedful --help lists all commands, heedful COMMAND --help explains one, heedful doctor looks at this machine."""
 """Words for somebody who types the name alone."""
+_DOCSTRING: Final = re.compile(r'"""(.*?)"""', re.DOTALL)
 RENAMED: Final = {"import": "import_model"}
 """Modules of commands whose names are keywords of Python."""
 
@@ -122,8 +123,9 @@ def _run(words: Sequence[str]) -> int:
     named = next((word for word in words if not word.startswith("-")), "")
     if named and named not in COMMANDS:
         raise UsageError(f"no command {named!r}{did_you_mean(named, COMMANDS)}")
-    # Import only the command that runs; help and completion need all of them.
-    app = _app([named] if named else COMMANDS)
+    # Only the command that runs is imported; completion needs the options of all, the help their first sentences.
+    is_completing = "_HEEDFUL_COMPLETE" in os.environ
+    app = _app([named] if named else COMMANDS, is_listed=not (named or is_completing))
     try:
         return int(typer.main.get_command(app).main(words, prog_name="heedful", standalone_mode=False) or 0)
     except SystemExit as ending:
@@ -133,7 +135,8 @@ def _run(words: Sequence[str]) -> int:
         raise
 
 
-def _app(names: Sequence[str]) -> typer.Typer:
+def _app(names: Sequence[str], is_listed: bool = False) -> typer.Typer:
+    """Application with some commands; where they are only listed, none is imported."""
     app = typer.Typer(
         cls=Group,
         name="heedful",
@@ -145,15 +148,21 @@ def _app(names: Sequence[str]) -> typer.Typer:
     for heading, commands in GROUPS.items():
         for name in commands:
             if name in names:
-                module = importlib.import_module(f"heedful.cli.{RENAMED.get(name, name)}")
+                module = RENAMED.get(name, name)
                 register = app.command(name, cls=Command, help=_help_of(module), rich_help_panel=heading)
-                register(_carry(module.run))
+                register(_unused if is_listed else _carry(importlib.import_module(f"heedful.cli.{module}").run))
     return app
 
 
-def _help_of(module: ModuleType) -> str:
-    """Docstring of a command, also under `python -OO`, which leaves docstrings out of the modules."""
-    return module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
+def _help_of(module: str) -> str:
+    """Docstring of a command, read without importing it; also under `python -OO`, which leaves docstrings out."""
+    source = pkgutil.get_data("heedful.cli", f"{module}.py") or b""
+    docstring = _DOCSTRING.match(source.decode("utf-8"))
+    return inspect.cleandoc(docstring[1]) if docstring else ""
+
+
+def _unused() -> None:
+    """Command that is listed."""
 
 
 def _print_version(is_asked: bool) -> None:

@@ -77,8 +77,8 @@ def run(
     texts = dict.fromkeys(text for line in text_lines([pool]) if (text := line.strip()))
     unlabelled = [text for text in texts if text not in labelled]
     if not unlabelled:
-        kept = "no text" if not texts else "all of its texts are in --known"
-        raise DataError(f"{pool}: {kept}; give texts without labels, one per line")
+        reason = "no text" if not texts else "all of its texts are in --known"
+        raise DataError(f"{pool}: {reason}; give texts without labels, one per line")
     predictor = load_to_run(model, engine, device, kind=Predictor)
     chosen = select([*candidates(predictor, unlabelled)], number)
     with opened_output(target, (pool, known)) as file:

@@ -1,6 +1,7 @@
 """Predictor class of each task, and `load`, which opens a model folder with the right one."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar, overload
 
@@ -8,21 +9,17 @@ from heedful.config.plugins import allow_code
 from heedful.engines.folder import ModelFolder, open_folder
 from heedful.engines.members import members_of
 from heedful.errors import FileRefused, UsageError
-from heedful.predictors.answerer import Answerer
-from heedful.predictors.captioner import Captioner
-from heedful.predictors.classifier import Classifier
 from heedful.predictors.interface import Predictor
-from heedful.predictors.translator import Translator
 
 PredictorT = TypeVar("PredictorT", bound=Predictor)
 
-PREDICTORS: Final[Mapping[str, type[Predictor]]] = {
-    "translation": Translator,
-    "classification": Classifier,
-    "captioning": Captioner,
-    "answering": Answerer,
+PREDICTORS: Final[Mapping[str, tuple[str, str]]] = {
+    "translation": ("translator", "Translator"),
+    "classification": ("classifier", "Classifier"),
+    "captioning": ("captioner", "Captioner"),
+    "answering": ("answerer", "Answerer"),
 }
-"""Predictor class by name of the task."""
+"""Module here and predictor class by name of the task; only that of the task is imported, so that a start is quick."""
 
 
 def find_predictor(folder: ModelFolder) -> type[Predictor]:
@@ -35,7 +32,17 @@ def find_predictor(folder: ModelFolder) -> type[Predictor]:
         raise FileRefused(
             f"{folder.path}: a model for {folder.task}, which this heedful does not know; use a newer one"
         )
-    return PREDICTORS[folder.task]
+    return predictor_of(folder.task)
+
+
+def predictor_of(task: str) -> type[Predictor]:
+    """Import the predictor class of a task.
+
+    Args:
+        task: key of `PREDICTORS`.
+    """
+    module, name = PREDICTORS[task]
+    return getattr(import_module(f"heedful.predictors.{module}"), name)
 
 
 @overload
@@ -97,7 +104,7 @@ def load(
     folder = open_folder(Path(path))
     predictor = find_predictor(folder)
     if not issubclass(predictor, kind):
-        expected = ", ".join(name for name, other in PREDICTORS.items() if issubclass(other, kind))
+        expected = ", ".join(task for task in PREDICTORS if issubclass(predictor_of(task), kind))
         raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
     if engine == "auto" and device not in ("auto", "cpu"):
         engine = "torch"  # exported engines compute on the CPU

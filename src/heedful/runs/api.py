@@ -11,7 +11,7 @@ from heedful.data.rows import Columns
 from heedful.errors import EndedElsewhere, UsageError
 from heedful.evaluation.metrics.table import score_text
 from heedful.predictors.interface import Predictor
-from heedful.predictors.table import PREDICTORS, PredictorT, load
+from heedful.predictors.table import PredictorT, load, predictor_of
 from heedful.predictors.translator import Translator
 from heedful.runs.facts import request_task
 from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
@@ -116,7 +116,7 @@ def train_model(
         pretrained=None if origin is None else Path(origin),
         device=device,
     )
-    predictor = PREDICTORS[request_task(request).name]
+    predictor = predictor_of(request_task(request).name)
     if not issubclass(predictor, kind):
         raise UsageError(
             f"train: {request_task(request).name} makes a {predictor.__name__}, not a {kind.__name__}; "
