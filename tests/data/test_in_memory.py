@@ -62,6 +62,8 @@ def test_every_form_gives_the_same_rows():
         assert columns == ("source", "target")
     assert written(pairs, (2, 1))[1] == ("target", "source")
     assert written([("one", "pair")])[0] == [{"source": "one", "target": "pair"}]
+    assert written([("one", ["a", "b"])])[0] == [{"source": "one", "target": ["a", "b"]}]
+    assert written([{"text": "one", "label": ["a", "b"]}])[0] == [{"text": "one", "label": ["a", "b"]}]
 
 
 def test_numbers_and_lists_are_values():

@@ -20,6 +20,8 @@ _KINDS: Final = (
     "paths, or examples in memory: pairs, dictionaries, a dictionary of columns, or a table (pandas, polars, datasets)"
 )
 _HALF: Final = re.compile("[\ud800-\udfff]")
+_SCALARS: Final = str | int | float | None
+"""Types of values that no column and no row is of; an example may have lists beside them."""
 _MOST_BITS: Final = 64
 _MOST_NESTED: Final = 8
 """Lists within one another."""
@@ -69,9 +71,9 @@ def example_files(data: Any, name: str, columns: Columns = (1, 2)) -> Generator[
 def _is_table(part: object) -> bool:
     """Tell whether an element of data is a collection of examples, not one example."""
     if isinstance(part, Mapping):
-        return not all(isinstance(value, str | int | float | None) for value in part.values())
+        return not any(isinstance(value, _SCALARS) for value in part.values())
     if isinstance(part, list | tuple):
-        return not part or not all(isinstance(value, str | int | float | None) for value in part)
+        return not any(isinstance(value, _SCALARS) for value in part)
     return not isinstance(part, str | Path)
 
 
