@@ -11,6 +11,7 @@ for (const { folder, archive, calls } of runs) {
   const { gunzip } = await module(folder, 'archive.js');
   const { load } = await module(folder, 'load.js');
   const { search } = await module(folder, 'search.js');
+  const { layoutOf, sentenceSpans, split } = await module(folder, 'sentences.js');
   const { Tokenizer } = await module(folder, 'tokenizers.js');
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.wasmBinary ??= await gunzip(await readFile(`${runtime}/ort.wasm.gz`));
@@ -19,6 +20,12 @@ for (const { folder, archive, calls } of runs) {
     search: (model, source, settings, options) => search(model.engine, source, { ...model.facts.search, ...settings }, { maxLength: model.facts.max_tokens, needWeights: model.engine.hasWeights, ...options }),
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
+    text: (model, text) => model.translateText(text),
+    sentences: (model, each) => each.map((one) => sentenceSpans(one, model.facts).map(([start, end]) => one.slice(start, end))),
+    join: (model, text, usual, each) => {
+      const parts = split(text, { ...model.facts, usual }), outputs = parts.sources.map((_, index) => each[index % each.length]);
+      return layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join('');
+    },
     words: (model, each) => each.map((one) => model.sourceTokenizer.wordIndices(one)),
     cancel: async (model, texts) => {
       const controller = new AbortController();
@@ -33,7 +40,7 @@ for (const { folder, archive, calls } of runs) {
   };
   let model;
   const failed = await answer(async () => {
-    if (archive.tokens) model = { sourceTokenizer: new Tokenizer(archive), facts: { max_tokens: archive.most }, release() {} };
+    if (archive.tokens) model = { sourceTokenizer: new Tokenizer(archive), facts: { max_tokens: archive.most, ...archive.sentences }, release() {} };
     else model = await load(archive.includes('://') ? archive : await readFile(archive), { ort });
   });
   for (const [name, ...values] of calls) answers.push(failed ?? await answer(() => known[name](model, ...values)));

@@ -17,6 +17,7 @@ from heedful.engines.folder import ModelFolder
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.half import half_weights
 from heedful.search.config import SearchConfig
+from heedful.text.sentences import ABBREVIATIONS, STREETS
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 from heedful.version import __version__
 
@@ -52,6 +53,12 @@ class ArchivedModel:
     """Tokenizers of source and target."""
     text: TextConfig
     search: SearchConfig
+
+    @property
+    def usual(self) -> int:
+        """Number of sentences that the model usually saw in a line; 0 = it reads lines whole, as if of characters."""
+        units = self.text.source_units, self.text.target_units
+        return 0 if "characters" in units else int(self.folder.facts.get("sentences", 1))
 
     def check(self) -> None:
         """Refuse a model that JavaScript would run differently.
@@ -93,6 +100,7 @@ class ArchivedModel:
             "languages": list(self.folder.facts.get("languages", ("", ""))),
             "max_tokens": self.text.max_tokens,
             "search": {name: dumped[name] for name in SETTINGS},
+            "sentences": {"usual": self.usual, "abbreviations": sorted(ABBREVIATIONS), "streets": STREETS},
             "source_tokenizer": source,
             "target_tokenizer": None if source == target else target,
         }

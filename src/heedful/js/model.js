@@ -1,6 +1,7 @@
 // Translation model: tokenizers, engine and search behind one call; the twin of heedful.predictors.translator.
 import { ModelError } from './errors.js';
 import { search } from './search.js';
+import { layoutOf, split } from './sentences.js';
 import { Tokenizer } from './tokenizers.js';
 import { EOS } from './vocabulary.js';
 
@@ -13,6 +14,7 @@ import { EOS } from './vocabulary.js';
  * @property {[string, string]} languages
  * @property {number} max_tokens most tokens of a source or an output
  * @property {import('./search.js').SearchConfig} search
+ * @property {import('./sentences.js').SentenceFacts} sentences
  * @property {import('./tokenizers.js').TokenizerFacts} source_tokenizer
  * @property {import('./tokenizers.js').TokenizerFacts | null} target_tokenizer null = that of the source
  *
@@ -78,6 +80,19 @@ export class TranslationModel {
       translations.push(await this.translateOne(text, wide, attention, signal));
     }
     return translations;
+  }
+
+  /**
+   * Translate a text of any number of lines and sentences, one by one; what stands between them stays.
+   * @param {string} text
+   * @param {TranslateOptions} [options]
+   * @returns {Promise<{ source: string, text: string, segments: Translation[] }>}
+   */
+  async translateText(text, options = {}) {
+    if (typeof text !== 'string') throw new ModelError('usage', 'translateText: expected a text');
+    const parts = split(text, this.facts.sentences);
+    const segments = await this.translate(parts.sources, options), outputs = segments.map((one) => one.text);
+    return { source: text, text: layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join(''), segments };
   }
 
   /**

@@ -65,5 +65,7 @@ export const view = (request) => source.view(request);
 export const evaluation = (model) => source.evaluation(model);
 export const training = (model) => source.training(model);
 export const sendLinks = (links) => source.sendLinks(links);
+// Milliseconds without a key after which a text is translated.
+export const delay = () => source.delay ?? 300;
 // Line about the model below the page, where the source has one.
 export const about = () => source.about?.() ?? null;

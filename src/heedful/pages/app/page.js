@@ -1,5 +1,5 @@
 // The page: its state, its address, and the view that is shown.
-import { about, complaint, KeyNeeded, models, offline, Refusal, storedKey, storeKey, view, views } from './api.js';
+import { about, complaint, delay, KeyNeeded, models, offline, Refusal, storedKey, storeKey, view, views } from './api.js';
 import { compareView } from './compare.js';
 import { g, h, segments } from './dom.js';
 import { evaluateView } from './evaluate.js';
@@ -11,7 +11,6 @@ import { trainingView } from './training.js';
 import { translateView } from './translate.js';
 
 const VIEWS = { translate: translateView, inside: insideView, search: searchView, compare: compareView, evaluate: evaluateView, training: trainingView, learn: learnView };
-const DELAY = 300;
 // What the address carries; all else is lost with the tab.
 const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', segment: 0, measure: offline?.measure ?? 'attention' };
 
@@ -124,7 +123,7 @@ const page = {
         Object.assign(this.state, { text: this.box.value, reference: '', segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
         this.writeAddress();
         clearTimeout(this.timer);
-        this.timer = setTimeout(() => this.load(), DELAY);
+        this.timer = setTimeout(() => this.load(), delay());
       } });
       this.box.value = this.state.text;
     }

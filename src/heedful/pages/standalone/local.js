@@ -2,7 +2,7 @@
 import { ModelError } from '../../js/errors.js';
 import { ended } from '../../js/model.js';
 import { choices, search } from '../../js/search.js';
-import { isBlank } from '../../js/tokenizers.js';
+import { layoutOf, split } from '../../js/sentences.js';
 import { EOS } from '../../js/vocabulary.js';
 import { Refusal } from '../app/api.js';
 import { h } from '../app/dom.js';
@@ -34,6 +34,7 @@ export function localSource(facts, loading) {
   return {
     views: () => ['translate', 'inside', 'search', 'learn'],
     models: () => loaded.then(() => ({ models: [{ name: facts.name, languages: facts.languages, kind: facts.kind }] })),
+    delay: 30,
     training: async () => ({ title: 'tryThese', samples: facts.examples.map((source) => ({ source, reference: '' })) }),
     view: (request) => latest((model, signal) => viewOf(model, request, signal)),
     about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores, t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
@@ -42,12 +43,12 @@ export function localSource(facts, loading) {
 
 async function viewOf(model, request, signal) {
   if (request.text.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
-  const { facts } = model, parts = linesOf(request.text);
+  const { facts } = model, parts = split(request.text, facts.sentences);
   const beam = request.beam || Math.max(facts.search.beam, NUM_OUTPUTS), alpha = request.alpha ?? facts.search.alpha;
   const config = { ...facts.search, beam, nbest: Math.min(beam, NUM_OUTPUTS), alpha };
-  const chosen = parts.lines.length > 1 ? parts.lines[Math.min(request.segment, parts.lines.length - 1)] : request.text;
+  const chosen = parts.sources.length > 1 ? parts.sources[Math.min(request.segment, parts.sources.length - 1)] : request.text;
   const view = await sentenceView(model, chosen, request, config, signal);
-  return { ...view, passage: parts.lines.length > 1 ? await passageOf(model, parts, config, signal) : null };
+  return { ...view, passage: parts.sources.length > 1 ? await passageOf(model, parts, config, signal) : null };
 }
 
 async function sentenceView(model, text, request, config, signal) {
@@ -99,23 +100,8 @@ function tracedSearch(tokenizer, trace, beam) {
   return { beam, nodes, attention: weights.length && weights.every(Boolean) ? packed(weights) : null, departure: null };
 }
 
-// Lines that are translated one by one, and the layout between them.
-function linesOf(text) {
-  const lines = [], layout = [];
-  let last = 0;
-  for (const match of text.matchAll(/[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+/g)) {
-    const line = match[0].trim();
-    if (isBlank(line)) continue;
-    const start = match.index + match[0].indexOf(line);
-    layout.push(text.slice(last, start));
-    lines.push(line);
-    last = start + line.length;
-  }
-  return { lines, layout: [...layout, text.slice(last)] };
-}
-
-async function passageOf(model, { lines, layout }, config, signal) {
-  const translations = await model.translate(lines, { beam: config.beam, signal, search: config });
+async function passageOf(model, segments, config, signal) {
+  const translations = await model.translate(segments.sources, { beam: config.beam, signal, search: config });
   const parts = translations.map(({ source, text }) => ({ source, output: text, kept: [], outputKept: [], reading: source, fault: '' }));
-  return { parts, sourceLayout: layout, outputLayout: layout };
+  return { parts, sourceLayout: segments.layout, outputLayout: layoutOf(segments, parts.map((one) => one.output)) };
 }
