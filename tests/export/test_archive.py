@@ -1,6 +1,7 @@
 """Archives of models, and that JavaScript runs them as Python does: the same searches, over the same graphs."""
 
 import gzip
+import shutil
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,116 +11,49 @@ import numpy as np
 import pytest
 
 from heedful.engines.onnx import OnnxEngine
+from heedful.engines.onnx_layers import LAYERS, OnnxLayers
 from heedful.errors import UsageError
 from heedful.export.archive import compressed, write_archive
 from heedful.export.half import half_weights
+from heedful.export.layers import export_layers
 from heedful.export.onnx import gives_weights
 from heedful.search.beam import search
-from heedful.search.config import SearchConfig
-from heedful.search.interface import Hypothesis
+from heedful.search.inputs import as_inputs, token_draw
 from tests.export.archives import archive_of, archived
 from tests.export.conftest import MOST, Make
 from tests.export.engines import draw_sources
+from tests.js.hypotheses import SEARCHES, config_of, differences
 from tests.js.node import Run, answers, changed_package, needs_node
+from tests.models.tiny import NUM_SOURCE_TOKENS
+from tests.thorough import thorough
 
-TIE = 1e-4
-"""Nats by which scores may differ, and weights of attention."""
 NAMES = ("rnnsearch-after", "transformer-pre", "luong")
-SEARCHES: dict[str, dict[str, Any]] = {
-    "greedy": {"beam": 1},
-    "beam": {"beam": 5, "nbest": 5},
-    "long": {"beam": 3, "nbest": 3, "alpha": 0.0},
-    "gnmt": {"beam": 3, "nbest": 2, "length_penalty": "gnmt", "alpha": 0.6, "length_reward": 0.3},
-    "full": {"beam": 3, "nbest": 3, "stopping": "full"},
-    "certain": {"beam": 3, "nbest": 2, "stopping": "certain", "max_length_ratio": 1.0, "max_length_offset": 3},
-    "no repeats": {"beam": 3, "no_repeat_ngram_size": 2, "repetition_penalty": 1.5, "forbid_unknown": True},
-    "least length": {"beam": 2, "nbest": 2, "min_length": 4},
-    "coverage": {"beam": 3, "nbest": 3, "beta": 0.2},
-}
-PREFIXES: Sequence[Sequence[int]] = ((), (4, 5), (6,))
-
-
-def calls(sources: Sequence[Any], kinds: Sequence[str]) -> list[list[Any]]:
-    return [
-        ["search", source.tolist(), SEARCHES[kind], {"prefix": prefix}]
-        for kind in kinds
-        for source in sources
-        for prefix in PREFIXES
-    ]
-
-
-def in_python(engine: OnnxEngine, sources: Sequence[Any], kinds: Sequence[str], has_weights: bool) -> list[Any]:
-    return [
-        search(
-            engine, [source], SearchConfig(**SEARCHES[kind]), max_length=MOST, need_alignment=has_weights, prefixes=[p]
-        )[0]
-        for kind in kinds
-        for source in sources
-        for p in PREFIXES
-    ]
-
-
-def differences(expected: Sequence[Sequence[Hypothesis]], answered: Sequence[Any]) -> list[str]:
-    """Complaints about searches whose results differ by more than a tie."""
-    complaints: list[str] = []
-    for number, (ours, theirs) in enumerate(zip(expected, answered, strict=True)):
-        if "error" in theirs:
-            complaints.append(f"{number}: {theirs}")
-            continue
-        scores = [one.score for one in ours], [one["score"] for one in theirs]
-        ids = [list(one.token_ids) for one in ours], [one["ids"] for one in theirs]
-        reasons = [one.finish_reason for one in ours], [one["reason"] for one in theirs]
-        if len(ours) != len(theirs) or np.abs(np.subtract(*scores)).max() > TIE:
-            complaints.append(f"{number}: scores {scores}")
-        elif ids[0] != ids[1] or reasons[0] != reasons[1]:
-            complaints.append(f"{number}: outputs {ids} {reasons}")
-        for one, other in zip(ours, theirs, strict=False):
-            log_probs = [*one.token_log_probs, one.log_prob], [*other["tokenLogProbs"], other["logProb"]]
-            if np.shape(log_probs[0]) != np.shape(log_probs[1]) or np.abs(np.subtract(*log_probs)).max() > TIE:
-                complaints.append(f"{number}: log probabilities {log_probs}")
-            rows = [list(row.values()) if isinstance(row, dict) else row for row in other["weights"] or ()]
-            if one.weights is not None and (
-                np.shape(rows) != one.weights.shape or np.abs(one.weights - rows).max(initial=0.0) > TIE
-            ):
-                complaints.append(f"{number}: weights")
-    return complaints
-
-
-# Expressions of the package, each with one in its place that makes it wrong.
-MUTANTS = (
-    ("search.js", "one.slot - other.slot || one.token - other.token", "other.token - one.token"),
-    ("search.js", "size > 1 ? size + 1 : 1) + (", "size) + ("),
-    ("search.js", "finished.length >= config.beam && nth", "nth"),
-    ("search.js", "counted ** config.alpha;", "counted;"),
-    ("search.js", "index >= size - 1 && ", "index >= size && "),
-    ("search.js", "step < config.min_length", "step <= config.min_length"),
-    ("engine.js", "data.subarray(parent * size", "data.subarray(index * size"),
-)
+KINDS = ("greedy", "beam", "coverage")
+PREFIXES: Sequence[Sequence[int]] = ((), (4, 5))
 
 
 @needs_node
-def test_searches_in_javascript_find_what_python_finds(exported: Make, tmp_path: Path):
-    sources = draw_sources(4, 10, seed=3)
+def test_engines_in_javascript_give_what_those_of_python_give(exported: Make, tmp_path: Path):
+    sources = draw_sources(3, 10, seed=3)
     expected: list[Any] = []
     runs: list[Run] = []
+    cases = [(kind, source, prefix) for kind in KINDS for source in sources for prefix in PREFIXES]
     for name in NAMES:
         model, graphs = exported(name)
-        expected += in_python(OnnxEngine(graphs, gives_weights(model)), sources, [*SEARCHES], gives_weights(model))
-        runs.append(Run(archive_of(graphs, tmp_path), calls(sources, [*SEARCHES])))
-    assert differences(expected, answers(*runs)) == []
-
-
-@needs_node
-def test_wrong_searches_are_told_from_right_ones(exported: Make, tmp_path: Path):
-    graphs = exported("rnnsearch-after")[1]
-    sources = draw_sources(4, 10, seed=3)
-    kinds = ("beam", "long", "no repeats", "least length")
-    expected = in_python(OnnxEngine(graphs, True), sources, kinds, has_weights=True)
-    archive = archive_of(graphs, tmp_path)
-    folders = [changed_package(tmp_path / str(number), *mutant) for number, mutant in enumerate(MUTANTS)]
-    answered = iter(answers(*(Run(archive, calls(sources, kinds), folder) for folder in folders)))
-    wrong = [bool(differences(expected, [next(answered) for _ in expected])) for _ in folders]
-    assert [mutant for mutant, is_wrong in zip(MUTANTS, wrong, strict=True) if not is_wrong] == []
+        needs = gives_weights(model)
+        engine = OnnxEngine(graphs, needs)
+        expected += [
+            search(engine, [source], config_of(kind), max_length=MOST, need_alignment=needs, prefixes=[prefix])[0]
+            for kind, source, prefix in cases
+        ]
+        calls = [["search", source.tolist(), SEARCHES[kind], {"prefix": prefix}] for kind, source, prefix in cases]
+        runs.append(Run(archive_of(graphs, tmp_path), calls))
+    wrong = changed_package(
+        tmp_path / "wrong", "engine.js", "data.subarray(parent * size", "data.subarray(index * size"
+    )
+    answered = answers(*runs, runs[0]._replace(folder=wrong))
+    assert differences(expected, answered[: len(expected)]) == []
+    assert differences(expected[: len(cases)], answered[len(expected) :]) != []
 
 
 @needs_node
@@ -157,6 +91,23 @@ def test_a_search_ends_when_it_is_cancelled_and_wrong_calls_are_refused(exported
     assert np.shape(cut[0]["attention"]) == (len(cut[0]["targetPieces"]), MOST)
     codes = ["damaged", "damaged", "newer", "kind", "damaged", "damaged", "unreachable"]
     assert [one["error"] for one in faults] == codes
+
+
+@thorough
+@needs_node
+def test_layers_and_heads_in_javascript_are_those_of_python(exported: Make, tmp_path: Path):
+    model, graphs = exported("transformer-pre")
+    folder = shutil.copytree(graphs.folder, tmp_path / "layered")
+    export_layers(model, folder, MOST, token_draw(NUM_SOURCE_TOKENS))
+    (tmp_path / "m.tgz").write_bytes(write_archive(archived(tmp_path, "transformer"), folder, False, has_layers=True))
+    cases = [([5, 6, 7, 3], [5, 8, 4, 3]), ([4, 3], [3]), ([7] * 12 + [3], [5, 6] * 8 + [3])]
+    answered = answers(Run(tmp_path / "m.tgz", [["attention", *case] for case in cases]))
+    for (source, output), layers in zip(cases, answered, strict=True):
+        expected = OnnxLayers(folder / LAYERS).weights(as_inputs([np.array(source)]), output)
+        assert [(one["role"], one["layer"]) for one in layers] == list(expected)
+        for one, weights in zip(layers, expected.values(), strict=True):
+            assert one["shape"] == list(weights.shape)
+            np.testing.assert_allclose(one["values"], weights.ravel(), atol=1e-5)
 
 
 def test_the_same_model_gives_the_same_bytes(exported: Make, tmp_path: Path):

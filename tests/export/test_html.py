@@ -12,6 +12,7 @@ import pytest
 
 from heedful.engines.onnx import OnnxEngine
 from heedful.errors import FileRefused, UsageError
+from heedful.export.archive import write_archive
 from heedful.export.html import PageFacts, export_html, write_page
 from heedful.export.web_runtime import VERSION, read_runtime
 from heedful.search.beam import search
@@ -38,7 +39,8 @@ def page(exported: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     model = archived(folder / "letters.model", "rnnsearch")
     facts = PageFacts(examples=("abc", "<b>"), scores=("exact match 99.1",))
-    html = export_html(model, exported("rnnsearch-after")[1].folder, read_runtime(), facts, is_half=False)
+    archive = write_archive(model, exported("rnnsearch-after")[1].folder, is_half=False)
+    html = export_html(model.folder, archive, read_runtime(), facts)
     write_page(html.encode(), folder / "letters.html")
     return folder / "letters.html"
 

@@ -6,6 +6,19 @@ import { pathToFileURL } from 'node:url';
 const { runtime, runs } = JSON.parse(await text(process.stdin));
 const module = (folder, name) => import(pathToFileURL(`${folder}/${name}`));
 const { ort } = await module(runtime, 'ort.js');
+
+// Engine whose log probabilities and weights are a table's, by step and token.
+class TableEngine {
+  constructor(logProbs, weights) { Object.assign(this, { logProbs, table: weights, hasWeights: true }); }
+
+  async start() { return 0; }
+
+  async step(step, tokens, parents, needWeights) {
+    const rows = tokens.map((token) => this.logProbs[step][token]), weights = tokens.map((token) => this.table[step][token]);
+    return [{ logProbs: Float32Array.from(rows.flat(), (each) => each ?? -Infinity), vocabularySize: rows[0].length, weights: needWeights ? Float32Array.from(weights.flat()) : null, width: weights[0].length }, step + 1];
+  }
+}
+
 const answers = [];
 for (const { folder, archive, calls } of runs) {
   const { gunzip } = await module(folder, 'archive.js');
@@ -18,6 +31,8 @@ for (const { folder, archive, calls } of runs) {
   const known = {
     translate: (model, texts, options) => model.translate(texts, options),
     search: (model, source, settings, options) => search(model.engine, source, { ...model.facts.search, ...settings }, { maxLength: model.facts.max_tokens, needWeights: model.engine.hasWeights, ...options }),
+    attention: (model, source, output) => model.engine.attention(source, output),
+    table: (model, logProbs, weights, source, settings, options) => search(new TableEngine(logProbs, weights), source, settings, { maxLength: logProbs.length, needWeights: true, ...options }),
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
     text: (model, text) => model.translateText(text),

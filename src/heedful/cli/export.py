@@ -12,7 +12,7 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
   huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
                 with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
 
-With --layers, the ONNX engine also gives the attention of every layer and head of a Transformer, so that
+With --layers, the ONNX engine and the page also give the attention of every layer and head of a Transformer, so that
 `heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
 With --shortlist, the engine also knows which target tokens are probable for each source token, learned from
 the training pairs; `heedful translate --shortlist` then considers only these, which is faster.
@@ -85,7 +85,7 @@ def run(
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     single: Annotated[bool, typer.Option("--single", help="With --to onnx: one graph, as the file OUT.")] = False,
     layers: Annotated[
-        bool, typer.Option("--layers", help="With --to onnx: also the attention of every layer and head.")
+        bool, typer.Option("--layers", help="With --to onnx, html or js: also the attention of every layer.")
     ] = False,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Also a shortlist of the vocabulary, which makes translation faster.")
@@ -105,9 +105,9 @@ def run(
     if single:
         _export_single(model, to, out or output, int8 or layers or shortlist or bool(examples or runtime), messages)
     elif to in ("html", "js"):
-        if int8 or layers or shortlist:
-            raise UsageError(f"export: --int8, --layers and --shortlist are for engines; leave them out of --to {to}")
-        _export_web(model, to, out or output, weights, examples or (), runtime, messages)
+        if int8 or shortlist:
+            raise UsageError(f"export: --int8 and --shortlist are for engines; leave them out of --to {to}")
+        _export_web(model, to, out or output, weights, examples or (), runtime, layers, messages)
     elif weights != "float16" or examples or runtime:
         raise UsageError("export: --weights, --example and --runtime are for --to html and --to js")
     else:
@@ -121,6 +121,7 @@ def _export_web(
     weights: WeightBits,
     examples: Sequence[str],
     runtime: Path | None,
+    layers: bool,
     messages: Messages,
 ) -> None:
     from heedful.cli.web_export import export_web
@@ -130,7 +131,7 @@ def _export_web(
     predictor = load(model)
     if not isinstance(predictor, Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model; --to {to} is for models that translate")
-    print(export_web(predictor, to, messages, out, weights, examples, runtime))
+    print(export_web(predictor, to, messages, out, weights, examples, runtime, layers))
 
 
 def _export(

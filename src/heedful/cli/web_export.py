@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -25,6 +26,7 @@ def export_web(
     weights: WeightBits = "float16",
     examples: Sequence[str] = (),
     runtime: Path | None = None,
+    has_layers: bool = False,
 ) -> str:
     """Write a model as one file for browsers or JavaScript.
 
@@ -33,6 +35,7 @@ def export_web(
         weights: how weights are stored; they are computed with in 32 bits.
         examples: texts that the empty page offers.
         runtime: npm package `onnxruntime-web`; None = the runtime that is installed with heedful.
+        has_layers: whether the attention of every layer and head of a Transformer is in the file.
 
     Returns:
         A line about the file.
@@ -51,26 +54,28 @@ def export_web(
     model.check()
     # A missing runtime is said before any work.
     web_runtime = read_runtime(runtime) if kind == "html" else None
-    engine = _engine(translator, messages).path
-    if web_runtime is None:
-        content = write_archive(model, engine, weights == "float16")
-    else:
+    engine = _engine(translator, messages, has_layers).path
+    content = write_archive(model, engine, weights == "float16", has_layers)
+    if web_runtime is not None:
         facts = PageFacts(examples, _scores(translator))
-        content = export_html(model, engine, web_runtime, facts, weights == "float16").encode()
+        content = export_html(translator.folder, content, web_runtime, facts).encode()
     write_page(content, out)
     use = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'
     return f"{out}: {readable_size(len(content))}; {use}"
 
 
-def _engine(translator: "Translator", messages: Messages) -> "Exported":
+def _engine(translator: "Translator", messages: Messages, has_layers: bool) -> "Exported":
     """Graphs of the model, written first where it has none that can be used."""
+    from heedful.engines.onnx_layers import LAYERS
     from heedful.export.engine import export_engine
+    from heedful.export.layers import export_layers
 
     exported = translator.backends.exported.get("onnx")
-    if exported is None or exported.fault:
+    if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
         messages.say(f"{shlex.quote(str(translator.folder.path))}: writing the engine and comparing it with PyTorch")
-        most = translator.text.max_tokens
-        exported = export_engine(translator.model(), translator.folder, "onnx", False, translator.backends.draw, most)
+        model, most, draw = translator.model(), translator.text.max_tokens, translator.backends.draw
+        write_more = partial(export_layers, model, max_length=most, draw=draw) if has_layers else None
+        exported = export_engine(model, translator.folder, "onnx", False, draw, most, write_more)
     exported.verify()
     return exported
 

@@ -1,7 +1,7 @@
 """Archive of a model for JavaScript: its description with the tokenizers, and its graphs, in one compressed file.
 
 The package in `heedful/js` reads it. The file is a tar archive in gzip, so that every language has a reader for it; it
-contains `model.json`, `encode.onnx` and `step.onnx`. The same model gives the same bytes.
+contains `model.json`, `encode.onnx` and `step.onnx`, and on demand `layers.onnx`. The same model gives the same bytes.
 """
 
 import gzip
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.engines.folder import ModelFolder
+from heedful.engines.onnx_layers import LAYERS
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.half import half_weights
 from heedful.search.config import SearchConfig
@@ -106,11 +107,12 @@ class ArchivedModel:
         }
 
 
-def write_archive(model: ArchivedModel, engine: Path, is_half: bool) -> bytes:
+def write_archive(model: ArchivedModel, engine: Path, is_half: bool, has_layers: bool = False) -> bytes:
     """Write the archive of a model.
 
     Args:
         engine: folder of the model's graphs, as `heedful.export.onnx` writes them.
+        has_layers: whether the graph of the attention of every layer and head is in it too.
         is_half: whether weights are stored in 16 bits; they are computed with in 32 bits.
 
     Returns:
@@ -124,7 +126,8 @@ def write_archive(model: ArchivedModel, engine: Path, is_half: bool) -> bytes:
     if (engine / "output.onnx").exists():
         raise UsageError(f"{engine}: has a vocabulary shortlist; export the model again without --shortlist")
     description = json.dumps(model.description(), ensure_ascii=False, separators=(",", ":"))
-    graphs = {name: (engine / name).read_bytes() for name in GRAPHS}
+    names = (*GRAPHS, LAYERS) if has_layers else GRAPHS
+    graphs = {name: (engine / name).read_bytes() for name in names}
     if is_half:
         try:
             graphs = {name: half_weights(graph) for name, graph in graphs.items()}

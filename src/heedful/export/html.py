@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
+from heedful.engines.folder import ModelFolder
 from heedful.errors import ResourceError, UsageError
-from heedful.export.archive import ArchivedModel, write_archive
 from heedful.export.web_runtime import VERSION, WebRuntime
 from heedful.files.atomic_write import sync, temporary_path
 from heedful.pages.bundle import model_page
@@ -27,22 +27,15 @@ class PageFacts:
     """Scores as readers see them, such as "exact match 99.1"."""
 
 
-def export_html(model: ArchivedModel, engine: Path, runtime: WebRuntime, facts: PageFacts, is_half: bool) -> str:
+def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts: PageFacts) -> str:
     """Make the page of a model.
 
     Args:
-        engine: folder of the model's graphs.
-        is_half: whether weights are stored in 16 bits.
+        archive: archive of the model, from `write_archive`.
 
     Returns:
         The HTML text.
-
-    Raises:
-        UsageError: JavaScript would run the model differently.
-        MissingExtra: the package that changes graphs is not installed.
     """
-    archive = write_archive(model, engine, is_half)
-    folder = model.folder
     name = folder.path.resolve().name
     shown: dict[str, Any] = {
         "name": name,

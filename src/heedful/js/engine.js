@@ -1,5 +1,6 @@
 // Engine: a model's graphs in ONNX Runtime, one target token at a time; the twin of heedful.engines.onnx for one source.
 import { ModelError } from './errors.js';
+import { BOS } from './vocabulary.js';
 
 /**
  * @typedef {{ type: string, dims: readonly number[], data: any }} Tensor
@@ -15,11 +16,14 @@ import { ModelError } from './errors.js';
  */
 
 export class Engine {
-  /** @param {Runtime} ort @param {Session} encoder @param {Session} decoder */
-  constructor(ort, encoder, decoder) {
+  /** @param {Runtime} ort @param {Session} encoder @param {Session} decoder @param {(() => Promise<Session>) | null} openLayers */
+  constructor(ort, encoder, decoder, openLayers) {
     this.ort = ort;
     this.encoder = encoder;
     this.decoder = decoder;
+    this.openLayers = openLayers;
+    /** @type {Promise<Session> | null} */
+    this.layers = null;
     this.stateNames = decoder.inputNames.filter((name) => name.startsWith('state.'));
     this.memoryNames = decoder.inputNames.filter((name) => name.startsWith('memory.'));
     this.hasWeights = decoder.outputNames.includes('weights');
@@ -28,7 +32,7 @@ export class Engine {
 
   /**
    * @param {Runtime} ort
-   * @param {Map<string, Uint8Array>} files with the graphs encode.onnx and step.onnx
+   * @param {Map<string, Uint8Array>} files with the graphs encode.onnx and step.onnx, and layers.onnx or not
    */
   static async open(ort, files) {
     const options = { executionProviders: ['wasm'], intraOpNumThreads: 1, logSeverityLevel: 3 };
@@ -41,7 +45,7 @@ export class Engine {
         throw new ModelError('runtime', `ONNX Runtime does not run ${name}: ${error instanceof Error ? error.message : error}`, error);
       }
     };
-    return new Engine(ort, await open('encode.onnx'), await open('step.onnx'));
+    return new Engine(ort, await open('encode.onnx'), await open('step.onnx'), files.has('layers.onnx') ? () => open('layers.onnx') : null);
   }
 
   /**
@@ -50,10 +54,9 @@ export class Engine {
    * @returns {Promise<State>} the state before the first token, of one hypothesis
    */
   async start(ids) {
-    const length = this.integers([ids.length], [1]);
-    const inputs = { source: this.integers(ids, [1, ids.length]), source_lengths: length };
+    const inputs = this.inputs(ids);
     const values = await this.run(this.encoder, inputs, [...this.encoder.outputNames]);
-    const pick = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name, values[name] ?? length]));
+    const pick = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name, values[name] ?? inputs.source_lengths]));
     return { memory: pick(this.memoryNames), state: pick(this.stateNames) };
   }
 
@@ -78,9 +81,31 @@ export class Engine {
     ];
   }
 
+  /**
+   * Attention of every layer and head while a given output is generated, where the model has the graph for it.
+   * @param {readonly number[]} source @param {readonly number[]} output with EOS if the model ended it
+   * @returns {Promise<{ role: string, layer: number, shape: number[], values: Float32Array }[]>} [head, query, key] weights
+   */
+  async attention(source, output) {
+    if (!this.openLayers) return [];
+    const session = await (this.layers ??= this.openLayers());
+    const target = [BOS, ...output.slice(0, -1)];
+    const feeds = { ...this.inputs(source), target_in: this.integers(target, [1, target.length]) };
+    const values = await this.run(session, feeds, [...session.outputNames]);
+    return Object.entries(values).map(([name, { dims, data }]) => {
+      const [role, layer] = name.split('.');
+      return { role, layer: Number(layer), shape: dims.slice(1), values: data };
+    });
+  }
+
   /** Free the memory of the runtime. */
   async release() {
-    await Promise.all([this.encoder.release(), this.decoder.release()]);
+    await Promise.all([this.encoder.release(), this.decoder.release(), this.layers?.then((session) => session.release())]);
+  }
+
+  /** @param {readonly number[]} ids */
+  inputs(ids) {
+    return { source: this.integers(ids, [1, ids.length]), source_lengths: this.integers([ids.length], [1]) };
   }
 
   /**

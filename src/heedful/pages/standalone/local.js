@@ -64,14 +64,21 @@ async function sentenceView(model, text, request, config, signal) {
     outputs[0].numForced = request.prefix.length;
     if (trace) searches.push(tracedSearch(targetTokenizer, trace, config.beam));
   }
-  const weights = outputs[0]?.weights, hasMaps = weights && facts.kind !== 'transformer';
+  const maps = request.layers && outputs[0] ? await mapsOf(engine, facts, ids, outputs[0]) : [];
   return {
     model: facts.name, kind: facts.kind, languages: facts.languages, engine: 'onnx',
     source: { text, ids, ...wordsOf(sourceTokenizer, ids) }, wasCut, outputs,
-    maps: hasMaps ? [{ role: 'cross', layer: 0, hasRoot: false, tree: null, ...weights }] : [],
+    maps,
     measure: 'attention', measures: [], otherMaps: {}, searches, reference: '',
     isFixed: true, lengthPenalty: config.length_penalty, alpha: config.alpha, missing: engine.hasWeights ? {} : { attention: facts.name },
   };
+}
+
+// Attention of every layer and head; models with one attention report it while they generate.
+async function mapsOf(engine, facts, ids, { ids: output, weights }) {
+  const layers = await engine.attention(ids, output);
+  const maps = layers.length ? layers : weights && facts.kind !== 'transformer' ? [{ role: 'cross', layer: 0, ...weights }] : [];
+  return maps.map((one) => ({ hasRoot: false, tree: null, ...one }));
 }
 
 function outputOf(tokenizer, hypothesis) {
