@@ -36,9 +36,9 @@ for (const { folder, archive, calls } of runs) {
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
     text: (model, text) => model.translateText(text),
-    sentences: (model, each) => each.map((one) => sentenceSpans(one, model.facts).map(([start, end]) => one.slice(start, end))),
+    sentences: (model, language, each) => each.map((one) => sentenceSpans(one, model.facts, language).map(([start, end]) => one.slice(start, end))),
     join: (model, text, usual, each) => {
-      const parts = split(text, { ...model.facts, usual }), outputs = parts.sources.map((_, index) => each[index % each.length]);
+      const parts = split(text, { ...model.facts, usual }, 'en'), outputs = parts.sources.map((_, index) => each[index % each.length]);
       return layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join('');
     },
     words: (model, each) => each.map((one) => model.sourceTokenizer.wordIndices(one)),

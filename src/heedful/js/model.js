@@ -90,7 +90,7 @@ export class TranslationModel {
    */
   async translateText(text, options = {}) {
     if (typeof text !== 'string') throw new ModelError('usage', 'translateText: expected a text');
-    const parts = split(text, this.facts.sentences);
+    const parts = split(text, this.facts.sentences, this.languages[0]);
     const segments = await this.translate(parts.sources, options), outputs = segments.map((one) => one.text);
     return { source: text, text: layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join(''), segments };
   }

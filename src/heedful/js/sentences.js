@@ -1,7 +1,8 @@
-// Sentences and lines of a text, which are translated one by one; the twin of heedful.text.sentences, whose tables it gets as data.
+// Sentences and lines of a text, which are translated one by one. Sentences are those that the browser knows, put together
+// again behind the abbreviations of heedful.text.sentences, which come as data.
 
 /**
- * @typedef {object} SentenceFacts Tables of heedful.text.sentences, and what the model usually saw in training.
+ * @typedef {object} SentenceFacts What the model usually saw in training, and abbreviations.
  * @property {number} usual number of sentences up to which a line stays whole; 0 = every line does
  * @property {string[]} abbreviations words whose final period ends no sentence, in lower case
  * @property {string} streets end of abbreviations of streets
@@ -11,50 +12,54 @@
  * @property {string[]} layout characters before the first, between two, and after the last
  */
 
-// Chinese marks, after which no space follows; half-width marks in Chinese; others before a space; line breaks.
-const ENDS = /(?:[。！？]+…*|…{2,})[。！？!?…]*[”’」』）)"']*|(?<![.!?…])[!?]+[。！？!?…]*[”’」』）)"']*(?=[\u3400-\u9fff])|(?<![.!?…])(?<mark>[.!?…؟۔।॥]+)(?:[ \u00a0\u202f]?»)?[”’"')\]»“]*(?=\s)|\n+/gu;
+// Single letters joined by periods, and ordinals of two digits.
 const INITIALS = /^(?:\p{L}(?:\.\p{L})*|\p{Nd}{1,2})$/u;
-const MOST_OF_WORD = 40;
 // First character of the scripts that are written without spaces, and the marks after which no space follows there.
 const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 
 /**
  * Spans of the sentences of a line; together they cover it.
- * @param {string} text @param {SentenceFacts} facts
+ * @param {string} text @param {SentenceFacts} facts @param {string} language code; empty = unknown
  * @returns {[number, number][]}
  */
-export function sentenceSpans(text, facts) {
+export function sentenceSpans(text, facts, language) {
+  if (typeof Intl.Segmenter === 'undefined') return [[0, text.length]];
   /** @type {[number, number][]} */
   const spans = [];
   let start = 0;
-  for (const match of text.matchAll(ENDS)) {
-    const end = match.index + match[0].length;
-    if (match.groups?.mark !== undefined && !endsSentence(text, match.groups.mark, match.index, end, start, facts)) continue;
+  for (const { index, segment } of segmenterOf(language).segment(text)) {
+    const end = index + segment.length;
+    if (end < text.length && !endsSentence(text.slice(start, end), text.slice(end), facts)) continue;
     spans.push([start, end]);
     start = end;
   }
-  return [...spans, [start, text.length]];
+  return spans;
 }
 
-function endsSentence(/** @type {string} */ text, /** @type {string} */ mark, /** @type {number} */ place, /** @type {number} */ end, /** @type {number} */ start, /** @type {SentenceFacts} */ facts) {
-  if (/^\p{Lowercase}/u.test(text.slice(end, end + MOST_OF_WORD).replace(/^[ \t"'“‘([]+/, ''))) return false;
-  if (mark !== '.') return true;
-  const words = text.slice(Math.max(start, place - MOST_OF_WORD), place).split(' ');
-  const word = words[words.length - 1].replace(/^["'“‘([«„]+/, '').toLowerCase();
-  return !facts.abbreviations.includes(word) && !word.endsWith(facts.streets) && (word === 'i' || !INITIALS.test(word));
+function segmenterOf(/** @type {string} */ language) {
+  const known = /^[a-z]{2,3}(-[a-z0-9]{2,8})*$/i.test(language) ? Intl.Segmenter.supportedLocalesOf([language]) : [];
+  return new Intl.Segmenter(known, { granularity: 'sentence' });
+}
+
+function endsSentence(/** @type {string} */ sentence, /** @type {string} */ following, /** @type {SentenceFacts} */ facts) {
+  if (/^[\s"'“‘([]*\p{Lowercase}/u.test(following)) return false;
+  const period = /(\S*)\.\s*$/.exec(sentence);
+  if (!period) return true;
+  const plain = period[1].replace(/^["'“‘([«„]+/, ''), word = plain.toLowerCase();
+  return !facts.abbreviations.includes(word) && !word.endsWith(facts.streets) && (plain === 'I' || !INITIALS.test(word));
 }
 
 /**
  * Split a text into lines, and lines with more sentences than the model usually saw into sentences.
- * @param {string} text @param {SentenceFacts} facts
+ * @param {string} text @param {SentenceFacts} facts @param {string} language of the text
  * @returns {Segments}
  */
-export function split(text, facts) {
+export function split(text, facts, language) {
   /** @type {Segments} */
   const segments = { sources: [], layout: [] };
   let last = 0;
   for (const line of text.matchAll(/[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+/g)) {
-    const sentences = facts.usual ? sentenceSpans(line[0], facts).filter(([start, end]) => line[0].slice(start, end).trim()) : [];
+    const sentences = facts.usual ? sentenceSpans(line[0], facts, language).filter(([start, end]) => line[0].slice(start, end).trim()) : [];
     for (const [start, end] of sentences.length > facts.usual ? sentences : [[0, line[0].length]]) {
       const part = line[0].slice(start, end), source = part.trim();
       if (!source) continue;

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-<<<<<<< HEAD
-_ABBREVIATIONS: Final = frozenset(
+ABBREVIATIONS: Final = frozenset(
     "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st mt jr sr vs cf approx inc ltd co corp vol fig eq ed eds "
     "jan feb apr jun jul aug sep sept oct nov dec ph.d "
     "abb bd bspw bzw ca dipl evtl exkl fa fr geb gegr ggf hr hrsg ing inkl insb mio mrd nr sog str tel tab vgl zzgl "
@@ -16,17 +15,7 @@ _ABBREVIATIONS: Final = frozenset(
 """Words whose final period ends no sentence, in lower case."""
 _NUMBERED: Final = frozenset("no art cap al abs sec mar тел ок".split())
 """Abbreviations only before a number, because they are words, too."""
-_STREETS: Final = "str"
-=======
-ABBREVIATIONS: Final = frozenset(
-    "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st jr sr vs inc ltd co corp no vol fig eq sec ed eds "
-    "jan feb mar apr jun jul aug sep sept oct nov dec ph.d "
-    "abb bd bzw ca evtl fa fr hr inkl nr str tel tab vgl zzgl mme mlle mm env art av chap sra srta ud uds vd ee pág pp "
-    "aprox núm tel depto dra проф акад ул пл пр см рис стр табл им гг тыс млн руб डॉ श्री पं सुश्री".split()
-)
-"""Words whose final period ends no sentence, in lower case."""
 STREETS: Final = "str"
->>>>>>> 6c2b48aa (Sentences in JavaScript, proof of equal outputs)
 """End of abbreviations of German streets, such as Bahnhofstr."""
 _LETTER: Final = (
     r"(?:[^\W\d_]|ए|बी|सी|डी|एफ|जी|एच|जे|के|एल|एम|एन|पी|क्यू|आर|एस|टी|यू|वी|डब्ल्यू|एक्स|वाई|जेड)"  # Latin ones in Hindi
@@ -129,7 +118,6 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 def _ends_sentence(text: str, end: re.Match[str], start: int) -> bool:
     if end[0].startswith("\n"):
         return True
-<<<<<<< HEAD
     following = text[end.end() : end.end() + 60]
     begun = text[max(start, end.start() - _MOST_OF_WORD) : end.start()]
     if end["mark"] is None:
@@ -155,8 +143,8 @@ def _is_abbreviated(begun: str, following: str) -> bool:
         return False
     last = re.split(r"\.-|['’]", word.lower())[-1]
     return (
-        last in _ABBREVIATIONS
-        or last.endswith(_STREETS)
+        last in ABBREVIATIONS
+        or last.endswith(STREETS)
         or _INITIALS.fullmatch(word) is not None
         or (last in _NUMBERED and _ROMAN.match(following) is not None)
         or (_DOUBLED.fullmatch(word) is not None and _DOUBLED.match(following) is not None)
@@ -200,7 +188,3 @@ def _goes_on_without_case(text: str, end: re.Match[str], start: int, following: 
     if not before:
         return end[0][-1] not in ")]" and _SAID.match(following) is not None
     return before[-1] not in ":،,："
-=======
-    word = text[max(start, end.start() - _MOST_OF_WORD) : end.start()].rpartition(" ")[2].lstrip("\"'“‘([«„").lower()
-    return word not in ABBREVIATIONS and not word.endswith(STREETS) and (word == "i" or not _INITIALS.fullmatch(word))
->>>>>>> 6c2b48aa (Sentences in JavaScript, proof of equal outputs)

@@ -43,7 +43,7 @@ export function localSource(facts, loading) {
 
 async function viewOf(model, request, signal) {
   if (request.text.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
-  const { facts } = model, parts = split(request.text, facts.sentences);
+  const { facts } = model, parts = split(request.text, facts.sentences, facts.languages[0]);
   const beam = request.beam || Math.max(facts.search.beam, NUM_OUTPUTS), alpha = request.alpha ?? facts.search.alpha;
   const config = { ...facts.search, beam, nbest: Math.min(beam, NUM_OUTPUTS), alpha };
   const chosen = parts.sources.length > 1 ? parts.sources[Math.min(request.segment, parts.sources.length - 1)] : request.text;
