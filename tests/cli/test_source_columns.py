@@ -7,7 +7,9 @@ import pytest
 
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
+from heedful.serving.catalog import open_models
 from tests.cli.command import Done, heedful
+from tests.serving.reversing import serve
 
 WORDS = [
     "gehen",
@@ -117,6 +119,20 @@ def test_corrections_packs_and_python(trained: tuple[Path, Done], tmp_path: Path
     assert load(packed, kind=Translator).translate([source])[0].text == "gingen"
 
 
+def test_a_server_takes_lines_of_columns(trained: tuple[Path, Done]):
+    translator = load(trained[0], kind=Translator)
+    client = serve(translator)
+    pair = {"source": "source", "target": "target"}
+    source = "gehen | V;PST;PL"
+    answer = client.post("/translate", json={"q": source, **pair})
+    assert answer.json() == {"translatedText": translator.translate([source])[0].text}
+    for fields in (pair, {**pair, "source": "auto"}):
+        answer = client.post("/translate", json={"q": "gehen", **fields})
+        assert answer.status_code == 400
+        assert "'gehen' has 1 column; the model reads 2: text | features" in answer.json()["error"]
+    open_models([trained[0]])  # loads the weights by a translation
+
+
 def test_named_columns_of_any_kind(tmp_path: Path):
     data = tmp_path / "named.csv"
     lines = [f"{tags.replace(';', '/')},{form},{word}" for word, tags, form in ROWS * 3]
@@ -157,7 +173,18 @@ def test_empty_columns_are_left_out(tmp_path: Path):
     data.write_text("".join(f"{word}\t\t{form}\n" for word, tags, form in ROWS), encoding="utf-8")
     done = heedful("train", data, "--columns", "1+2,3", "--out", tmp_path / "m")
     assert done.code == 2
-    assert "empty" in done.errors[-1]
+    assert "48 empty" in done.errors[-1] or "0 of 48" in done.errors[-1]
+
+
+def test_features_are_no_text_to_the_data_doctor(tmp_path: Path):
+    data = tmp_path / "kat.tsv"
+    rows = [
+        (word.translate({ord(one): ord("ა") + ord(one) - 97 for one in word}), tags, form) for word, tags, form in ROWS
+    ]
+    data.write_text("".join("\t".join((word, tags, word + "ა")) + "\n" for word, tags, _ in rows), encoding="utf-8")
+    done = heedful("check", data)
+    assert "script" not in done.out + done.err
+    assert "Georgian and Georgian" in done.out + done.err
 
 
 def test_what_cannot_have_several_columns_is_refused(trained: tuple[Path, Done], tmp_path: Path):

@@ -65,9 +65,10 @@ def warn_of_damage(model: Path, messages: Messages) -> None:
 def _about_model(translator: "Translator") -> list[Row]:
     facts, text = translator.folder.facts, translator.text
     source, target = len(translator.source_tokenizer), len(translator.target_tokenizer)
-    vocabulary = f"{source:,} {text.source_units}"
+    units = f"{text.source_units}{' and features' if 'features' in text.source_columns else ''}"
+    vocabulary = f"{source:,} {units}"
     if not text.is_shared:
-        vocabulary = f"{source:,} {text.source_units} of the source, {target:,} {text.target_units} of the target"
+        vocabulary = f"{source:,} {units} of the source, {target:,} {text.target_units} of the target"
     search = translator.search
     return [
         ("model", str(translator.folder.path)),

@@ -12,7 +12,7 @@ from typing import Final, TypeVar, final
 
 import numpy as np
 
-from heedful.data.corpus import SHORT_ITEMS, Pair, check_columns, check_one_side, row_format
+from heedful.data.corpus import SHORT_ITEMS, Pair, check_columns, check_one_side, find_pairs, row_format
 from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, USUAL_OF_WORDS, CheckReport, FileFacts, Finding, Level, Role
 from heedful.data.leakage import TrainingIndex
@@ -23,6 +23,7 @@ from heedful.data.tables import check_data_file, data_lines
 from heedful.data.tally import Tally, far_from_median
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError
+from heedful.text.columns import ColumnKind, text_columns
 from heedful.text.counts import counted
 from heedful.text.lines import Lines
 from heedful.text.scripts import main_script
@@ -107,6 +108,7 @@ class _Reading:
         self._num_rows = self._num_usable = 0
         self._num_characters = [0, 0]
         self._form = "aligned lines"
+        self._kinds_of_columns: tuple[ColumnKind, ...] = ()
         self._labels: set[str] = set()
 
     def run(self, earlier: Sequence["_Reading"]) -> None:
@@ -149,6 +151,8 @@ class _Reading:
         first = len(head) - 1
         try:
             rows = row_format(path, head[-1], first, self._columns)
+            if rows.source_names:
+                self._kinds_of_columns = find_pairs([path], self._columns, True).source_kinds
         except DataError as error:
             self._refuse("columns", error)
             return
@@ -237,6 +241,7 @@ class _Reading:
         if max(len(source), len(target)) > self._max_characters:
             self._kinds.add("too long", line)
             return False
+        source = text_columns(source, self._kinds_of_columns)
         for sign in {*find_signs(source), *find_signs(target)}:
             self._kinds.add(sign, line)
         if source == target:

@@ -27,7 +27,7 @@ from heedful.errors import DataError, FileRefused
 from heedful.files.atomic_write import digest
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import write_facts
-from heedful.text.columns import COLUMN_SEPARATOR, ColumnKind, split_columns
+from heedful.text.columns import text_columns
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_text
 from heedful.text.tokenizer import (
@@ -258,17 +258,9 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
         DataError: the file is malformed.
     """
     pairs = [*islice(CorpusFilter(max_characters).apply(file), SAMPLED_PAIRS)]
-    sources = [_text_of(pair.source, file.source_kinds) for pair in pairs]
+    sources = [text_columns(pair.source, file.source_kinds) for pair in pairs]
     longer = max(sum(map(len, sources)), sum(len(pair.target) for pair in pairs))
     return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
-
-
-def _text_of(source: str, kinds: Sequence[ColumnKind]) -> str:
-    """Columns of text of a source."""
-    if "text" not in kinds:
-        return source
-    parts = zip(split_columns(source), kinds, strict=True)
-    return COLUMN_SEPARATOR.join(part for part, kind in parts if kind == "text")
 
 
 def have_few_symbols(file: PairFile, max_characters: int) -> bool:
@@ -287,7 +279,7 @@ def have_few_symbols(file: PairFile, max_characters: int) -> bool:
     rows = iter(CorpusFilter(max_characters).apply(file))
     pairs = [*islice(rows, SAMPLED_PAIRS)]
     tokens = [token for pair in pairs for token in pair.target.split(" ")]
-    num_words = sum(" " not in _text_of(pair.source, file.source_kinds).strip() for pair in pairs)
+    num_words = sum(" " not in text_columns(pair.source, file.source_kinds).strip() for pair in pairs)
     if num_words < SINGLE_WORDS * len(pairs) or len(tokens) < SYMBOLS * len(pairs):
         return False
     if sum(map(len, tokens)) > SYMBOL_CHARACTERS * len(tokens):

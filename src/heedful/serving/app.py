@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from heedful.errors import FileRefused
+from heedful.errors import DataError, FileRefused
 from heedful.serving import deepl, files, libretranslate, page_routes
 from heedful.serving.guard import Guard, Hosts
 from heedful.serving.service import Service
@@ -46,6 +46,7 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
     app.add_exception_handler(HTTPException, _answer_refusal)
     app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(FileRefused, _answer_refused_file)
+    app.add_exception_handler(DataError, _answer_unreadable)
     app.add_exception_handler(Exception, _answer_fault)
     for router in (
         libretranslate.make_router(service),
@@ -105,6 +106,11 @@ async def _answer_refusal(_: Request, error: Any) -> Response:
 async def _answer_nobody(_: Request, error: Any) -> Response:
     """Answer that is never sent: the client left while its body was read."""
     return Response(status_code=499)
+
+
+async def _answer_unreadable(_: Request, error: Any) -> Response:
+    """Answer to a text that the model does not read, such as one that lacks a column."""
+    return JSONResponse({"error": f"Invalid request: {error}"}, 400)
 
 
 async def _answer_refused_file(_: Request, error: Any) -> Response:

@@ -124,5 +124,5 @@ def open_models(paths: Sequence[Path], engine: str = "auto", device: str = "cpu"
     """
     catalog = Catalog([load(path, device, engine, kind=Translator) for path in paths])
     for translator in catalog.translators:
-        translator.translate(["1"], beam=1)
+        translator.translate([translator.source_tokenizer.trial_text()], beam=1)
     return catalog

@@ -7,6 +7,7 @@ ones. Two languages whose models share one vocabulary cannot be told apart in th
 import math
 from typing import Final, NamedTuple, final
 
+from heedful.errors import DataError
 from heedful.predictors.translator import Translator
 from heedful.serving.catalog import Catalog
 from heedful.text.vocabulary import UNK
@@ -63,7 +64,10 @@ class _Fit(NamedTuple):
 
 
 def _fit(translator: Translator, text: str) -> _Fit:
-    ids = translator.source_tokenizer.encode(text)
+    try:
+        ids = translator.source_tokenizer.encode(text)
+    except DataError:  # not the columns that the model reads
+        ids = []
     if not len(ids):
         return _Fit(0.0, 0.0)
     known = sum(token != UNK for token in ids) / len(ids)

@@ -341,7 +341,7 @@ def _check_columns(file: PairFile, text: TextConfig) -> None:
     Raises:
         ConfigError: there are more or fewer columns than kinds.
     """
-    if file.source_names and len(text.source_columns) != len(file.source_names):
+    if file.source_kinds and len(text.source_columns) != len(file.source_names):
         number = max(1, len(file.source_names))
         raise ConfigError(
             f"text.source_columns: {counted(len(text.source_columns), 'kind')}, but a source of {file.paths[0]} is "

@@ -112,6 +112,9 @@ class ColumnTokenizer(Tokenizer):
         """
         return _checked(self.normalize(text), self.kinds)
 
+    def trial_text(self) -> str:
+        return COLUMN_SEPARATOR.join("1" for _ in self.kinds)
+
     def unknown_features(self, text: str) -> list[str]:
         """List the features of a source that the training data did not have.
 

@@ -65,6 +65,23 @@ def split_columns(text: str) -> list[str]:
     return [part.strip() for part in text.split("\t" if "\t" in text else COLUMN_SEPARATOR)]
 
 
+def text_columns(source: str, kinds: Sequence[ColumnKind]) -> str:
+    """Return the columns of text of a source.
+
+    Args:
+        source: joined columns.
+        kinds: their kinds; none = the source is one text.
+
+    Example:
+        >>> text_columns("go | V;PST", ("text", "features")), text_columns("a | b", ())
+        ('go', 'a | b')
+    """
+    if "text" not in kinds:
+        return source
+    parts = zip(split_columns(source), kinds, strict=True)
+    return COLUMN_SEPARATOR.join(part for part, kind in parts if kind == "text")
+
+
 def column_kinds(rows: Sequence[Sequence[str]]) -> tuple[ColumnKind, ...]:
     """Recognise columns of features: few different ones, with semicolons between them or, behind the first, alone.
 

@@ -95,6 +95,10 @@ class Tokenizer(ABC):
             Ids, each below `len(self)`; none is pad, bos or eos.
         """
 
+    def trial_text(self) -> str:
+        """Return a short text that every model with this tokenizer takes, such as to load it by a translation."""
+        return "1"
+
     def unknown_ids(self) -> list[int]:
         """List the tokens for text that the vocabulary lacks.
 
