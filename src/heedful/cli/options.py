@@ -134,7 +134,7 @@ ColumnsText = Annotated[
     typer.Option(
         "--columns",
         metavar="N,M",
-        help="Columns of source and target, by number or name; 2,1 swaps two files.",
+        help="Columns of source and target, by number or name; A+B,C joins two; 2,1 swaps two files.",
         rich_help_panel=DATA,
     ),
 ]

@@ -24,6 +24,9 @@ once. Addresses, numbers, placeholders, emoji and what --keep finds stay as they
 With --min-confidence P, an output that is right with a probability below P is left out: its line is empty, and in
 jsonl it is "withheld", beside its "confidence". The model must have been calibrated, as heedful train does.
 
+A model whose sources are several columns reads the same columns of a table, one output a row, or lines with " | " or
+tabs between them, such as 'gehen | V;PST'.
+
 Corrections of the model (heedful correct) are the outputs of their sources, and the outputs of similar sources follow
 them: the correction is named on standard error, and as "memory" in jsonl, with the share of characters that match and
 the output of the model alone ("unbiased").
