@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from heedful.errors import UsageError, needed_for
+from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig, with_outputs
+from heedful.serving.task_pipelines import PIPELINES, TaskPipeline
 
 KEYS: Final[Mapping[str, str]] = {
     "translation": "translation",
@@ -106,34 +108,48 @@ class Pipeline:
 
 
 def pipeline(
-    task: str, model: str | Path | Translator, *, device: str | int = "cpu", engine: str = "auto", **settings: Any
-) -> Pipeline:
+    task: str, model: str | Path | Predictor, *, device: str | int = "cpu", engine: str = "auto", **settings: Any
+) -> Pipeline | TaskPipeline:
     """Make a pipeline, as `transformers.pipeline` of Transformers 4 did.
 
     Args:
-        task: translation, translation_xx_to_yy, summarization or text2text-generation.
+        task: translation, translation_xx_to_yy, summarization or text2text-generation; text-classification or
+            sentiment-analysis, feature-extraction, image-to-text or question-answering.
         model: a model folder, a Marian folder in Hugging Face's layout, or an opened model.
         device: PyTorch device; a number is a CUDA device, -1 the CPU.
         engine: torch, the name of an exported engine, or "auto".
         settings: arguments for every call.
 
     Raises:
-        UsageError: there is no such task.
+        UsageError: there is no such task, or the model is for another one.
 
     Example:
         >>> pipeline("translation", "de-en.model")("Guten Tag")  # doctest: +SKIP
         [{'translation_text': 'Good day'}]
     """
     name = "translation" if _PAIR.fullmatch(task) else task
-    if name not in KEYS:
-        raise UsageError(f"pipeline {task!r}: no such task; known: {', '.join(KEYS)}")
-    if isinstance(model, Translator):
-        return Pipeline(name, model, settings)
+    if name not in KEYS and name not in PIPELINES:
+        raise UsageError(f"pipeline {task!r}: no such task; known: {', '.join((*KEYS, *PIPELINES))}")
+    if isinstance(model, Predictor):
+        return _made(name, model, settings)
     path = Path(model)
     if (path / "config.json").is_file() and not (path / "heedful.json").is_file():
         path = converted(path)
     named = ("cpu" if device < 0 else f"cuda:{device}") if isinstance(device, int) else device
-    return Pipeline(name, load(path, named, engine, kind=Translator), settings)
+    return _made(name, load(path, named, engine), settings)
+
+
+def _made(name: str, model: Predictor, settings: Mapping[str, Any]) -> Pipeline | TaskPipeline:
+    """Pipeline of an opened model.
+
+    Raises:
+        UsageError: the model is for another task.
+    """
+    if name in PIPELINES:
+        return TaskPipeline(name, model, settings)
+    if not isinstance(model, Translator):
+        raise UsageError(f"pipeline {name!r}: a model for {model.folder.task}; it takes a Translator")
+    return Pipeline(name, model, settings)
 
 
 def search_settings(default: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:

@@ -1,0 +1,143 @@
+"""Pipelines of labels, vectors, captions and answers, with the arguments and results of Transformers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from heedful.errors import UsageError
+from heedful.predictors.answerer import Answer, Answerer
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.classifier import Classification, Classifier
+from heedful.predictors.interface import Predictor
+from heedful.text.stories import Story
+
+Result = dict[str, Any]
+
+
+@final
+class TaskPipeline:
+    """Callable over texts, pictures or questions, as `transformers.pipeline` returns it."""
+
+    def __init__(self, task: str, model: Predictor, settings: Mapping[str, Any]) -> None:
+        """Keep the settings of every call.
+
+        Args:
+            task: key of `PIPELINES`.
+            settings: arguments of `__call__`.
+
+        Raises:
+            UsageError: the model is for another task.
+        """
+        self.task: Final = task
+        self.model: Final = model
+        self._settings: Final = dict(settings)
+        kind = PIPELINES[task].kind
+        if not isinstance(model, kind):
+            raise UsageError(f"pipeline {task!r}: a model for {model.folder.task}; it takes a {kind.__name__}")
+
+    def __call__(self, inputs: Any = None, **settings: Any) -> Any:
+        """Ask the model.
+
+        Args:
+            inputs: a text or a list of texts; for image-to-text paths, pictures or arrays; for question-answering a
+                dictionary with question and context, or a list of such.
+            settings: `top_k` of text-classification (None = all labels); question and context of question-answering,
+                which stand for `inputs`.
+
+        Returns:
+            text-classification: dictionaries with label and score. feature-extraction: the vector of the text, as a
+            list of one token. image-to-text: dictionaries with generated_text. question-answering: dictionaries with
+            answer, score, and start and end in the context. A list for one input is inside a list only where
+            Transformers has it so.
+
+        Raises:
+            UsageError: an argument is unknown.
+        """
+        return PIPELINES[self.task].run(self.model, inputs, self._settings | settings)
+
+
+def _classify(model: Any, inputs: str | Sequence[str], settings: dict[str, Any]) -> list[Any]:
+    has_number, number = "top_k" in settings, settings.pop("top_k", 1)
+    _refuse("text-classification", settings)
+
+    def labels(one: Classification) -> list[Result]:
+        shares = [*one.probabilities.items()][:number]
+        return [{"label": label, "score": share} for label, share in shares]
+
+    results = [labels(one) for one in model.classify([inputs] if isinstance(inputs, str) else inputs)]
+    if has_number:
+        return results[0] if isinstance(inputs, str) else results
+    return [one[0] for one in results]
+
+
+def _extract(model: Any, inputs: str | Sequence[str], settings: dict[str, Any]) -> list[Any]:
+    is_tensor = settings.pop("return_tensors", False)
+    _refuse("feature-extraction", settings)
+    vectors = model.encode([inputs] if isinstance(inputs, str) else inputs)
+    nested: list[Any] = [np.asarray(each)[None, None] if is_tensor else [[each.tolist()]] for each in vectors]
+    return nested[0] if isinstance(inputs, str) else nested
+
+
+def _describe(model: Any, inputs: Any, settings: dict[str, Any]) -> list[Any]:
+    _refuse("image-to-text", settings)
+    is_one = not isinstance(inputs, list | tuple)
+    captions = model.caption([inputs] if is_one else list(inputs))
+    for caption in captions:
+        if caption.error:
+            raise UsageError(f"pipeline 'image-to-text': {caption.error}")
+    results = [[{"generated_text": caption.text}] for caption in captions]
+    return results[0] if is_one else results
+
+
+def _answer(model: Any, inputs: Any, settings: dict[str, Any]) -> Any:
+    question, context = settings.pop("question", None), settings.pop("context", None)
+    _refuse("question-answering", settings)
+    given = {"question": question, "context": context} if inputs is None else inputs
+    rows = [given] if isinstance(given, Mapping) else list(given)
+    for row in rows:
+        if not all(isinstance(row.get(name), str) for name in ("question", "context")):
+            raise UsageError("pipeline 'question-answering': give question and context, both texts")
+    answers = model.answer([Story((row["context"],), row["question"]) for row in rows])
+    results = [_placed(answer, row["context"]) for answer, row in zip(answers, rows, strict=True)]
+    return results[0] if isinstance(given, Mapping) else results
+
+
+def _placed(answer: Answer, context: str) -> Result:
+    """Answer with its place in the context; 0 and 0 where it is not a part of it."""
+    place = -1
+    if answer.span is not None:
+        # The passage is the context as the tokenizer normalizes it, which may be shorter or longer.
+        shift = len(context) - len(answer.span.passage)
+        near = answer.span.start + min(0, shift)
+        place = context.find(answer.answer, max(0, near))
+        place = context.find(answer.answer) if place < 0 else place
+    start, end = (place, place + len(answer.answer)) if place >= 0 else (0, 0)
+    return {"score": answer.probability, "start": start, "end": end, "answer": answer.answer}
+
+
+def _refuse(task: str, settings: Mapping[str, Any]) -> None:
+    """Refuse arguments that are left.
+
+    Raises:
+        UsageError: there are some besides those that change nothing here.
+    """
+    if unknown := settings.keys() - {"batch_size", "truncation", "padding", "max_new_tokens"}:
+        raise UsageError(f"pipeline {task!r}: unknown argument {', '.join(sorted(unknown))}")
+
+
+class _Kind(NamedTuple):
+    """Class of the models of a pipeline, and what it does with an input."""
+
+    kind: type[Predictor]
+    run: Callable[[Any, Any, dict[str, Any]], Any]
+
+
+PIPELINES: Final[Mapping[str, _Kind]] = {
+    "text-classification": _Kind(Classifier, _classify),
+    "sentiment-analysis": _Kind(Classifier, _classify),
+    "feature-extraction": _Kind(Classifier, _extract),
+    "image-to-text": _Kind(Captioner, _describe),
+    "question-answering": _Kind(Answerer, _answer),
+}
+"""Pipelines by their names in Transformers."""
