@@ -93,26 +93,26 @@ def _describe(model: Any, inputs: Any, settings: dict[str, Any]) -> list[Any]:
 def _answer(model: Any, inputs: Any, settings: dict[str, Any]) -> Any:
     question, context = settings.pop("question", None), settings.pop("context", None)
     _refuse("question-answering", settings)
-    given = {"question": question, "context": context} if inputs is None else inputs
-    rows = [given] if isinstance(given, Mapping) else list(given)
+    questions = {"question": question, "context": context} if inputs is None else inputs
+    rows = [questions] if isinstance(questions, Mapping) else list(questions)
     for row in rows:
         if not all(isinstance(row.get(name), str) for name in ("question", "context")):
             raise UsageError("pipeline 'question-answering': give question and context, both texts")
     answers = model.answer([Story((row["context"],), row["question"]) for row in rows])
     results = [_placed(answer, row["context"]) for answer, row in zip(answers, rows, strict=True)]
-    return results[0] if isinstance(given, Mapping) else results
+    return results[0] if isinstance(questions, Mapping) else results
 
 
 def _placed(answer: Answer, context: str) -> Result:
     """Answer with its place in the context; 0 and 0 where it is not a part of it."""
-    place = -1
+    offset = -1
     if answer.span is not None:
         # The passage is the context as the tokenizer normalizes it, which may be shorter or longer.
         shift = len(context) - len(answer.span.passage)
         near = answer.span.start + min(0, shift)
-        place = context.find(answer.answer, max(0, near))
-        place = context.find(answer.answer) if place < 0 else place
-    start, end = (place, place + len(answer.answer)) if place >= 0 else (0, 0)
+        offset = context.find(answer.answer, max(0, near))
+        offset = context.find(answer.answer) if offset < 0 else offset
+    start, end = (offset, offset + len(answer.answer)) if offset >= 0 else (0, 0)
     return {"score": answer.probability, "start": start, "end": end, "answer": answer.answer}
 
 
