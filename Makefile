@@ -99,6 +99,10 @@ prove-serve: $(VENV)/.installed-dev ## test the server under load, overload, slo
 prove-page: $(VENV)/.installed-dev ## test that the page runs no script of its data, with 300 payloads in Chromium (minutes)
 	$(BIN)/python -m tests.prove.prove_page
 
+.PHONY: prove-web
+prove-web: $(VENV)/.installed-dev $(RUNTIME) ## test a model in JavaScript against Python, and 10,000 texts in its page; MODEL= SOURCES= (minutes)
+	$(BIN)/python -m tests.prove.prove_web $(MODEL) $(SOURCES) $(ARGS)
+
 .PHONY: prove-site
 prove-site: $(VENV)/.installed-dev ## test every page of the site in Chromium, from disk (minutes)
 	$(BIN)/python -m tests.prove.prove_site $(ARGS)

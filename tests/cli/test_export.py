@@ -3,12 +3,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from heedful.cli.messages import readable_size
 from heedful.export.ctranslate2 import ACTIVATIONS
+from heedful.export.web_runtime import has_runtime
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
@@ -347,9 +350,13 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
         (["out", "--to", "huggingface", "--int8"], "needs a folder OUT"),
         (["out", "--to", "onnx"], "engines take no OUT"),
         (["out", "--to", "huggingface"], "normalise after each sub-layer"),
+        (["out", "--to", "html", "--int8"], "are for engines"),
+        (["out", "--to", "js", "--shortlist"], "are for engines"),
+        (["--to", "onnx", "--example", "abc"], "are for --to html and --to js"),
+        (["--to", "html", "--runtime", "none.tgz"], "none.tgz: no such file or folder"),
     ],
 )
-def test_a_folder_goes_with_huggingface_only(
+def test_options_that_do_not_go_together_are_refused_before_anything_is_written(
     trained: Trained, arguments: list[str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -357,6 +364,30 @@ def test_a_folder_goes_with_huggingface_only(
     assert (done.code, len(done.errors)) == (2, 1)
     assert complaint in done.errors[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_for_the_web_are_written_without_pytorch(copied: Path, tmp_path: Path):
+    archive = tmp_path / "a" / "words.tgz"
+    done = without_torch("export", copied, "--to", "js", "-o", archive, "--weights", "float32")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"{archive}: ")
+    with tarfile.open(archive) as opened:
+        assert opened.getnames() == ["model.json", "encode.onnx", "step.onnx"]
+    if has_runtime():
+        done = without_torch("export", copied, "--to", "html", "--example", "abc")
+        assert done.code == 0, done.err
+        page = copied.with_suffix(".html")
+        assert done.out == f"{page}: {readable_size(page.stat().st_size)}; open it in a browser\n"
+        assert '"examples": ["abc"]' in page.read_text("utf-8")
+    assert heedful("export", copied, "--to", "js", "-o", tmp_path).code == 2
+
+
+def test_a_missing_runtime_for_browsers_says_where_it_comes_from(copied: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("heedful.export.web_runtime.has_runtime", lambda: False)
+    done = heedful("export", copied, "--to", "html")
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert "make runtime; or: npm pack onnxruntime-web@" in done.errors[0]
+    assert not copied.with_suffix(".html").exists()
 
 
 def test_a_folder_for_transformers_comes_back_by_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -67,11 +67,12 @@ def export_web(
 def _engine(translator: "Translator", messages: Messages, has_layers: bool) -> "Exported":
     """Graphs of the model, written first where it has none that can be used."""
     from heedful.engines.onnx_layers import LAYERS
-    from heedful.export.engine import export_engine
-    from heedful.export.layers import export_layers
 
     exported = translator.backends.exported.get("onnx")
     if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
+        from heedful.export.engine import export_engine  # with PyTorch, which is needed here alone
+        from heedful.export.layers import export_layers
+
         messages.say(f"{shlex.quote(str(translator.folder.path))}: writing the engine and comparing it with PyTorch")
         model, most, draw = translator.model(), translator.text.max_tokens, translator.backends.draw
         write_more = partial(export_layers, model, max_length=most, draw=draw) if has_layers else None
