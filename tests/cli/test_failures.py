@@ -90,3 +90,9 @@ def test_a_number_out_of_range_is_refused_in_plain_words(value: str, words: str)
     done = heedful("list", "presets", "--threads", value)
     assert done.code == 2
     assert f"invalid value for '--threads': {words}; see: " in done.err
+
+
+def test_a_choice_that_there_is_not_is_refused_with_those_that_there_are():
+    done = heedful("translate", "m", "text", "--segments", "paragraph")
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert "'--segments': 'paragraph' is not one of 'auto', 'sentence', 'line'; see" in done.err

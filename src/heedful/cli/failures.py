@@ -86,6 +86,7 @@ def _system_failure(error: OSError) -> Failure:
 
 
 _WORDING: Final = (
+    (re.compile(r"Value error, "), ""),
     (re.compile(r"Input should be a valid \w+, unable to parse string as (an? \w+)"), r"expected \1"),
     (re.compile(r"Input should be less than or equal to (\S+)"), r"expected \1 or less"),
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"expected \1 or more"),
