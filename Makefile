@@ -146,7 +146,7 @@ format: $(VENV)/.installed-dev ## format the code and apply ruff's automatic fix
 	$(BIN)/ruff check --fix .
 
 .PHONY: release
-release: $(VENV)/.installed-dev ## build sdist and wheel, check them, and run the demo from a fresh environment (minutes)
+release: $(VENV)/.installed-dev runtime-if-npm ## build sdist and wheel, check them, and run the demo from a fresh environment (minutes)
 	$(PIP) build twine
 	$(BIN)/python -m tests.prove.prove_release $(ARGS)
 

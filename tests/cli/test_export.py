@@ -396,6 +396,7 @@ def test_a_folder_for_transformers_comes_back_by_import(tmp_path: Path, monkeypa
     assert heedful("import", "opus", "--quiet").code == 0
     done = heedful("export", "opus.model", "--to", "huggingface", "theirs/opus")
     assert (done.code, done.err) == (0, "theirs/opus: writing the folder and comparing what it gives\n")
+    assert 'library_name: "transformers"' in Path("theirs/opus/README.md").read_text("utf-8")
     assert done.out.startswith("theirs/opus: log probabilities within ")
     assert done.out.endswith(" of the model's, 48 of 48 outputs the same\n")
     assert heedful("import", "theirs/opus", "--out", "again.model", "--quiet").code == 0

@@ -1,5 +1,6 @@
 """`heedful pack`: what it says, and that its result is a model."""
 
+import zipfile
 from pathlib import Path
 
 from tests.cli.command import heedful
@@ -23,6 +24,10 @@ def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
     done = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
     assert done.code == 0, done.err
     assert [path.name for path in tmp_path.iterdir()] == ["shipped.zip"]
+    with zipfile.ZipFile(tmp_path / "shipped.zip") as archive:
+        card = archive.read("shipped/README.md").decode("utf-8")
+    assert card.startswith('---\nlibrary_name: "heedful"\npipeline_tag: "translation"\n')
+    assert 'heedful.load("shipped")' in card
     again = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
     assert (again.code, len(again.err.splitlines())) == (2, 1)
     assert "exists; choose another --output" in again.err

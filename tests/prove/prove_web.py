@@ -28,6 +28,8 @@ TIE = 1e-4
 LEAST_SAME = 0.999
 MOST_GROWTH = 5_000_000
 """Bytes."""
+DONE = """text => document.querySelector('#source').value === text && document.querySelector('#output .word')
+  && !document.querySelector('#output.busy')"""
 
 
 def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
@@ -76,7 +78,8 @@ def prove_page(translator: Translator, sources: Sequence[str], folder: Path, num
 
         def size() -> int:
             session.send("HeapProfiler.collectGarbage")
-            return int(tab.page.evaluate("() => performance.memory.usedJSHeapSize"))
+            usage = session.send("Runtime.getHeapUsage")  # `performance.memory` is rounded, and seldom counted again
+            return int(usage["usedSize"] + usage.get("backingStorageSize", 0))
 
         seconds: list[float] = []
         before = 0
@@ -84,11 +87,9 @@ def prove_page(translator: Translator, sources: Sequence[str], folder: Path, num
             text = f"{sources[number % len(sources)]} {number}"
             started = time.perf_counter()
             tab.page.evaluate("text => { location.hash = new URLSearchParams({ text }) }", text)
-            tab.page.wait_for_function(
-                "() => document.querySelector('#output') && !document.querySelector('#output.busy')"
-            )
+            tab.page.wait_for_function(DONE, arg=text)
             seconds.append(time.perf_counter() - started)
-            if number == 500:
+            if number == min(500, num_texts // 4):
                 before = size()
         growth = size() - before
         print(

@@ -228,12 +228,22 @@ def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]
 
 def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:
     from heedful.export.huggingface import Described, export_huggingface
+    from heedful.files.atomic_write import atomic_write
+    from heedful.pages.model_card import model_card
 
     messages.say(f"{out}: writing the folder and comparing what it gives")
     source, target = translator.folder.facts.get("languages", ["", ""])
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     described = Described(tokenizers, translator.text.max_tokens, translator.search, (str(source), str(target)))
     parity = export_huggingface(translator.model(), described, out)
+    classes = ("MarianMTModel", "MarianTokenizer")
+    lines = [
+        f"{name} = {one}.from_pretrained({out.name!r})"
+        for name, one in zip(("model", "tokenizer"), classes, strict=True)
+    ]
+    use = "\n".join([f"from transformers import {', '.join(classes)}", "", *lines])
+    with atomic_write(out / "README.md") as file:
+        file.write(model_card(translator.folder.path, translator.folder.facts, "transformers", use))
     print(
         f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"

@@ -1,7 +1,8 @@
 """Pack a model for shipping: the folder without `run/`, which only training needs.
 
 OUT is a new model folder, or an archive of one if its name ends in .zip or .tar. Every file is checked against its
-recorded hash; OUT is written completely or not at all.
+recorded hash; OUT is written completely or not at all. A README.md in it says what the model is, with the metadata
+that model hubs read; write into it what others have to know, such as the licence.
 
 Examples:
   heedful pack pairs.model -o pairs.zip
@@ -33,11 +34,13 @@ def run(
     """Pack a model."""
     from heedful.engines.folder import open_folder
     from heedful.engines.pack import pack
+    from heedful.pages.model_card import model_card
 
     messages = Messages(quiet)
     folder = open_folder(model, will_run=False)
     num_before = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
-    packed = pack(folder, output)
+    use = f'import heedful\n\nmodel = heedful.load("{output.stem}")'
+    packed = pack(folder, output, model_card(model, folder.facts, "heedful", use))
     for name, reason in packed.left_out.items():
         messages.say(f"engine {name} left out: {reason}")
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""

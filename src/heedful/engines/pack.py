@@ -24,6 +24,8 @@ from heedful.text.tokenizer import TextConfig
 
 ARCHIVES: Final = (".zip", ".tar")
 OTHER_ARCHIVES: Final = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar")
+CARD: Final = "README.md"
+"""File of the model card, which model hubs show."""
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 """Date of every file in an archive: constant, so that the same model gives the same archive."""
 _MODE: Final = 0o644
@@ -47,10 +49,11 @@ class Packed:
     """Reasons why engines were not packed, by engine name."""
 
 
-def pack(folder: ModelFolder, out: Path) -> Packed:
+def pack(folder: ModelFolder, out: Path, card: str = "") -> Packed:
     """Pack a model.
 
     Args:
+        card: text of the model card, which becomes README.md; empty = none.
         out: path of the new folder, or of the new archive if it ends in .zip or .tar; an archive contains one folder,
             named after the archive without the suffix.
 
@@ -72,12 +75,12 @@ def pack(folder: ModelFolder, out: Path) -> Packed:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with temporary_path(out, is_folder=out.suffix.lower() not in ARCHIVES) as temporary:
-            num_bytes = _write(folder.path, hashes, temporary, out)
+            num_bytes = _write(folder.path, hashes, temporary, out, card)
             temporary.rename(out)
         sync(out.parent)
     except OSError as error:
         raise ResourceError(f"{out}: not written: {error.strerror or error}") from None
-    return Packed(out, len(hashes), num_bytes, engines, left_out)
+    return Packed(out, len(hashes) + bool(card), num_bytes, engines, left_out)
 
 
 def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[str, str]]:
@@ -97,25 +100,25 @@ def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[s
     return hashes, tuple(engines), left_out
 
 
-def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path) -> int:
+def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path, card: str) -> int:
     """Write all files under a temporary name, and return the number of bytes written."""
     if out.suffix.lower() not in ARCHIVES:
-        _copy(model, hashes, lambda name, content: _write_file(temporary / name, content))
+        _copy(model, hashes, card, lambda name, content: _write_file(temporary / name, content))
         for parent in {parent for name in hashes for parent in Path(name).parents}:
             sync(temporary / parent)
-        return sum((temporary / name).stat().st_size for name in hashes)
+        return sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
     if out.suffix.lower() == ".zip":
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-            _copy(model, hashes, lambda name, content: _add_to_zip(archive, f"{out.stem}/{name}", content))
+            _copy(model, hashes, card, lambda name, content: _add_to_zip(archive, f"{out.stem}/{name}", content))
     else:
         with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as archive:
-            _copy(model, hashes, lambda name, content: _add_to_tar(archive, f"{out.stem}/{name}", content))
+            _copy(model, hashes, card, lambda name, content: _add_to_tar(archive, f"{out.stem}/{name}", content))
     sync(temporary)
     return temporary.stat().st_size
 
 
-def _copy(model: Path, hashes: Mapping[str, str], write: Write) -> None:
-    """Copy each file with `write`, after checking its hash.
+def _copy(model: Path, hashes: Mapping[str, str], card: str, write: Write) -> None:
+    """Copy each file with `write`, after checking its hash, and write the card.
 
     Raises:
         FileRefused: a file differs from its hash in the manifest.
@@ -125,6 +128,8 @@ def _copy(model: Path, hashes: Mapping[str, str], write: Write) -> None:
         if digest and sha256(content).hexdigest() != digest:
             raise FileRefused(f"{model / name}: changed since it was written; copy the folder again or train anew")
         write(name, content)
+    if card:
+        write(CARD, card.encode())
 
 
 def _write_file(path: Path, content: bytes) -> None:
