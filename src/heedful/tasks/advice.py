@@ -30,6 +30,7 @@ class MeasuredCorpus(NamedTuple):
 
 MEASURED: Final[Mapping[str, tuple[MeasuredCorpus, ...]]] = {
     "short": (
+        MeasuredCorpus(10_000, "Finnish words and features to their forms reached 94 % exact match in 10 minutes"),
         MeasuredCorpus(75_000, "dates and numbers as people write them reached 99 % exact match in 90 seconds"),
         MeasuredCorpus(119_000, "English words to phonemes reached 73 % exact match in 38 minutes"),
     ),
