@@ -131,6 +131,10 @@ prove-bounds: $(VENV)/.installed-dev ## run all tests of compiled kernels with N
 prove-mutants: $(VENV)/.installed-dev ## change the source at 400 random places and test that the gate notices; ARGS="--limit 50" (hours)
 	$(BIN)/python -m tests.prove.prove_mutants $(ARGS)
 
+.PHONY: prove-documents
+prove-documents: $(VENV)/.installed-dev ## send hostile documents to a server, and ask /health beside (minutes)
+	$(BIN)/python -m tests.prove.prove_documents
+
 .PHONY: prove-notebook
 prove-notebook: $(VENV)/.installed-dev ## run the widget in JupyterLab, in Chromium (a minute)
 	$(PIP) jupyterlab anywidget

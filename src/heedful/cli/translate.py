@@ -206,7 +206,7 @@ def run(
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms, keep)
     rest = batch_tokens, exact, constraints, min_confidence, segments, columns, memory
     work = _Work(model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest))
-    files = (texts if ray else ()) if ray or workers else None
+    files = ((texts or ()) if ray else ()) if ray or workers else None
     work.start(texts, source, target, files, workers, threads, Messages(quiet))
 
 
