@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -45,8 +45,9 @@ async def read_document(ending: str, content: bytes, most_bytes: int, seconds: f
     Raises:
         DocumentRefused: it cannot be read, or takes too much time or memory.
     """
-    head, _ = await _run({"ending": ending, "most_bytes": most_bytes}, content, seconds)
-    return _passages(head["passages"])
+    facts = {"ending": ending, "most_bytes": most_bytes}
+    head, _ = await _run(lambda: facts, content, seconds)
+    return await asyncio.to_thread(_passages, head["passages"])
 
 
 async def write_document(
@@ -64,12 +65,19 @@ async def write_document(
     Raises:
         DocumentRefused: it takes too much time or memory.
     """
-    request = {"ending": ending, "most_bytes": most_bytes, "outputs": _rows(outputs)}
+
+    def request() -> dict[str, Any]:
+        return {"ending": ending, "most_bytes": most_bytes, "outputs": _rows(outputs)}
+
     return (await _run(request, content, seconds))[1]
 
 
-async def _run(request: Mapping[str, Any], content: bytes, seconds: float) -> tuple[dict[str, Any], bytes]:
+async def _run(
+    request: Callable[[], Mapping[str, Any]], content: bytes, seconds: float
+) -> tuple[dict[str, Any], bytes]:
     """Answer of a process: the head, and the bytes after it.
+
+    Requests and answers with many tags take long to write and to read, so that this is done beside the event loop.
 
     Raises:
         DocumentRefused: the document cannot be read, or takes too much time or memory.
@@ -82,7 +90,8 @@ async def _run(request: Mapping[str, Any], content: bytes, seconds: float) -> tu
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        sent = json.dumps({**request, "memory_bytes": most}).encode() + b"\n" + content
+        head = await asyncio.to_thread(lambda: json.dumps({**request(), "memory_bytes": most}).encode())
+        sent = head + b"\n" + content
         answer, _ = await asyncio.wait_for(process.communicate(sent), seconds)
     except TimeoutError:
         raise DocumentRefused(f"the document takes longer than {seconds:.0f} s; divide it") from None
@@ -93,7 +102,7 @@ async def _run(request: Mapping[str, Any], content: bytes, seconds: float) -> tu
     head, _, rest = answer.partition(b"\n")
     if process.returncode or not head:
         raise DocumentRefused("the document takes too much time or memory; divide it")
-    facts = cast(dict[str, Any], json.loads(head))
+    facts = cast(dict[str, Any], await asyncio.to_thread(json.loads, head))
     if "error" in facts:
         raise DocumentRefused(facts["error"])
     return facts, rest
