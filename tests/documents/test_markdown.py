@@ -1,7 +1,10 @@
 """Markdown as passages, and written again."""
 
+import random
+
 import pytest
 
+from heedful.documents import markdown
 from heedful.documents.markdown import MarkdownFile
 from heedful.text.tagged_text import TaggedText
 from tests.documents.changed import in_capitals, texts
@@ -63,3 +66,40 @@ def test_blocks_are_passages_and_marks_are_tags():
 )
 def test_a_translation_becomes_no_mark(output: str, written: str):
     assert MarkdownFile(b"a\n", 0).write([TaggedText(output)]).decode() == written + "\n"
+
+
+def test_rules_that_cannot_apply_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    pieces = (
+        "a",
+        "b c",
+        "\n",
+        "\n\n",
+        "    ",
+        "\t",
+        "#",
+        "# ",
+        "- ",
+        "1. ",
+        "2) ",
+        "+ ",
+        "* ",
+        "> ",
+        "---",
+        "===",
+        "***",
+    )
+    pieces += ("```", "~~~", "|", "| --- |", ":-:", "[x]: /y", "[x]", "<p>", "<!--", "\\", "_", "`")
+    generator = random.Random(1)
+    pages = ["".join(generator.choices(generator.sample(pieces, 5), k=14)) for _ in range(400)]
+
+    def changed() -> list[bytes]:
+        opened = [MarkdownFile(text.encode(), 10**6) for text in pages]
+        return [each.write([TaggedText(one.text + "!", one.tags) for one in each.passages]) for each in opened]
+
+    quick = changed()
+    monkeypatch.setattr(markdown, "_MARKS_OF_RULES", {})
+    assert quick == changed()
+    assert sum(one != text.encode() for one, text in zip(quick, pages, strict=True)) > 300
+    for rule in ("code", "fence", "blockquote", "list", "html_block", "heading", "lheading"):  # it would notice
+        monkeypatch.setattr(markdown, "_MARKS_OF_RULES", {rule: ("\0",)})
+        assert changed() != quick, rule

@@ -23,6 +23,19 @@ _MARK: Final = re.compile(
     r"|(?P<tag></?(?P<name>[A-Za-z][A-Za-z0-9-]*+)[^<>]*+>)"
     r"|(?P<emphasis>\*++|_++|~~)"
 )
+_MARKS_OF_RULES: Final = {
+    "table": ("|",),
+    "code": ("\t", "    "),
+    "fence": ("```", "~~~"),
+    "blockquote": (">",),
+    "hr": ("-", "*", "_"),
+    "list": ("-", "+", "*", ".", ")"),
+    "reference": ("[",),
+    "html_block": ("<",),
+    "heading": ("#",),
+    "lheading": ("=", "-"),
+}
+"""Rules of blocks, and texts of which each needs one in the document; a rule that cannot apply is asked at no line."""
 _FIRST: Final = frozenset("0123456789-+#=")
 _SPECIAL: Final = re.compile(r"[\\`*\[\]<>~|]|(?<![^\W_])_|_(?![^\W_])|&(?=[#A-Za-z])")
 _NUMBER: Final = re.compile(r"\d{1,9}")
@@ -81,7 +94,8 @@ class MarkdownFile(DocumentFile):
         cursors = [*starts]  # of each line, the end of what was found in it
         starts += [starts[-1]] * 2
         # Inline tokens keep their text as it is: marks within it are found here, in linear time.
-        parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table").disable("inline")
+        idle = [rule for rule, marks in _MARKS_OF_RULES.items() if not any(mark in text for mark in marks)]
+        parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table").disable(["inline", *idle])
         for token in parser.parse(text):
             if token.type != "inline" or not token.map or not token.content.strip():
                 continue
