@@ -162,7 +162,7 @@ clean: ## remove caches and build files; .venv and models stay
 $(RUNTIME): | $(VENV)/.installed-train
 	@command -v npm >/dev/null || { echo "make runtime: needs npm, which comes with Node" >&2; exit 1; }
 	@mkdir -p build
-	cd build && npm pack --silent onnxruntime-web@$(RUNTIME_VERSION)
+	cd build && npm pack --silent --fetch-retries=1 --fetch-timeout=60000 onnxruntime-web@$(RUNTIME_VERSION)
 	$(BIN)/python -m heedful.export.web_runtime build/onnxruntime-web-$(RUNTIME_VERSION).tgz
 
 $(BIN)/python:
