@@ -1,12 +1,17 @@
-"""A translation draws itself in a notebook, offline, also beside another one."""
+"""Translations: made of tokens that the vocabulary has, and drawn in a notebook, offline, also beside another one."""
 
 from html import unescape
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import pytest
 
-from heedful.predictors.translation import Alternative, Translation
+from heedful.errors import FileRefused
+from heedful.predictors.translation import Alternative, Translation, decoded_texts
+from heedful.search.interface import Hypothesis
+from heedful.text.tokenizer import Tokenizer
 from tests.pages.browser import Tab, chromium, needs_chromium
 from tests.thorough import thorough
 
@@ -51,3 +56,20 @@ def test_two_translations_in_one_document_do_not_interfere(tmp_path: Path):
         assert frames[0].locator("#output .word").all_text_contents() == ["<b>Ein</b>"]
         assert frames[1].locator("nav button").count() == 3
         tab.close()
+
+
+def test_tokens_that_the_vocabulary_lacks_are_refused():
+    class Letters:
+        def __len__(self) -> int:
+            return 30
+
+        def decode(self, ids: tuple[int, ...]) -> str:
+            return "".join(chr(97 + each) for each in ids)
+
+    def hypothesis(*ids: int) -> Hypothesis:
+        return cast("Hypothesis", SimpleNamespace(token_ids=ids))
+
+    tokenizer = cast("Tokenizer", Letters())
+    assert decoded_texts(tokenizer, [hypothesis(0, 1), hypothesis()]) == ["ab", ""]
+    with pytest.raises(FileRefused, match="the engine gives token 30, but the vocabulary has 30; export"):
+        decoded_texts(tokenizer, [hypothesis(0), hypothesis(1, 30)])

@@ -26,7 +26,7 @@ from heedful.pages.attention_image import ImageView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.engine_choice import Backends
 from heedful.predictors.interface import Predictor
-from heedful.predictors.translation import Alternative, MeasuredTranslations
+from heedful.predictors.translation import Alternative, MeasuredTranslations, decoded_texts
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.interface import Hypothesis
 from heedful.text.quoting import shortened
@@ -274,9 +274,9 @@ class Captioner(Predictor):
         return checked_features(image, self.images, "caption")
 
     def _finish(self, image: str, hypotheses: Sequence[Hypothesis]) -> Caption:
-        alternatives = tuple(
-            Alternative(self.tokenizer.decode(each.token_ids), each.log_prob, each.score) for each in hypotheses
-        )
+        texts = decoded_texts(self.tokenizer, hypotheses)
+        rows = zip(texts, hypotheses, strict=True)
+        alternatives = tuple(Alternative(text, each.log_prob, each.score) for text, each in rows)
         best, hypothesis = alternatives[0], hypotheses[0]
         pieces: tuple[str, ...] = ()
         if hypothesis.weights is not None:

@@ -16,6 +16,7 @@ from heedful.engines.scored_pairs import encode_source
 from heedful.errors import HeedfulError, MissingExtra, UsageError, needed_for
 from heedful.pages.sentence import MeasureName, NextToken, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
+from heedful.predictors.translation import decoded_texts
 from heedful.predictors.translator import Translator
 from heedful.search.beam import search
 from heedful.search.choices import token_choices
@@ -174,7 +175,7 @@ class SentenceViewer:
         ended = (EOS,) if hypothesis.finish_reason == "eos" else ()
         ids = (*hypothesis.token_ids, *ended)
         return Output(
-            text=self._target.decode(hypothesis.token_ids),
+            text=decoded_texts(self._target, [hypothesis])[0],
             ids=ids,
             words=_words(self._target, ids),
             token_log_probs=hypothesis.token_log_probs,

@@ -13,7 +13,7 @@ from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.scored_pairs import word_links
 from heedful.engines.translation_memory import MemoryMatch
-from heedful.errors import DataError
+from heedful.errors import DataError, FileRefused
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
 from heedful.evaluation.worst import ScoredOutput, worst_outputs
@@ -131,6 +131,20 @@ class SegmentOutput:
         return self.start + len(self.output.text)
 
 
+def decoded_texts(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis]) -> list[str]:
+    """Decode the outputs of a search.
+
+    Raises:
+        FileRefused: there are tokens that the vocabulary does not have, as from an engine of another model.
+    """
+    largest = max((token for each in hypotheses for token in each.token_ids), default=0)
+    if largest >= len(tokenizer):
+        raise FileRefused(
+            f"the engine gives token {largest:,}, but the vocabulary has {len(tokenizer):,}; export the model again"
+        )
+    return [tokenizer.decode(each.token_ids) for each in hypotheses]
+
+
 def translation_of(
     text: str,
     ids: NDArray[np.int64],
@@ -150,7 +164,7 @@ def translation_of(
         alignment_shift: as in `PairScorer`.
     """
     source_tokenizer, target_tokenizer = tokenizers
-    plain = [target_tokenizer.decode(alternative.token_ids) for alternative in hypotheses]
+    plain = decoded_texts(target_tokenizer, hypotheses)
     alternatives = tuple(
         Alternative(known or written, alternative.log_prob, alternative.score)
         for known, written, alternative in zip(replaced, plain, hypotheses, strict=True)
