@@ -12,6 +12,7 @@ import torch
 from heedful.cpu import threads as module
 from heedful.cpu.contention import CpuContention
 from heedful.cpu.threads import num_threads, run_parts
+from tests.thorough import thorough
 
 
 @pytest.fixture(autouse=True, params=["PyTorch's", "our own"])
@@ -177,6 +178,7 @@ def test_an_interrupt_of_the_caller_leaves_nothing_running():
     assert ended == [True]
 
 
+@thorough  # an interrupt that comes late would end the process that runs the other tests
 @pytest.mark.skipif(os.name == "nt", reason="no signals of this kind there")
 def test_no_interrupt_is_lost_between_c_and_python():
     """A signal that arrives in C is handled at the first instruction of the callback, before any `try`."""
