@@ -46,10 +46,10 @@ class TaskPipeline:
                 which stand for `inputs`.
 
         Returns:
-            text-classification: dictionaries with label and score. feature-extraction: the vector of the text, as a
-            list of one token. image-to-text: dictionaries with generated_text. question-answering: dictionaries with
-            answer, score, and start and end in the context. A list for one input is inside a list only where
-            Transformers has it so.
+            text-classification: a dictionary with label and score for each text, in a list; with `top_k`, for one text
+            the list of its labels, for a list of texts a list of such lists. feature-extraction: [1, 1, size] of nested
+            lists for each text. image-to-text: for each picture a list of one dictionary with generated_text.
+            question-answering: for each question a dictionary with answer, score, and start and end in the context.
 
         Raises:
             UsageError: an argument is unknown.
