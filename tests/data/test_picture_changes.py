@@ -27,6 +27,7 @@ def pictures(number: int = 3) -> np.ndarray:
 def test_without_any_change_a_picture_stays_as_it_is(monkeypatch: pytest.MonkeyPatch):
     still(monkeypatch)
     assert np.array_equal(change_pictures(pictures(), 1.0, np.random.default_rng(1)), pictures())
+    assert np.array_equal(change_pictures(pictures(40), 0.5, np.random.default_rng(1)), pictures(40))
 
 
 def test_a_shift_moves_a_picture_as_a_whole_and_continues_its_edge(monkeypatch: pytest.MonkeyPatch):
