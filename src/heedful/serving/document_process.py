@@ -23,6 +23,8 @@ BYTES_OF_A_MEGABYTE: Final = 60 << 20
 """Memory for each megabyte of a document, the first one begun, beside that of the empty process."""
 MOST_PASSAGES: Final = 20_000
 """Largest number of passages of a document: the server has all of them in memory at once, with what each needs."""
+MOST_TAGS: Final = 20_000
+"""Largest number of inline tags of a document, each of which takes a kilobyte while it is placed."""
 SECONDS: Final = 10.0
 """Processor time of a document."""
 
@@ -145,9 +147,14 @@ def main() -> None:
         document = FORMATS[request["ending"]](content, request["most_bytes"])
         if outputs is None:
             passages = document.passages
-            answer: dict[str, Any] = {"passages": _rows(passages[:MOST_PASSAGES])}
-            if len(passages) > MOST_PASSAGES:
-                answer = {"error": f"it has {len(passages)} passages, more than {MOST_PASSAGES}; divide it"}
+            answer: dict[str, Any] = {}
+            for name, number, most in (
+                ("passages", len(passages), MOST_PASSAGES),
+                ("inline tags", sum(len(each.tags) for each in passages), MOST_TAGS),
+            ):
+                if number > most:
+                    answer = {"error": f"it has {number} {name}, more than {most}; divide it"}
+            answer = answer or {"passages": _rows(passages)}
         else:
             answer, rest = {}, document.write(_passages(outputs))
     except HeedfulError as error:
