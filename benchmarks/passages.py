@@ -3,10 +3,11 @@
     python benchmarks/passages.py write notices.jsonl
     python benchmarks/passages.py baselines notices.jsonl
 
-`write` makes 6,000 notices with a question and its answer (`heedful.synthetic.notices`, seed 1). `baselines` holds out
-the same notices as `heedful train notices.jsonl --task answering`. The first baseline answers with the most frequent
-answer of the training data that the notice has; the second takes the most frequent among questions that begin with the
-same three words, and the first where the notice has none of those.
+`write` makes 6,000 notices with a question and its answer (`heedful.synthetic.notices`, seed 1); with `--impossible`, a
+share of them lacks the sentence that answers the question. `baselines` holds out the same notices as `heedful train
+notices.jsonl --task answering`. The first baseline answers with the most frequent answer of the training data that the
+notice has; the second takes the most frequent among questions that begin with the same three words, and the first where
+the notice has none of those.
 """
 
 import argparse
@@ -25,8 +26,8 @@ SEED = 1
 NUM_FIRST_WORDS = 3
 
 
-def write(path: Path) -> None:
-    lines = (f"{story.to_json()}\n" for story in generate(NUM_NOTICES, seed=SEED))
+def write(path: Path, impossible_share: float) -> None:
+    lines = (f"{story.to_json()}\n" for story in generate(NUM_NOTICES, SEED, impossible_share))
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
@@ -67,8 +68,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("write", "baselines"))
     parser.add_argument("file", type=Path)
+    parser.add_argument("--impossible", type=float, default=0.0, metavar="SHARE", help="notices without the answer")
     options = parser.parse_args()
-    {"write": write, "baselines": baselines}[options.command](options.file)
+    if options.command == "write":
+        write(options.file, options.impossible)
+    else:
+        baselines(options.file)
 
 
 if __name__ == "__main__":

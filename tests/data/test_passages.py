@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.data.passages import Passage, answer_place, encode_passage
+from heedful.engines.passages import PassageArrays
 from heedful.engines.spans import best_answers
 from heedful.synthetic.notices import generate
 from heedful.text.stories import Story
@@ -86,6 +87,21 @@ def test_unknown_words_come_back_as_they_are():
     passage = encode_passage(words(), Story(("Zoë runs the annual fair.",), "Who?"), CONFIG)
     log_probs = np.log(np.array([[0.9, 0.1, 0, 0, 0, 0], [0.9, 0.1, 0, 0, 0, 0]], dtype=np.float32) + 1e-9)
     assert best_answers(passage, log_probs, 1)[0].text == "Zoë"
+
+
+def test_no_answer_is_at_eos_and_is_given_where_the_training_data_had_such_questions():
+    story = Story(("Ada runs the fair.",), "Who sleeps?", is_impossible=True)
+    passage = encode_passage(words(), story, CONFIG)
+    ids = PassageArrays([passage.ids]).named_arrays()["passage"][0]
+    assert passage.locate(story, words()) == (4, 4)
+    assert ids.tolist().index(EOS) == 4
+    log_probs = np.log(np.array([[0.3, 0.1, 0.05, 0.05, 0.5], [0.3, 0.05, 0.05, 0.1, 0.5]], dtype=np.float32))
+    none, best, *_ = best_answers(passage, log_probs, 3, has_impossible=True)
+    assert (none.text, best.text) == ("", "Ada")
+    assert none.probability == pytest.approx(0.25, rel=1e-6)
+    assert best.probability == pytest.approx(0.09, rel=1e-6)
+    assert "" not in {one.text for one in best_answers(passage, log_probs, 5)}
+    assert len(best_answers(passage, log_probs, 3, has_impossible=True)) == 3
 
 
 @pytest.mark.parametrize("tokenizer", [words(), UnitTokenizer(Vocabulary.build([LINES[0]], 0, 1), "characters", "NFC")])

@@ -169,6 +169,9 @@ def test_squad_and_tables_of_it_give_the_same_stories(tmp_path: Path):
         assert [*answered_stories(stories)] == wanted, path.name
         (note,) = stories.notes
         assert note.startswith("1 of 3 questions left out; the first: ")
+        *rest, third = answered_stories(find_stories([path]), keeps_impossible=True)
+        assert rest == wanted, path.name
+        assert (third.question, third.answer, third.is_impossible) == ("Why?", "", True), path.name
     # Without offsets, the place is found by the text.
     plain = file("plain.tsv", f"passage\tquestion\tanswer\n{PASSAGE}\tWho ran?\tdog\n{PASSAGE}\tAfter whom?\tcat\n")
     assert [*answered_stories(find_stories([plain]))] == [Story((PASSAGE,), one.question, one.answer) for one in wanted]

@@ -16,6 +16,17 @@ def test_the_supporting_fact_and_no_other_has_event_and_answer():
         assert event in story.facts[index]
 
 
+def test_impossible_questions_lack_the_fact_that_answers_them():
+    plain, mixed = [*generate(200, 2)], [*generate(200, 2, 0.3)]
+    changed = [(story, other) for story, other in zip(plain, mixed, strict=True) if story != other]
+    assert 30 < len(changed) < 90
+    for story, other in changed:
+        (index,) = story.supporting
+        assert other.is_impossible
+        assert (other.question, other.answer) == (story.question, "")
+        assert other.facts == story.facts[:index] + story.facts[index + 1 :]
+
+
 def fact_event(question: str) -> str:
     """Two words before the end, or before the verb: sort and kind of the event."""
     for sort in ("autumn", "spring", "first", "second", "children's", "annual", "charity", "open-air"):

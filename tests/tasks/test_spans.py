@@ -38,6 +38,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for verb in ("see", "clean", "paint", "leave", "sell", "reach")
         for place in PLACES
     ]
+    # Nobody asked about is in the passage, as in SQuAD 2.0.
+    rows += [row | {"question": "Where did Dora go?", "answer": {"text": []}} for row in rows[::3]]
     data.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     run = make_run(data, folder / "m", "training.max_steps=120", "training.export=true", "text.source_units=pieces")
     outcome = run.train()
@@ -67,6 +69,20 @@ def test_it_learns_where_answers_are(model: Path):
     assert answer.weights.shape == (2, 1)
     facts = open_folder(model).facts
     assert (facts["task"], facts["kind"]) == ("answering", "bidaf")
+
+
+def test_it_learns_which_questions_have_no_answer(model: Path):
+    asked = {"passage": "Chen paint the market. Emil slept.", "question": "Where did Dora go?"}
+    other = asked | {"question": "Where did Chen paint?", "answer": "market"}
+    answerer = load(model, kind=Answerer)
+    none, some = answerer.answer([asked, other])
+    assert (none.answer, some.answer) == ("", "market")
+    assert none.probability > 0.5
+    assert none.span is not None
+    assert (none.span.start, none.span.end) == (0, 0)
+    report = answerer.evaluate([asked | {"answer": []}, other | {"answer": ["market"]}])
+    assert report.to_dict()["num_impossible"] == 1
+    assert report.to_dict()["impossible_recognised"] == report.to_dict()["answered_exact_match"] == 100.0
 
 
 def test_a_word_that_training_never_saw_is_an_answer(model: Path):

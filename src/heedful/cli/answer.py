@@ -5,8 +5,9 @@ separated by " | ", a tab, and the question. A line of another form is a fact, o
 question about the facts before it; an empty line forgets them. Where the lines are numbered as in the bAbI tasks, so
 does the number 1. One question in, one line out: the answer, a tab and its probability. With --format jsonl, each line
 gives the probability of every answer and the weight of each fact at each step; where the answer is a span of the facts,
-also the place of the span and the weight of each token. A file of CSV, Parquet or SQuAD's JSON, or any if the output
-is .csv, .jsonl or .parquet, is a table: it is given back with the columns "answer" and "probability" behind its own.
+also the place of the span and the weight of each token. An empty answer says that the facts have none. A file of CSV,
+Parquet or SQuAD's JSON, or any if the output is .csv, .jsonl or .parquet, is a table: it is given back with the columns
+"answer" and "probability" behind its own.
 
 Examples:
   heedful answer stories.model
@@ -79,8 +80,10 @@ def run(
                 result = next(results)
                 if problem := _problem(result):
                     incomplete.add(f"{name}:{first_index + index}: {problem}")
-                text = json.dumps(_facts(result), ensure_ascii=False) if output_format == "jsonl" else _line(result)
-                shown = _weights(result) if is_conversation and output_format == "text" else ""
+                is_shown = is_conversation and output_format == "text"
+                line = _line(result, "no answer" if is_shown else "")
+                text = json.dumps(_facts(result), ensure_ascii=False) if output_format == "jsonl" else line
+                shown = _weights(result) if is_shown else ""
                 yield f"{text}\n{shown}", result.was_cut
 
     most = answerer.text.max_tokens
@@ -167,8 +170,8 @@ def _problem(result: "Answer") -> str:
     return missing and f"no {missing}, so {'the answer is a guess' if result.answer else 'no answer'}"
 
 
-def _line(result: "Answer") -> str:
-    return f"{one_line(result.answer)}\t{result.probability:.4f}"
+def _line(result: "Answer", none: str) -> str:
+    return f"{one_line(result.answer) or none}\t{result.probability:.4f}"
 
 
 def _weights(result: "Answer") -> str:

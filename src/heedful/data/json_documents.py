@@ -135,9 +135,8 @@ def _karpathy(images: list[Any]) -> Iterator[Any]:
 def _squad(articles: list[Any]) -> Iterator[Any]:
     for paragraph in (one for article in _objects(articles) for one in _objects(article.get("paragraphs"))):
         for question in _objects(paragraph.get("qas")):
-            answers = [*_objects(question.get("answers"))]
-            yield {
-                "context": paragraph.get("context"),
-                "question": question.get("question"),
-                "answers": {key: [one.get(key) for one in answers] for key in ("text", "answer_start")},
-            }
+            row = {"context": paragraph.get("context"), "question": question.get("question")}
+            if "answers" in question:  # else they are not known
+                answers = [*_objects(question["answers"])]
+                row["answers"] = {key: [one.get(key) for one in answers] for key in ("text", "answer_start")}
+            yield row | {"is_impossible": question.get("is_impossible")}

@@ -50,8 +50,11 @@ class Passage:
         """Find the answer of a story in the passage: as whole words, first in the supporting facts.
 
         Returns:
-            Indices of the first and the last token; None if the encoded passage does not have the answer.
+            Indices of the first and the last token, both that of EOS if the facts do not answer the question; None if
+            the encoded passage does not have the answer.
         """
+        if story.is_impossible:
+            return len(self.ranges), len(self.ranges)
         answer = tokenizer.normalize(_spaced(story.answer))
         characters = _find(self.text, self.facts, answer, story.supporting, story.occurrence)
         if characters is None:

@@ -22,6 +22,8 @@ from heedful.text.text_files import stem
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
+IMPOSSIBLE: Final = "has_impossible"
+"""Entry of `heedful.json`: whether training data had questions that their facts do not answer."""
 MOST_WITHOUT: Final = 0.1
 """Largest share of stories that are left out because their answers are not in their facts."""
 _SAMPLE_LINES: Final = 1000
@@ -71,7 +73,7 @@ def story_line(story: Story) -> str:
     line = SEPARATOR.join(parts)
     if line.split(SEPARATOR) == parts and not line.startswith("{"):
         return line
-    return replace(story, answer="", supporting=()).to_json()
+    return replace(story, answer="", supporting=(), is_impossible=False).to_json()
 
 
 @final
@@ -252,14 +254,15 @@ def find_stories(paths: Sequence[Path], leaves_out_faults: bool = False) -> Stor
     return StoryFile(paths[0], leaves_out_faults)
 
 
-def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]:
+def answered_stories(file: StoryFile, in_facts: bool = False, keeps_impossible: bool = False) -> Iterator[Story]:
     """Read the stories of a file that says the answers.
 
-    Questions without an answer, as in SQuAD 2.0, are left out and noted where others have one, and so are those whose
-    answer is not in the facts, if they are at most `MOST_WITHOUT` of all.
+    Questions without an answer are left out and noted where others have one, and so are those whose answer is not in
+    the facts, if they are at most `MOST_WITHOUT` of all.
 
     Args:
         in_facts: whether every answer must be a part of the facts of its story.
+        keeps_impossible: whether questions that the facts do not answer, as in SQuAD 2.0, are kept.
 
     Yields:
         The stories.
@@ -271,7 +274,9 @@ def answered_stories(file: StoryFile, in_facts: bool = False) -> Iterator[Story]
     first_unanswered = first_absent = ""
     for number, story in file:
         num_stories += 1
-        if not story.answer:
+        if story.is_impossible and keeps_impossible:
+            yield story
+        elif not story.answer:
             num_unanswered += 1
             expected = '{"facts": [...], "question": "...", "answer": "..."}'
             first_unanswered = first_unanswered or f"{file.path}:{number}: no answer; write {expected}"

@@ -31,6 +31,7 @@ _TASK_RULES: Final[Mapping[str, Rule]] = {
     "duplicate": Rule("note", "repeat an earlier row", "training takes each once"),
     "ambiguous": Rule("warning", "have the text of an earlier row, but another label", "decide for one", 0.001),
     "unanswered": Rule("warning", "have no answer", "training leaves them out"),
+    "impossible": Rule("note", "have no answer in their facts", "a model of spans learns to say so"),
     "absent": Rule("warning", "have an answer that is no part of the facts", "copy answers from the facts"),
     "missing": Rule("warning", "name an image that is not there", "training leaves them out"),
     "leaked pair": RULES["leaked pair"],
@@ -150,11 +151,13 @@ class _Reading:
 
     def _answered(self, file: StoryFile) -> Iterator[Pair]:
         for number, story in file:
-            if not story.answer:
+            if story.is_impossible:
+                self._kinds.add("impossible", number)
+            elif not story.answer:
                 self._kinds.add("unanswered", number)
             elif answer_place(story) is None:
                 self._kinds.add("absent", number)
-            yield Pair(story_line(story), story.answer or " ", number)
+            yield Pair(story_line(story), story.answer or ("none" if story.is_impossible else " "), number)
 
     def _look_at(self, pair: Pair, label_of: dict[int, int]) -> bool:
         """Record the findings about a row, and return whether training would use it."""

@@ -56,16 +56,22 @@ class SpanAnswer(NamedTuple):
     """Character after the last."""
 
 
-def best_answers(passage: Passage, log_probs: Floats, number: int) -> list[SpanAnswer]:
+def best_answers(passage: Passage, log_probs: Floats, number: int, has_impossible: bool = False) -> list[SpanAnswer]:
     """Find the most probable answers in a passage.
 
     Args:
-        log_probs: [2, position] log probabilities of start and end; those of EOS, the last position, are left out.
+        log_probs: [2, position] log probabilities of start and end; no span has EOS, the last position.
         number: largest number of answers.
+        has_impossible: whether the passage may not answer the question: both ends are at EOS then, as those of
+            unanswerable questions are at a position of its own in Devlin et al. 2019, arXiv:1810.04805, section 4.3.
 
     Returns:
-        The answers, the most probable first; for an empty passage one empty answer of probability 0.
+        The answers, the most probable first, of which an empty one says that there is none; for an empty passage one
+        empty answer, of probability 0 unless `has_impossible`.
     """
     ranges = [(*passage.span(one.first, one.last), one.log_prob) for one in best_spans(log_probs[:, :-1], number)]
     known = [SpanAnswer(passage.text[start:end], exp(log_prob), start, end) for start, end, log_prob in ranges]
-    return known or [SpanAnswer("", 0.0, 0, 0)]
+    none = SpanAnswer("", exp(float(log_probs[:, -1].sum())) if has_impossible else 0.0, 0, 0)
+    if has_impossible:
+        known = sorted([*known, none], key=lambda one: -one.probability)[:number]
+    return known or [none]

@@ -115,6 +115,8 @@ class SpanReport:
     """Number of supporting facts of all stories that name theirs."""
     num_attended: int = 0
     """Number of supporting facts that have the largest weight as start or end."""
+    are_impossible: tuple[bool, ...] = ()
+    """Whether the right answer of each is that there is none; empty = of no question."""
 
     def __repr__(self) -> str:
         return f"<SpanReport of {len(self.right):,} questions: exact match {self.exact_match:.2f}, F1 {self.f1:.2f}>"
@@ -130,6 +132,28 @@ class SpanReport:
         return 100.0 * sum(self.shares) / len(self.shares)
 
     @property
+    def num_impossible(self) -> int:
+        """Number of questions that their facts do not answer."""
+        return sum(self.are_impossible)
+
+    @property
+    def by_answer(self) -> dict[str, float]:
+        """Exact match and F1 of the questions with an answer, and the share of the others that get none, in percent.
+
+        Empty unless there are questions of both kinds, as in SQuAD 2.0; Rajpurkar et al. 2018, arXiv:1806.03822.
+        """
+        number, num_all = self.num_impossible, len(self.right)
+        if not 0 < number < num_all:
+            return {}
+        none = sum(right for right, is_none in zip(self.right, self.are_impossible, strict=True) if is_none)
+        num_answered = num_all - number
+        return {
+            "answered_exact_match": 100.0 * (sum(self.right) - none) / num_answered,
+            "answered_f1": 100.0 * (sum(self.shares) - none) / num_answered,
+            "impossible_recognised": 100.0 * none / number,
+        }
+
+    @property
     def attended(self) -> float | None:
         """Share of the supporting facts in which the answer starts or ends, in percent; None = none known."""
         return 100.0 * self.num_attended / self.num_supporting if self.num_supporting else None
@@ -141,6 +165,11 @@ class SpanReport:
             f"test:  {counted(len(self.right), 'question')}; 95 % interval",
             f"       exact match {self.exact_match:.2f} % [{low:.2f}, {high:.2f}], F1 {self.f1:.2f} %",
         ]
+        if by_answer := self.by_answer:
+            answered, f1, recognised = by_answer.values()
+            number = counted(len(self.right) - self.num_impossible, "question")
+            lines.append(f"       {number} with an answer: exact match {answered:.2f} %, F1 {f1:.2f} %")
+            lines.append(f"       {self.num_impossible:,} without: {recognised:.2f} % recognised")
         if self.attended is not None:
             lines.append(f"       {self.attended:.2f} % of {counted(self.num_supporting, 'supporting fact')} attended")
         return "".join(f"{line}\n" for line in lines)
@@ -166,6 +195,8 @@ class SpanReport:
             "low": low,
             "high": high,
             "f1": self.f1,
+            "num_impossible": self.num_impossible,
+            **self.by_answer,
             "num_supporting": self.num_supporting,
             "attended": self.attended,
         }
@@ -180,7 +211,8 @@ def score_spans(
     """Compare answers that are spans with the right ones.
 
     Args:
-        predicted: an answer for each question.
+        predicted: an answer for each question; empty = none.
+        gold: right answer of each; empty = the facts have none.
         supporting: indices of the supporting facts of each; none = unknown.
         weights: [end, fact] weights of each.
 
@@ -196,7 +228,7 @@ def score_spans(
         raise DataError("no questions to score")
     right, shares = zip(*map(span_scores, predicted, gold), strict=True)
     num_attended = _num_attended(supporting, weights)
-    return SpanReport(right, shares, sum(map(len, supporting)), num_attended)
+    return SpanReport(right, shares, sum(map(len, supporting)), num_attended, tuple(not answer for answer in gold))
 
 
 def span_scores(said: str, wanted: str) -> tuple[bool, float]:

@@ -9,6 +9,8 @@ from heedful.evaluation.by_length import by_length, even_edges
 from heedful.evaluation.interface import Matrix, Metric, References, Setting, corpus_score
 from heedful.evaluation.items import check_items, items_digest
 from heedful.evaluation.language import TokenizerChoice, choose_tokenizer, text_lengths
+from heedful.evaluation.lead import are_summaries, score_lead
+from heedful.evaluation.metrics.rouge import Rouge
 from heedful.evaluation.metrics.table import build_metric
 from heedful.evaluation.report import Report, Result
 
@@ -63,15 +65,21 @@ def evaluate(
             statistics=statistics,
         )
 
+    summary_metrics = [metric for metric in built.values() if isinstance(metric, Rouge)]
+    is_summary = are_summaries(sources, references)
+    notes = _notes(hypotheses, references, choice, "bleu" in keys)
+    if is_summary and not summary_metrics:
+        notes = (*notes, "the references are summaries of the sources; --metrics rouge1,rouge2,rougeL suits them")
     return Report(
         num_items=len(hypotheses),
         num_references=sum(map(len, references)),
         length_unit=length_unit,
         results=tuple(measure(key, metric) for key, metric in built.items()),
-        notes=_notes(hypotheses, references, choice, "bleu" in keys),
+        notes=notes,
         num_resamples=num_resamples,
         seed=seed,
         items=items_digest(references, sources),
+        lead=score_lead(sources, references, summary_metrics) if is_summary and summary_metrics else None,
     )
 
 

@@ -8,6 +8,7 @@ from heedful.errors import UsageError, did_you_mean
 from heedful.evaluation.bootstrap import Difference, Interval
 from heedful.evaluation.by_length import Bucket
 from heedful.evaluation.interface import Matrix, Metric
+from heedful.evaluation.lead import Lead
 
 
 @final
@@ -62,6 +63,7 @@ class Report:
         num_resamples: number of resamples behind each interval.
         seed: seed of the resampling.
         items: fingerprint of sources and references; equal fingerprints mean equal items.
+        lead: scores of the first words of each source, a baseline of summaries; None of other texts.
     """
 
     num_items: int
@@ -72,6 +74,7 @@ class Report:
     num_resamples: int
     seed: int
     items: str
+    lead: Lead | None = None
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{result.metric.name} {result.score:.2f}" for result in self.results)
@@ -106,6 +109,7 @@ class Report:
             "notes": list(self.notes),
             "length_unit": self.length_unit,
             "results": [result.to_dict() for result in self.results],
+            "lead": None if self.lead is None else self.lead.to_dict(),
         }
 
     def to_text(self) -> str:
@@ -116,7 +120,7 @@ class Report:
             best = "high" if result.metric.higher_is_better else "low"
             score = f"{result.score:.2f}{' %' if result.metric.unit == '%' else ''}"
             scores.append((result.metric.name, score, _interval(result.interval), best, result.signature))
-        text = head + table(scores)
+        text = head + table(scores) + (f"\n{self.lead}\n" if self.lead else "")
         if self.results and len(self.results[0].by_length) > 1:
             text += f"\nby source length in {self.length_unit}\n" + table(self._length_rows())
         if self.notes:

@@ -11,7 +11,7 @@ import numpy as np
 from heedful.data.in_memory import example_files
 from heedful.data.passages import encode_passage
 from heedful.data.rows import Columns
-from heedful.data.stories import Stories, answered_stories, encode_story, find_stories
+from heedful.data.stories import IMPOSSIBLE, Stories, answered_stories, encode_story, find_stories
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
 from heedful.engines.passages import PassageArrays
@@ -102,6 +102,7 @@ class Answer:
 
     story: Story
     answer: str
+    """Empty where the facts do not answer the question."""
     probability: float
     """Probability of `answer`, in [0, 1]."""
     probabilities: dict[str, float]
@@ -186,11 +187,12 @@ class Answerer(LabelPredictor):
     def _spans(self, stories: Iterable[Story], window_stories: int) -> Iterator[Answer]:
         """Answers of a model that finds spans."""
         run, remaining = self.label_run(), iter(stories)
+        has_impossible = self.folder.facts.get(IMPOSSIBLE) is True
         while window := list(islice(remaining, window_stories)):
             encoded = [encode_passage(self.tokenizer, story, self.text) for story in window]
             log_probs, _, attention = run_labels(run, PassageArrays([passage.ids for passage in encoded]))
             for story, passage, row, weights in zip(window, encoded, log_probs, attention, strict=True):
-                known = best_answers(passage, row, MOST_SPANS)
+                known = best_answers(passage, row, MOST_SPANS, has_impossible)
                 shares: dict[str, float] = {}
                 for one in known:
                     shares.setdefault(one.text, one.probability)  # of its most probable place
@@ -232,7 +234,7 @@ class Answerer(LabelPredictor):
         return [answer.answer for answer in self.stream(map(story_of_line, sources))]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns = (1, 2)) -> Stories:
-        items = Stories(tuple(answered_stories(find_stories(paths))))
+        items = Stories(tuple(answered_stories(find_stories(paths), keeps_impossible=not self.labels)))
         if not len(items):
             raise DataError(f"{paths[0]}: no stories")
         return items

@@ -60,15 +60,17 @@ _ABOUT: Final = {
 _NUM_EVENTS: Final = (2, 4)
 
 
-def generate(num_stories: int, seed: int) -> Iterator[Story]:
+def generate(num_stories: int, seed: int, impossible_share: float = 0.0) -> Iterator[Story]:
     """Generate notices with a question each, with the same seed the first ones of more.
 
     Args:
         num_stories: number of notices, 0 or more.
         seed: any whole number.
+        impossible_share: share of the notices that lack the sentence with the answer, in [0, 1].
 
     Returns:
-        Stories whose facts are the sentences of the notice, of which one has the answer.
+        Stories whose facts are the sentences of the notice, of which one has the answer unless the question is
+        impossible; the same questions whatever the share.
 
     Raises:
         UsageError: `num_stories` is below 0.
@@ -82,7 +84,14 @@ def generate(num_stories: int, seed: int) -> Iterator[Story]:
         raise UsageError(f"num_stories is {num_stories}: give 0 or more")
     name = f"notices/{seed}".encode()
     source = random.Random(int.from_bytes(hashlib.blake2b(name, digest_size=16).digest(), "big"))
-    return (_notice(source) for _ in range(num_stories))
+    other = random.Random(f"{seed}/impossible")
+    stories = (_notice(source) for _ in range(num_stories))
+    return (_without_answer(story) if other.random() < impossible_share else story for story in stories)
+
+
+def _without_answer(story: Story) -> Story:
+    facts = tuple(fact for index, fact in enumerate(story.facts) if index not in story.supporting)
+    return Story(facts, story.question, is_impossible=True)
 
 
 def _notice(source: random.Random) -> Story:

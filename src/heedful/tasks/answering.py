@@ -15,6 +15,7 @@ from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
+    IMPOSSIBLE,
     MOST_WITHOUT,
     Stories,
     StoryFile,
@@ -91,7 +92,7 @@ class AnsweringTask(LabelTask[StoryFile]):
 
     def write_prepared(self, files: Mapping[str, StoryFile], experiment: Experiment, folder: Path) -> None:
         file, config, has_spans = files["train"], experiment.text, _has_spans(experiment)
-        read = [*answered_stories(file, in_facts=has_spans)]
+        read = [*answered_stories(file, in_facts=has_spans, keeps_impossible=has_spans)]
         stories = distinct_stories(read)
         if len(stories) < MIN_PAIRS:
             number = counted(len(stories), "story", "stories")
@@ -102,14 +103,14 @@ class AnsweringTask(LabelTask[StoryFile]):
             parts[split(story_pair(story))].append(story)
         for name in ("dev", "test"):
             if name in files:
-                parts[name] = [*answered_stories(files[name])]
+                parts[name] = [*answered_stories(files[name], keeps_impossible=has_spans)]
         has_own_validation = bool(parts["dev"])
         parts["dev"] = parts["dev"] or parts["train"]
         labels = [] if has_spans else kept_labels(folder) or _labels(file, parts["train"])
         if not has_spans:
             check_labels((story.answer for story in parts["train"]), labels, str(file.path))
         listed = f"{counted(len(labels), 'answer')}: {', '.join(labels[:10])}"
-        named = "answers are spans of the facts" if has_spans else listed
+        named = _about_spans(parts["train"]) if has_spans else listed
         report = [
             *(part.describe() for part in files.values()),
             *(note for part in files.values() for note in part.notes),
@@ -125,7 +126,7 @@ class AnsweringTask(LabelTask[StoryFile]):
             else partial(_encoded, parts["train"], labels, config)
         )
         sets = {name: [asdict(story) for story in parts[name]] for name in ("dev", "test")}
-        facts = {"report": report, **sets}
+        facts = {"report": report, IMPOSSIBLE: _are_some_impossible(parts["train"]), **sets}
         lines = [*islice(texts, TOKENIZER_LINES)]
         store_items(folder, self.prepared_path, lines, config, len(stories), labels, encoded, facts)
 
@@ -152,8 +153,10 @@ class AnsweringTask(LabelTask[StoryFile]):
         if not _has_spans(experiment):
             return super().reader(items, data, experiment)
         passages = [encode_passage(data.tokenizer, story, experiment.text) for story in items.stories]
+        has_impossible = data.facts.get(IMPOSSIBLE) is True
         return lambda log_probs: [
-            best_answers(passage, own, 1)[0].text for passage, own in zip(passages, log_probs, strict=True)
+            best_answers(passage, own, 1, has_impossible)[0].text
+            for passage, own in zip(passages, log_probs, strict=True)
         ]
 
     def scores(self, said: Sequence[str], gold: Sequence[str], experiment: Experiment) -> dict[str, float]:
@@ -193,6 +196,16 @@ def _suit_spans(stories: Iterable[Story]) -> bool:
     if num_absent > MOST_WITHOUT * num_stories:
         return False
     return num_stories > 0 and (not is_divided or len(answers) > min(MOST_LABELS, num_stories // 2))
+
+
+def _are_some_impossible(stories: Iterable[Story]) -> bool:
+    return any(story.is_impossible for story in stories)
+
+
+def _about_spans(stories: Sequence[Story]) -> str:
+    number = sum(story.is_impossible for story in stories)
+    questions = f"; the facts do not answer {counted(number, 'question')} for training" if number else ""
+    return f"answers are spans of the facts{questions}"
 
 
 def _has_spans(experiment: Experiment) -> bool:

@@ -16,6 +16,7 @@ from heedful.data.label_kinds import PARTS, LabelKind, decide, encode_label
 from heedful.data.labelled import LabelSampler, make_label_batch
 from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
 from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
+from heedful.data.stories import IMPOSSIBLE
 from heedful.engines.exported import Exported
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
@@ -240,7 +241,7 @@ class LabelTask(Task[FileT, LabelData]):
                 "tokenizer": name,
                 "labels": LABELS,
                 **({"ngrams": str(ngrams)} if ngrams else {}),
-                **{key: facts[key] for key in (TEXT_COLUMNS, SEPARATOR) if facts.get(key)},
+                **{key: facts[key] for key in (TEXT_COLUMNS, SEPARATOR, IMPOSSIBLE) if facts.get(key)},
             },
             report=tuple(report),
             num_examples=len(train),

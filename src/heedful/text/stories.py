@@ -39,6 +39,8 @@ class Story:
     """0-based indices of the facts that the answer follows from, in any order; none = unknown."""
     occurrence: int | None = None
     """Number of occurrences of the answer in the facts before the right one; None = unknown."""
+    is_impossible: bool = False
+    """Whether the facts do not answer the question, as SQuAD 2.0 says it; `answer` is empty then."""
 
     def to_json(self) -> str:
         """Write the story as one line of JSON.
@@ -52,6 +54,7 @@ class Story:
         """
         row: dict[str, Any] = {"facts": self.facts, "question": self.question}
         row |= {"answer": self.answer} if self.answer else {}
+        row |= {"is_impossible": True} if self.is_impossible else {}
         row |= {"supporting": self.supporting} if self.supporting else {}
         row |= {} if self.occurrence is None else {"occurrence": self.occurrence}
         return json.dumps(row, ensure_ascii=False)
@@ -117,8 +120,8 @@ def story_of(row: Mapping[str, Any]) -> Story:
 
     Args:
         row: "facts", or "passage" for a single text, and "question", and optionally "answer" and "supporting"; or with
-            other `NAMES`. Answers may be as in SQuAD, of which the first is taken; none = the question has no answer.
-            Other keys are ignored.
+            other `NAMES`. Answers may be as in SQuAD, of which the first is taken; an empty list of them, or
+            "is_impossible", says that the facts do not answer the question. Other keys are ignored.
 
     Returns:
         The story, without blank facts.
@@ -133,7 +136,9 @@ def story_of(row: Mapping[str, Any]) -> Story:
             alternative = ", nor 'passage'" if key == "facts" else ""
             raise DataError(f"no key {key!r}{alternative}{did_you_mean(key, row)}; write {_EXPECTED}")
     question, supporting = row[question_key], row.get("supporting")
-    answer, start = _answer(row.get(keys["answer"]), row.get(keys["answer_start"]))
+    answers = _parsed(row.get(keys["answer"]))
+    is_impossible = _is_true(row.get("is_impossible")) or _is_empty(answers)
+    answer, start = ("", None) if is_impossible else _answer(answers, row.get(keys["answer_start"]))
     texts = _facts(row[facts_key], facts_key)
     if not isinstance(question, str):
         raise DataError(f"{question_key!r} is {type(question).__name__}; expected a string")
@@ -151,18 +156,33 @@ def story_of(row: Mapping[str, Any]) -> Story:
         answer.strip(),
         tuple(real.index(index) for index in indices if index in real),
         row.get("occurrence") if start is None else _occurrence(texts, answer, start),
+        is_impossible,
     )
+
+
+def _parsed(value: object) -> object:
+    """Answers of a cell of a table, which has them as Python writes them; other values as they are."""
+    if isinstance(value, str) and value.lstrip().startswith("{") and "text" in value:
+        plain = _ARRAY.sub(r"\1", value)
+        try:
+            return ast.literal_eval(plain)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            pass
+    return value
+
+
+def _is_empty(answers: object) -> bool:
+    """Whether answers are a list of none, as in SQuAD; an empty text may be an answer that is not known."""
+    texts = cast(Mapping[str, Any], answers).get("text") if isinstance(answers, Mapping) else answers
+    return isinstance(texts, list | tuple) and not texts
+
+
+def _is_true(value: object) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().casefold() == "true")
 
 
 def _answer(value: object, start: object) -> tuple[object, int | None]:
     """The first answer, and its first character in the facts, as SQuAD and tables of it have them."""
-    if isinstance(value, str) and value.lstrip().startswith("{") and "text" in value:
-        # A table of data sets has the answers as Python writes them.
-        plain = _ARRAY.sub(r"\1", value)
-        try:
-            value = ast.literal_eval(plain)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            pass
     if isinstance(value, list | tuple):
         answers = cast(list[Any], value)
         if answers and isinstance(answers[0], Mapping):
