@@ -20,6 +20,7 @@ from tests.thorough import mark_left_out
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Trained
+    from tests.serving.task_models import TaskModels
 
 shapes.install()  # before anything of heedful is imported
 
@@ -84,6 +85,14 @@ def corpora() -> Path:
     if not CORPORA.is_dir():
         pytest.skip(f"needs the corpora in ../shared/data, and {CORPORA} is no folder")
     return CORPORA
+
+
+@pytest.fixture(scope="session")
+def task_models(tmp_path_factory: pytest.TempPathFactory) -> "TaskModels":
+    """Small models of every task besides translation, shared by all tests of a process."""
+    from tests.serving.task_models import train_task_models
+
+    return train_task_models(tmp_path_factory.mktemp("task_models"))
 
 
 @pytest.fixture(scope="session")

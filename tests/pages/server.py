@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from heedful.errors import HeedfulError
 from heedful.pages.bundle import MEDIA_TYPES, page_files
+from heedful.predictors.interface import Predictor
 from heedful.predictors.page_requests import PageRequests
-from heedful.predictors.translator import Translator
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data: blob:"
 
 
 @contextmanager
-def served(translators: Mapping[str, Translator], key: str = "") -> Generator[str]:
+def served(models: Mapping[str, Predictor], key: str = "") -> Generator[str]:
     """Serve the page, and give its address; with a key, its data only to requests that carry it."""
-    requests, lock = PageRequests(translators), Lock()
+    requests, lock = PageRequests(models), Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -38,7 +38,10 @@ def served(translators: Mapping[str, Translator], key: str = "") -> Generator[st
             self._send(200, page_files()[name], MEDIA_TYPES["." + name.rpartition(".")[2]])
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            is_picture = self.headers["Content-Type"].startswith("image/")
+            fields = dict(parse_qsl(urlsplit(self.path).query)) | {"picture": content} if is_picture else None
+            body = fields or json.loads(content)
             if self._is_known():
                 self._answer(lambda: requests.view(body))
 

@@ -10,13 +10,14 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from heedful.serving import batching
-from heedful.serving.batching import Batcher, Outputs
+from heedful.serving.batching import Batcher
 from heedful.serving.metrics import Metrics
+from heedful.serving.work import Outputs, Translating
 from tests.serving.reversing import Reverser
 
 
 def translate(batcher: Batcher, model: Reverser, *texts: str, seconds: float = 30.0) -> Coroutine[Any, Any, Any]:
-    return batcher.translate(model, texts, 1, time.monotonic() + seconds)  # type: ignore[arg-type]
+    return batcher.run(Translating(model), texts, time.monotonic() + seconds)  # type: ignore[arg-type]
 
 
 async def wait_for(event: threading.Event) -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from heedful.errors import UsageError
 from heedful.serving.catalog import Catalog
-from heedful.serving.page_routes import named
 from tests.serving.reversing import Reverser
 
 
@@ -15,7 +14,7 @@ def test_the_first_model_of_a_pair_answers_and_the_page_has_both():
     assert list(catalog.models) == [("de", "en"), ("en", "de")]
     assert catalog.role_of(first) == "de -> en: reverse-de-en.model"  # type: ignore[arg-type]
     assert catalog.role_of(second).endswith("(on the page only: reverse-de-en.model answers requests)")  # type: ignore[arg-type]
-    assert list(named(catalog.translators).values()) == [first, second, back]
+    assert list(catalog.named.values()) == [first, second, back]
 
 
 def test_a_folder_named_twice_is_refused():

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from heedful.pages.bundle import page_files
+from heedful.predictors.interface import Predictor
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
@@ -18,7 +19,6 @@ from heedful.serving.catalog import Catalog
 from heedful.serving.guard import Hosts
 from heedful.serving.keys import Keys
 from heedful.serving.limits import Limits
-from heedful.serving.page_routes import named
 from heedful.serving.service import Service
 from heedful.serving.suggestions import LinksFile
 from tests.cli.conftest import Trained
@@ -74,8 +74,8 @@ def test_limits_and_keys_hold_for_the_page_too(trained: Trained):
 
 
 def test_models_of_one_name_are_numbered():
-    models = [SimpleNamespace(folder=SimpleNamespace(path=Path(f"/{part}/pairs.model"))) for part in "abc"]
-    assert list(named(cast(list[Translator], models))) == ["pairs.model", "pairs.model 2", "pairs.model 3"]
+    models = [SimpleNamespace(folder=SimpleNamespace(path=Path(f"/{part}/pairs.model"), facts={})) for part in "abc"]
+    assert list(Catalog(cast(list[Predictor], models)).named) == ["pairs.model", "pairs.model 2", "pairs.model 3"]
 
 
 def test_links_are_stored_where_the_server_has_a_file(trained: Trained, tmp_path: Path):

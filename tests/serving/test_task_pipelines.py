@@ -68,11 +68,12 @@ def test_an_answer_is_found_in_the_context_where_the_model_saw_it():
     run = PIPELINES["question-answering"].run
     expected = {"answer": "Haus", "score": 0.5, "start": 18, "end": 22}
     row = {"question": "Was?", "context": context}
-    assert run(SimpleNamespace(answer=answer), None, dict(row)) == expected
-    assert run(SimpleNamespace(answer=answer), [row, row], {}) == [expected, expected]
+    model = SimpleNamespace(answer=answer, labels=())
+    assert run(model, None, dict(row)) == expected
+    assert run(model, [row, row], {}) == [expected, expected]
     assert context[18:22] == "Haus"
     with pytest.raises(UsageError, match="give question and context"):
-        run(SimpleNamespace(answer=answer), {"question": "Was?"}, {})
+        run(model, {"question": "Was?"}, {})
 
 
 def test_captions_are_lists_and_a_picture_that_cannot_be_read_is_refused():

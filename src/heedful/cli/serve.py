@@ -1,12 +1,12 @@
-"""Serve models: a web page, and the interfaces of LibreTranslate, DeepL and DeepLX.
+"""Serve models: a web page, and the interfaces of LibreTranslate, DeepL, Hugging Face and OpenAI.
 
 The server listens on this machine only, and refuses requests of other sites. Several models serve several language
-pairs, and chains of them, such as German to English to Chinese. It needs no PyTorch where a model has an exported
-engine.
+pairs, and chains of them, such as German to English to Chinese. Models that classify, encode, caption or answer have
+addresses of their own, /models/NAME, and /v1/embeddings. It needs no PyTorch where a model has an exported engine.
 
 Examples:
   heedful serve pairs.model
-  heedful serve de-en.model en-zh.model --port 8000
+  heedful serve de-en.model en-zh.model reviews.model --port 8000
   heedful serve pairs.model --host 0.0.0.0 --allow-host translate.example.org --api-key-file keys.txt
 """
 
@@ -143,8 +143,9 @@ def run(
         files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None
         service = Service(catalog, limits, keys, *files, correct)
         app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)
+        for model in catalog.named.values():
+            messages.say(catalog.role_of(model))
         for translator in catalog.translators:
-            messages.say(catalog.role_of(translator))
             warn_of_damage(translator, messages)
         bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host

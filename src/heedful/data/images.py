@@ -137,6 +137,38 @@ def read_image(path: Path, config: ImageConfig, where: str = "") -> NDArray[Any]
     )
 
 
+def read_picture(content: bytes, config: ImageConfig, name: str = "picture") -> NDArray[np.uint8]:
+    """Read a picture in memory.
+
+    Args:
+        content: content of its file.
+        config: expected sizes; of pixels.
+        name: name of the picture, for messages.
+
+    Returns:
+        [1, channel, row, column] uint8.
+
+    Raises:
+        DataError: it is no picture, truncated or too large.
+        MissingExtra: Pillow is not installed.
+    """
+    return _read_pixels(content, config, name)
+
+
+def check_picture(content: bytes, most_pixels: int, name: str = "picture") -> None:
+    """Check the size of a picture in memory by its head, before anything is decoded.
+
+    Args:
+        content: content of its file.
+        most_pixels: largest number of pixels.
+
+    Raises:
+        DataError: it is no picture, or too large.
+        MissingExtra: Pillow is not installed.
+    """
+    _opened(content, name, lambda picture: None, most_pixels)
+
+
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     """Write a picture in memory.
 
@@ -225,7 +257,7 @@ def _check_regular(path: Path, prefix: str) -> None:
         raise DataError(f"{prefix}: empty file; copy the image again, or leave the row out")
 
 
-def _opened(path: Path, prefix: str, use: Callable[[Any], Any]) -> Any:
+def _opened(source: Path | bytes, prefix: str, use: Callable[[Any], Any], most_pixels: int = MOST_PIXELS) -> Any:
     """Open a picture without decoding it, and use its first frame.
 
     Raises:
@@ -236,15 +268,15 @@ def _opened(path: Path, prefix: str, use: Callable[[Any], Any]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # our own limit is lower than that of Pillow's warning
-            with Image.open(path, formats=_FORMATS) as picture:
-                if picture.width * picture.height > MOST_PIXELS:
+            with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=_FORMATS) as picture:
+                if picture.width * picture.height > most_pixels:
                     raise DataError(
                         f"{prefix}: {picture.width:,} x {picture.height:,} pixels are too many; scale it down to at "
-                        f"most {MOST_PIXELS:,}"
+                        f"most {most_pixels:,}"
                     )
                 return use(picture)
     except Image.DecompressionBombError:  # more than about 180 million pixels, which Pillow does not even open
-        raise DataError(f"{prefix}: too many pixels; scale it down to at most {MOST_PIXELS:,}") from None
+        raise DataError(f"{prefix}: too many pixels; scale it down to at most {most_pixels:,}") from None
     except Image.UnidentifiedImageError:
         raise DataError(f"{prefix}: no picture; give {', '.join(_FORMATS)}, or features as .npy") from None
     except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:  # what Pillow's decoders raise
@@ -263,7 +295,7 @@ def _turned(picture: Any) -> tuple[int, int]:
     return (picture.height, picture.width) if is_sideways else (picture.width, picture.height)
 
 
-def _read_pixels(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
+def _read_pixels(source: Path | bytes, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
     """First frame, upright, opaque, in the colours of the configuration, scaled to fit and centred."""
     from PIL import Image, ImageOps
 
@@ -282,7 +314,7 @@ def _read_pixels(path: Path, config: ImageConfig, prefix: str) -> NDArray[np.uin
         pixels = np.asarray(_fitted(upright, config.width, config.height), dtype=np.uint8)
         return pixels[None, None] if config.channels == 1 else pixels.transpose(2, 0, 1)[None]
 
-    return _opened(path, prefix, use)
+    return _opened(source, prefix, use)
 
 
 def _fitted(picture: Any, width: int, height: int) -> Any:

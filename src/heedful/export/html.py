@@ -39,6 +39,7 @@ def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts:
     name = folder.path.resolve().name
     shown: dict[str, Any] = {
         "name": name,
+        "task": folder.task,
         "kind": str(folder.facts.get("kind", "")),
         "languages": list(folder.facts.get("languages", ("", ""))),
         "examples": list(facts.examples[:MOST_EXAMPLES]),

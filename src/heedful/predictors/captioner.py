@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heedful.config.base import read_toml, validate
 from heedful.data.caption_files import CaptionFile
-from heedful.data.images import ImageConfig, checked_features, encode_png, read_image
+from heedful.data.images import ImageConfig, checked_features, encode_png, read_image, read_picture
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.engines.engine import decode_sorted
@@ -37,8 +37,8 @@ from heedful.text.vocabulary import EOS
 if TYPE_CHECKING:
     from heedful.models.interface import Seq2Seq
 
-Image = str | Path | NDArray[np.floating]
-"""Path of an image, or precomputed features [region, feature]."""
+Image = str | Path | bytes | NDArray[np.floating]
+"""Path of an image, content of a file of a picture, or precomputed features [region, feature]."""
 WINDOW_IMAGES: Final = 256
 """Number of images that are read and decoded together, so that memory does not grow with the input."""
 
@@ -49,7 +49,7 @@ class Caption:
     """Best caption of an image, with alternatives and attention."""
 
     image: str
-    """Path of the image; empty for an array."""
+    """Path of the image; empty for one in memory."""
     text: str
     log_prob: float
     """Log probability of the whole caption, in nats."""
@@ -119,15 +119,19 @@ class Captioner(Predictor):
         nbest: int = 1,
         attention: bool = False,
         search: SearchConfig | None = None,
+        cancelled: Callable[[], bool] | None = None,
     ) -> list[Caption]:
         """Describe images.
 
         Args:
-            images: paths of pictures or of feature arrays, or feature arrays [region, feature].
+            images: paths of pictures or of feature arrays, contents of files of pictures, or feature arrays
+                [region, feature].
             beam: number of hypotheses per image; 0 = the model's default.
             nbest: number of captions per image.
             attention: whether to return attention weights.
             search: all other search settings; None = the model's own.
+            cancelled: called between the steps of the search; once it returns True the search ends, and unfinished
+                captions are returned as they are.
 
         Returns:
             One caption for each image, in order.
@@ -140,9 +144,11 @@ class Captioner(Predictor):
             >>> load("photos.model", kind=Captioner).caption(["dog.jpg"])[0].text  # doctest: +SKIP
             'a dog runs on the beach'
         """
-        if isinstance(images, str | Path):
-            raise UsageError("caption: expected a list of images, got a path; put it into a list")
-        return list(self.stream(images, with_outputs(search or self.search, beam, nbest), attention))
+        if isinstance(images, str | Path | bytes):
+            raise UsageError("caption: expected a list of images, got a single one; put it into a list")
+        return list(
+            self.stream(images, with_outputs(search or self.search, beam, nbest), attention, cancelled=cancelled)
+        )
 
     def stream(
         self,
@@ -151,6 +157,7 @@ class Captioner(Predictor):
         attention: bool = False,
         window_images: int = WINDOW_IMAGES,
         skips_unusable: bool = False,
+        cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Caption]:
         """Describe any number of images in constant memory.
 
@@ -160,6 +167,7 @@ class Captioner(Predictor):
             attention: whether to return attention weights.
             window_images: number of images that are read and decoded together.
             skips_unusable: whether an unusable image gets a caption without text, which has the error.
+            cancelled: as for `caption`.
 
         Yields:
             One caption for each image, in order.
@@ -181,9 +189,12 @@ class Captioner(Predictor):
             decoded: Iterator[list[Hypothesis]] = iter(())
             if read:
                 backend, arrays = self.backends.searching(search, attention), image_arrays(read, self.images)
-                decoded = iter(decode_sorted(backend, arrays, search, need_alignment=attention, first_index=num_done))
+                hypotheses = decode_sorted(
+                    backend, arrays, search, need_alignment=attention, first_index=num_done, cancelled=cancelled
+                )
+                decoded = iter(hypotheses)
             for index, image in enumerate(window):
-                name = "" if isinstance(image, np.ndarray) else str(image)
+                name = str(image) if isinstance(image, str | Path) else ""
                 if index in errors:
                     yield Caption(name, "", -math.inf, -math.inf, (), error=errors[index])
                 else:
@@ -266,8 +277,12 @@ class Captioner(Predictor):
         Raises:
             UsageError: the model reads pictures, or other features.
         """
-        if not isinstance(image, np.ndarray):
+        if isinstance(image, str | Path):
             return read_image(Path(image), self.images)
+        if isinstance(image, bytes):
+            if self.images.kind == "features":
+                raise UsageError("caption: got a picture; this model reads features")
+            return read_picture(image, self.images)
         if self.images.kind != "features" or image.ndim != 2 or image.shape[1] != self.images.num_features:
             wanted = f"[region, {self.images.num_features}]" if self.images.kind == "features" else "a path"
             raise UsageError(f"caption: got an array {list(image.shape)}; this model reads {wanted}")

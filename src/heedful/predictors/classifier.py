@@ -71,6 +71,8 @@ class EncodedText:
     """[size] float32 input of the model's label layer."""
     was_cut: bool = False
     """Whether the text exceeded the model's length limit and was truncated."""
+    num_tokens: int = 0
+    """Tokens that the model read, EOS included."""
 
 
 @final
@@ -184,8 +186,8 @@ class Classifier(LabelPredictor):
         while window := list(islice(remaining, window_texts)):
             encoded = [encode_source(self.tokenizer, text, self.text) for text in window]
             _, vectors, _ = run_labels(run, TokenArrays([ids for ids, _ in encoded]))
-            for text, vector, (_, was_cut) in zip(window, vectors, encoded, strict=True):
-                yield EncodedText(text, vector, was_cut)
+            for text, vector, (ids, was_cut) in zip(window, vectors, encoded, strict=True):
+                yield EncodedText(text, vector, was_cut, len(ids))
 
     def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> LabelReport | SetReport | NumberReport:
         """Classify texts and compare with their labels, as `heedful evaluate` does.

@@ -14,11 +14,14 @@ from heedful.pages.evaluation import evaluation
 from heedful.pages.record import points, read_run
 from heedful.pages.sentence import MeasureName
 from heedful.pages.training import samples_of
+from heedful.predictors.answerer import Answerer, story_of_line
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.interface import Predictor
+from heedful.predictors.label_views import MOST_CHARACTERS, VIEWS
 from heedful.predictors.passage_view import passage_of
 from heedful.predictors.sentence_view import SentenceViewer, ViewRequest
 from heedful.predictors.translator import Translator
 
-MOST_CHARACTERS: Final = 5000
 MOST_BEAM: Final = 12
 _MOST_TOKEN: Final = 10_000_000
 
@@ -48,49 +51,55 @@ class PageView(Config):
 class PageRequests:
     """Answers for the models that are loaded."""
 
-    def __init__(self, translators: Mapping[str, Translator]) -> None:
-        """Wrap translators.
+    def __init__(self, models: Mapping[str, Predictor]) -> None:
+        """Wrap predictors.
 
         Args:
-            translators: loaded models by the name that the page shows; at least one.
+            models: loaded models by the name that the page shows; at least one.
         """
-        self._translators: Final = dict(translators)
-        self._viewers: Final = {name: SentenceViewer(each) for name, each in translators.items()}
+        self._models: Final = dict(models)
+        self._viewers: Final = {
+            name: SentenceViewer(each) for name, each in models.items() if isinstance(each, Translator)
+        }
 
     def models(self) -> dict[str, Any]:
         """List the models.
 
         Returns:
-            Names, languages and kinds.
+            Names, tasks, languages and kinds.
         """
         listed = [
             {
                 "name": name,
+                "task": each.folder.task,
                 "languages": [str(one) for one in each.folder.facts.get("languages", ("", ""))],
                 "kind": str(each.folder.facts.get("kind", "")),
             }
-            for name, each in self._translators.items()
+            for name, each in self._models.items()
         ]
         return {"models": listed}
 
     def view(self, body: Mapping[str, Any], cancelled: Callable[[], bool] | None = None) -> dict[str, Any]:
-        """Translate a sentence and collect what the page shows.
+        """Ask a model, and collect what the page shows: a translation, a label, an answer or a caption.
 
         Args:
-            body: fields of `PageView`.
+            body: fields of `PageView`, or of the requests of `heedful.predictors.label_views`.
             cancelled: called before every step of a search, which ends once it returns True.
 
         Returns:
-            Fields of `SentenceView`, of a segment of the text; with changes of attention also "unchanged", the output
-            without them, and "passage", the whole text with its translation, where the text is more than one segment
-            or the model reads it in another form.
+            Values of `heedful.predictors.label_views`; or, of a translator, fields of `SentenceView`, of a segment of
+            the text; with changes of attention also "unchanged", the output without them, and "passage", the whole text
+            with its translation, where the text is more than one segment or the model reads it in another form.
 
         Raises:
             ConfigError: a field is missing, unknown or out of range.
             UsageError: there is no such model.
         """
+        name = self._named(body.get("model", ""))
+        if name not in self._viewers:
+            view = next(view for kind, view in VIEWS.items() if isinstance(self._models[name], kind))
+            return view(self._models[name], body, cancelled) | {"model": name}
         wanted = validate(PageView, body, "view")
-        name = self._named(wanted.model)
         viewer = self._viewers[name]
         request = ViewRequest(
             wanted.text,
@@ -133,9 +142,9 @@ class PageRequests:
         Raises:
             UsageError: there is no such model.
         """
-        translator = self._translators[self._named(model)]
+        predictor = self._models[self._named(model)]
         try:
-            run = read_run(translator.folder.path)
+            run = read_run(predictor.folder.path)
         except HeedfulError:
             return {"curves": {}, "samples": [], "best": 0}
         lines = run.validations
@@ -154,6 +163,11 @@ class PageRequests:
             for sample in samples:
                 if sample["source"] in outputs:
                     sample["outputs"].append([int(line["step"]), outputs[sample["source"]]])
+        for sample in samples if isinstance(predictor, Answerer) else ():
+            story = story_of_line(sample["source"])
+            sample |= {"source": "\n".join(story.facts), "question": story.question}
+        if isinstance(predictor, Captioner):
+            samples = []  # their sources are paths of this machine
         finite = {
             name: [[step, value] for step, value in curve if math.isfinite(value)] for name, curve in curves.items()
         }
@@ -171,7 +185,7 @@ class PageRequests:
         Raises:
             UsageError: there is no such model.
         """
-        folder = self._translators[self._named(model)].folder
+        folder = self._models[self._named(model)].folder
         return evaluation(folder.path, str(folder.facts.get("weights", "")))
 
     def routes(self) -> dict[str, Callable[..., dict[str, Any]]]:
@@ -187,13 +201,14 @@ class PageRequests:
             "page/evaluation": self.evaluation,
         }
 
-    def _named(self, model: str) -> str:
+    def _named(self, model: object) -> str:
         """Name of a loaded model.
 
         Raises:
             UsageError: there is no such model.
         """
-        name = model or next(iter(self._translators))
-        if name not in self._translators:
-            raise UsageError(f"no model {name[:100]!r} is loaded{did_you_mean(name, self._translators)}")
+        name = model or next(iter(self._models))
+        if not isinstance(name, str) or name not in self._models:
+            known = did_you_mean(str(name)[:100], self._models)
+            raise UsageError(f"no model {str(name)[:100]!r} is loaded{known}")
         return name

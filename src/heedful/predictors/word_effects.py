@@ -1,7 +1,7 @@
 """Words of a classified text: attention weights beside the effects of leaving each word out."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Final, final
@@ -17,6 +17,8 @@ MOST_WORDS: Final = 200
 """Largest number of words that are left out, one at a time: those of the largest weights."""
 FEWEST_WORDS: Final = 5
 """Number of words from which on a rank correlation is computed."""
+_AT_ONCE: Final = 32
+"""Number of texts, each without a word, that are classified before `cancelled` is asked again."""
 FAITHFUL: Final = 0.5
 """Rank correlation from which on weights are said to agree with effects."""
 
@@ -56,11 +58,14 @@ class WordEffects:
         return sorted(known, key=lambda each: -abs(each.effect or 0.0))[:number]
 
 
-def word_effects(classifier: Classifier, text: str) -> WordEffects:
+def word_effects(classifier: Classifier, text: str, cancelled: Callable[[], bool] | None = None) -> WordEffects:
     """Weigh the words of a text, and leave each out to see what the model then says.
 
     Weights show where a model looks, which need not be why it decides: Jain and Wallace 2019, arXiv:1902.10186. Leaving
     words out is the plain test of that (Li, Monroe and Jurafsky 2016, arXiv:1612.08220).
+
+    Args:
+        cancelled: called now and then; once it returns True, no more words are left out.
 
     Cost: the text is classified once for each word, at most `MOST_WORDS` + 2 times.
     """
@@ -79,16 +84,21 @@ def word_effects(classifier: Classifier, text: str) -> WordEffects:
         )
         return "".join(parts).strip()
 
-    whole, *others = classifier.classify([without(-1), *map(without, chosen)])
-    effects = {
-        index: _measure(classifier, whole, result) - _measure(classifier, other, result)
-        for index, other in zip(chosen, others, strict=True)
-    }
+    effects: dict[int, float] = {}
+    whole = _measure(classifier, classifier.classify([without(-1)])[0], result) if chosen else 0.0
+    for start in range(0, len(chosen), _AT_ONCE):
+        if cancelled is not None and cancelled():
+            break
+        part = chosen[start : start + _AT_ONCE]
+        others = classifier.classify([without(index) for index in part])
+        effects |= {
+            index: whole - _measure(classifier, other, result) for index, other in zip(part, others, strict=True)
+        }
     rows = iter(WordEffect(word, weight, effects.get(index)) for index, (word, weight) in enumerate(words))
     return WordEffects(
         result,
         tuple(tuple(next(rows) for _ in sentence) for sentence in sentences),
-        _correlation([words[index][1] for index in chosen], [*effects.values()])
+        _correlation([words[index][1] for index in effects], [*effects.values()])
         if result.attention is not None
         else None,
     )

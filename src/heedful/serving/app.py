@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from heedful.errors import DataError, FileRefused
-from heedful.serving import deepl, files, libretranslate, page_routes
+from heedful.serving import deepl, embeddings, files, inference, libretranslate, page_routes
 from heedful.serving.guard import Guard, Hosts
 from heedful.serving.service import Service
 from heedful.version import __version__
@@ -52,6 +52,8 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
         libretranslate.make_router(service),
         files.make_router(service),
         deepl.make_router(service),
+        inference.make_router(service),
+        embeddings.make_router(service),
         _own_router(app, service),
         *extra_routers,
     ):

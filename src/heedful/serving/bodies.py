@@ -29,6 +29,31 @@ class UploadedFile(NamedTuple):
         return await self.file.read()
 
 
+PICTURE: Final = "picture"
+"""Field of a picture that is the whole body of a request."""
+
+
+def has_picture(headers: Headers) -> bool:
+    """Say whether the body of a request is a picture itself, by its kind."""
+    return kind_of(headers).startswith("image/") or kind_of(headers) in ("", "application/octet-stream")
+
+
+async def read_picture_or_fields(request: Request) -> dict[str, Any]:
+    """Read the fields of a request whose body may be a picture.
+
+    Returns:
+        The fields of `read_fields`; or those of the query string and the content of the picture, `PICTURE`.
+
+    Raises:
+        HTTPException: 400, the body cannot be read.
+    """
+    if not has_picture(request.headers) or (body := await request.body()).lstrip()[:1] == b"{":
+        return await read_fields(request)
+    fields = _pairs(request.scope["query_string"])
+    _refuse_surrogates(fields)
+    return fields | {PICTURE: body}
+
+
 async def read_fields(
     request: Request, most_fields: int = _MOST_FIELDS, most_field_bytes: int = 1 << 20
 ) -> dict[str, Any]:

@@ -1,39 +1,50 @@
-"""Loaded models by language pair, and the shortest chain of models between two languages."""
+"""Loaded models by name and by language pair, and the shortest chain of models between two languages."""
 
 from collections import deque
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Final, final
+from typing import Final, cast, final
 
-from heedful.errors import UsageError
+from heedful.errors import UsageError, needed_for
+from heedful.predictors.answerer import Answerer
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.serving.languages import candidates, canonical, name_of
 
+_OTHERS: Final = (Classifier, Answerer, Captioner)
+"""Predictors of models that do not translate."""
+
 
 @final
 class Catalog:
-    """Models of a server, by language pair."""
+    """Models of a server, by name and by language pair."""
 
-    def __init__(self, translators: Sequence[Translator]) -> None:
-        """File the models under their language pairs.
+    def __init__(self, models: Sequence[Predictor]) -> None:
+        """File the models under their names, and translators under their language pairs.
 
         Args:
-            translators: one model or more; the first of a pair answers for it.
+            models: one model or more; the first of a pair answers for it.
 
         Raises:
             UsageError: there is no model, or a folder is named twice.
         """
-        if not translators:
+        if not models:
             raise UsageError("serve: no model; name at least one model folder")
         folders: set[Path] = set()
-        for translator in translators:
-            folder = translator.folder.path.resolve()
+        for model in models:
+            folder = model.folder.path.resolve()
             if folder in folders:
-                raise UsageError(f"serve: {translator.folder.path} is named twice; leave one out")
+                raise UsageError(f"serve: {model.folder.path} is named twice; leave one out")
             folders.add(folder)
+        self.named: Final = _named(models)
+        """All models by the name that clients and the page use."""
+        translators = cast(list[Translator], [each for each in models if not isinstance(each, _OTHERS)])
         self.translators: Final = tuple(translators)
-        """All models; the page compares those of one pair."""
+        """All translators; the page compares those of one pair."""
         self.models: Final[dict[tuple[str, str], Translator]] = {}
         """Model that answers requests, by language pair."""
         for translator in translators:
@@ -43,12 +54,15 @@ class Catalog:
         self.codes: Final = tuple(dict.fromkeys(code for pair in self.models for code in pair))
         """Codes of all languages, in the order of the models."""
 
-    def role_of(self, translator: Translator) -> str:
+    def role_of(self, model: Predictor) -> str:
         """Describe what a model does on this server.
 
         Returns:
-            Its languages and folder, and which model answers in its place.
+            Its task or languages and its folder, and which model answers in its place.
         """
+        if model not in self.translators:
+            return f"{model.folder.task}: {model.folder.path}"
+        translator = cast(Translator, model)
         source, target = pair = language_pair(translator)
         first = self.models[pair]
         note = "" if translator is first else f" (on the page only: {first.folder.path} answers requests)"
@@ -100,6 +114,18 @@ class Catalog:
         return paths
 
 
+def _named(models: Sequence[Predictor]) -> dict[str, Predictor]:
+    """Name models by their folders, with numbers where two folders have one name."""
+    named: dict[str, Predictor] = {}
+    for model in models:
+        name = model.folder.path.resolve().name
+        number = 2
+        while name in named:
+            name, number = f"{model.folder.path.resolve().name} {number}", number + 1
+        named[name] = model
+    return named
+
+
 def language_pair(translator: Translator) -> tuple[str, str]:
     """Return the languages of a model.
 
@@ -112,17 +138,27 @@ def language_pair(translator: Translator) -> tuple[str, str]:
 
 
 def open_models(paths: Sequence[Path], engine: str = "auto", device: str = "cpu") -> Catalog:
-    """Open model folders, and load their weights by one translation each.
+    """Open model folders, and load their weights, those of translators by one translation each.
 
     Args:
         engine: torch, the name of an exported engine, or "auto".
         device: PyTorch device.
 
     Raises:
-        UsageError: a folder has no translation model, or is named twice.
+        UsageError: a folder has no model, one for a task that has no interface here, or is named twice.
         FileRefused: a folder is damaged.
     """
-    catalog = Catalog([load(path, device, engine, kind=Translator) for path in paths])
-    for translator in catalog.translators:
-        translator.translate([translator.source_tokenizer.trial_text()], beam=1)
-    return catalog
+    models: list[Predictor] = [load(path, device, engine) for path in paths]
+    for model in models:
+        match model:
+            case Translator():
+                model.translate([model.source_tokenizer.trial_text()], beam=1)
+            case Captioner():
+                with needed_for("captions of pictures"):
+                    import_module("PIL.Image")
+                model.backends.searching(model.search)
+            case Classifier() | Answerer():
+                model.label_run()
+            case _:
+                raise UsageError(f"serve: {model.folder.path}: a model for {model.folder.task}, which is not served")
+    return Catalog(models)

@@ -42,9 +42,11 @@ class Detector:
             text: any text; its first 500 characters are looked at.
 
         Returns:
-            Every source language, best first. The confidences add up to at most 100; a text whose characters no model
-            knows has low confidence for all.
+            Every source language, best first; none without translators. The confidences add up to at most 100; a text
+            whose characters no model knows has low confidence for all.
         """
+        if not self._translators:
+            return []
         sample = " ".join(text[:_MOST_CHARACTERS].split())
         if not any(character.isalnum() for character in sample):
             return [Guess(language, 0.0) for language in self._translators]

@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.serving.bodies import FORM, kind_of
+from heedful.predictors.captioner import Captioner
+from heedful.serving.bodies import FORM, has_picture, kind_of
 from heedful.serving.limits import client_of
 from heedful.serving.service import Service
 
@@ -80,6 +81,7 @@ class Guard:
         self._service: Final = service
         self._hosts: Final = hosts
         self._origins: Final = frozenset(origin.rstrip("/").lower() for origin in origins)
+        self._num_large = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -92,6 +94,7 @@ class Guard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         has_open_origin = origin is not None and self._is_listed(origin)
+        is_large = False
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -115,12 +118,15 @@ class Guard:
                 await refusal(scope, receive, send_with_headers)
                 return
             path = str(scope["path"])
+            if is_large := self._is_large(path, headers):
+                self._num_large += 1
             if len(path) > 1 and path.endswith("/"):
                 inner = {**scope, "path": path.rstrip("/") or "/"}
             if is_head:  # answered as GET is, without its body
                 inner = {**inner, "method": "GET"}
             await self._app(inner, self._limited(receive, self._most_bytes(path, headers)), send_with_headers)
         finally:
+            self._num_large -= is_large
             self._count(inner, status, time.monotonic() - started)
 
     def _refusal(self, scope: Scope, headers: Headers, has_open_origin: bool) -> Response | None:
@@ -148,6 +154,8 @@ class Guard:
             return _error(400, "Invalid request: Content-Length is not a number")
         if len(length) > 18 or int(length) > self._most_bytes(str(scope["path"]), headers):
             return _error(413, "Invalid request: the body is too large")
+        if self._is_large(str(scope["path"]), headers) and self._num_large >= self._service.limits.large_bodies:
+            return _error(503, "Slowdown: too many pictures are waiting")
         client = scope.get("client")
         try:
             self._service.budget.spend(client_of(str(client[0]) if client else ""))
@@ -164,8 +172,25 @@ class Guard:
     def _most_bytes(self, path: str, headers: Headers) -> int:
         """Bytes of a body; only the parts of a form are kept on disk while they arrive, all else is in memory."""
         limits = self._service.limits
-        is_file = kind_of(headers) == FORM and path.rstrip("/") == "/translate_file"
-        return limits.file_bytes + 100_000 if is_file else limits.body_bytes
+        if kind_of(headers) == FORM and path.rstrip("/") == "/translate_file":
+            return limits.file_bytes + 100_000
+        if not self._takes_picture(path, headers):
+            return limits.body_bytes
+        return limits.file_bytes if has_picture(headers) else limits.file_bytes * 4 // 3 + 10_000  # as base64 in JSON
+
+    def _takes_picture(self, path: str, headers: Headers) -> bool:
+        """Whether a body may be a picture: one for a captioner, or the page's."""
+        captioners = {name for name, each in self._service.catalog.named.items() if isinstance(each, Captioner)}
+        if path == "/page/view":
+            return bool(captioners) and has_picture(headers)
+        _, _, rest = path.partition("/models/")
+        return rest.partition("/")[0] in captioners
+
+    def _is_large(self, path: str, headers: Headers) -> bool:
+        """Whether a body in memory may exceed the usual bound; one without a length may."""
+        most = self._service.limits.body_bytes
+        length = headers.get("content-length", "0" if "transfer-encoding" not in headers else str(most + 1))
+        return self._takes_picture(path, headers) and int(length) > most
 
     def _limited(self, receive: Receive, most_bytes: int) -> Receive:
         num_bytes = 0

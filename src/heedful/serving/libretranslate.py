@@ -152,4 +152,4 @@ def _settings(service: Service) -> dict[str, object]:
 
 
 def _first_pair(catalog: Catalog) -> tuple[str, str]:
-    return next(iter(catalog.models))
+    return next(iter(catalog.models), ("", ""))

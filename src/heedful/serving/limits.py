@@ -30,6 +30,10 @@ class Limits:
     """Bytes of the body of a request."""
     file_bytes: int = 10_000_000
     """Bytes of an uploaded file, and of its unpacked content."""
+    picture_pixels: int = 24_000_000
+    """Pixels of a picture, counted before it is decoded; decoded, each takes up to 12 bytes."""
+    large_bodies: int = 16
+    """Bodies above `body_bytes`, of pictures, that may arrive and wait at a time, because they are in memory."""
     file_characters: int = 200_000
     """Characters of an uploaded file."""
     queue: int = 2000

@@ -6,7 +6,7 @@ interface for other programs.
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -15,9 +15,10 @@ from starlette.exceptions import HTTPException
 
 from heedful.errors import HeedfulError, ResourceError, UsageError
 from heedful.pages.bundle import MEDIA_TYPES, page_files
+from heedful.predictors.captioner import Captioner
 from heedful.predictors.page_requests import PageRequests
-from heedful.predictors.translator import Translator
-from heedful.serving.bodies import read_fields, text_field
+from heedful.serving.bodies import PICTURE, read_fields, read_picture_or_fields, text_field
+from heedful.serving.inference import checked_picture, named_model
 from heedful.serving.service import Service
 from heedful.serving.waiting import while_connected
 
@@ -35,7 +36,7 @@ def make_router(service: Service) -> APIRouter:
         Routes of the root, `/app/`, and `/page/`; a view is computed in a thread, one at a time.
     """
     router = APIRouter(include_in_schema=False)
-    requests = PageRequests(named(service.catalog.translators))
+    requests = PageRequests(service.catalog.named)
     turn = asyncio.Semaphore(1)
     num_waiting = 0
 
@@ -82,11 +83,16 @@ def make_router(service: Service) -> APIRouter:
     @router.post("/page/view")
     async def view(request: Request) -> Response:
         nonlocal num_waiting
-        fields = await read_fields(request)
+        fields = await read_picture_or_fields(request)
         service.keys.check(request, fields)
-        text = fields.get("text")
-        if isinstance(text, str) and len(text) > service.limits.characters:
-            raise HTTPException(400, f"Invalid request: more than {service.limits.characters} characters")
+        for text in (fields.get("text"), fields.get("question")):
+            if isinstance(text, str) and len(text) > service.limits.characters:
+                raise HTTPException(400, f"Invalid request: more than {service.limits.characters} characters")
+        if PICTURE in fields:
+            captioner = named_model(service, text_field(fields, "model"))
+            if not isinstance(captioner, Captioner):
+                raise HTTPException(400, "Invalid request: this model reads no pictures")
+            await checked_picture(service, captioner, fields[PICTURE])
         if num_waiting >= MOST_WAITING:
             raise HTTPException(503, "Slowdown: too many views are asked for", {"Retry-After": "2"})
         num_waiting += 1
@@ -103,22 +109,6 @@ def make_router(service: Service) -> APIRouter:
             num_waiting -= 1
 
     return router
-
-
-def named(translators: Sequence[Translator]) -> dict[str, Translator]:
-    """Name models by their folders, with numbers where two folders have one name.
-
-    Returns:
-        Models by name, in order.
-    """
-    models: dict[str, Translator] = {}
-    for translator in translators:
-        name = translator.folder.path.resolve().name
-        number = 2
-        while name in models:
-            name, number = f"{translator.folder.path.resolve().name} {number}", number + 1
-        models[name] = translator
-    return models
 
 
 async def _in_turn(turn: asyncio.Semaphore, compute: Callable[[Callable[[], bool]], dict[str, Any]]) -> dict[str, Any]:

@@ -49,6 +49,35 @@ DEEPL: Final = _described(
     ["text", "target_lang"],
     _BOTH,
 )
+_TEXTS: Final[dict[str, Any]] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 500}]}
+INFER: Final = _described(
+    {
+        "inputs": {
+            "anyOf": [
+                *_TEXTS["anyOf"],
+                {
+                    "type": "object",
+                    "properties": {"question": _TEXT, "context": _TEXT},
+                    "required": ["question", "context"],
+                },
+            ]
+        },
+        "parameters": {"type": "object"},
+        "api_key": _KEY,
+    },
+    ["inputs"],
+    ("application/json",),
+)
+EMBED: Final = _described(
+    {
+        "input": _TEXTS,
+        "model": _TEXT,
+        "encoding_format": {"type": "string", "enum": ["float", "base64"]},
+        "dimensions": {"type": "integer", "minimum": 1},
+    },
+    ["input", "model"],
+    ("application/json",),
+)
 _ERROR: Final[dict[str, Any]] = {
     "content": {
         "application/json": {
@@ -61,7 +90,7 @@ ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     for status, description in {
         400: "A parameter is missing, wrong or too large.",
         403: "The key is missing or wrong, or the site is not allowed.",
-        404: "There is no such file.",
+        404: "There is no such file or model.",
         408: "The request did not arrive in time.",
         413: "The body is too large.",
         429: "Too many requests of this client; see Retry-After.",
@@ -87,4 +116,12 @@ TRANSLATED: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
 }
 DEEPL_ANSWERS: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
     200: _object({"translations": {"type": "array", "items": {"type": "object"}}}, ["translations"])
+}
+INFERRED: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
+    200: {"description": "Done.", "content": {"application/json": {"schema": {"type": ["array", "object"]}}}}
+}
+EMBEDDED: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
+    200: _object(
+        {"data": {"type": "array", "items": {"type": "object"}}, "usage": {"type": "object"}}, ["data", "usage"]
+    )
 }

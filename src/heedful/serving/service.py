@@ -1,11 +1,11 @@
-"""Translation of requests: languages, sentences, markup, alternatives and chains of models."""
+"""Work on requests: languages, sentences, markup, alternatives and chains of translators, and models of other tasks."""
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, TypeVar, final
+from typing import Any, Final, Protocol, TypeVar, final
 
 from starlette.exceptions import HTTPException
 
@@ -14,16 +14,18 @@ from heedful.documents.markup_rules import TagHandling
 from heedful.errors import ResourceError, UsageError
 from heedful.predictors.tagged import tagged_output
 from heedful.predictors.translator import Translator
-from heedful.serving.batching import Batcher, Outputs
+from heedful.serving.batching import Batcher
 from heedful.serving.catalog import Catalog
 from heedful.serving.detection import Detector, Guess
 from heedful.serving.keys import Keys
 from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.suggestions import LinksFile, Suggestions
+from heedful.serving.work import Outputs, Translating, Work
 from heedful.text.segments import Text
 from heedful.text.tagged_text import TaggedText
 
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 _SHORT_MARKUP: Final = 10_000
 """Characters of markup that are parsed in the event loop, because that takes less than a few milliseconds."""
@@ -141,7 +143,7 @@ class Service:
         """
         self.check_size(order, most_characters)
         target = self.language(order.target)
-        deadline = time.monotonic() + self.limits.answer_seconds
+        deadline = self._deadline()
         guesses = [self.guess(text) if order.source == AUTO else None for text in order.texts]
         languages = [guess.language if guess else self.language(order.source) for guess in guesses]
         groups = dict.fromkeys(languages)
@@ -160,6 +162,31 @@ class Service:
             await asyncio.gather(*map(translate_group, groups))
         return answers
 
+    async def translate_with(self, translator: Translator, texts: Sequence[str]) -> list[str]:
+        """Translate texts with a model of the client's choice.
+
+        Returns:
+            Best translation of each text.
+
+        Raises:
+            HTTPException: 400 for a size that is not supported, 503 when there is no time.
+        """
+        self.check_texts(texts)
+        passages = [TaggedText(text) for text in texts]
+        outputs = await self._translate_passages((translator,), passages, 1, self._deadline())
+        return [each[0].text for each in outputs]
+
+    async def run(self, work: Work[Any, ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
+        """Do some work on the items of a request.
+
+        Returns:
+            Result of each item.
+
+        Raises:
+            HTTPException: 503 when there is no time.
+        """
+        return await self.batcher.run(work, items, self._deadline())
+
     async def translate_passages(self, passages: Sequence[TaggedText], source: str, target: str) -> list[TaggedText]:
         """Translate the passages of a document.
 
@@ -176,7 +203,7 @@ class Service:
         texts = [passage.text for passage in passages]
         self.check_size(Order(texts, source, target), self.limits.file_characters)
         code = self.language(target)
-        deadline = time.monotonic() + self.limits.answer_seconds
+        deadline = self._deadline()
         language = self.guess("\n".join(texts)[:_DETECTED]).language if source == AUTO else self.language(source)
         if language == code:
             return [*passages]
@@ -212,7 +239,12 @@ class Service:
 
         Returns:
             The most probable source language.
+
+        Raises:
+            HTTPException: 400, the server has no translator.
         """
+        if not self.catalog.translators:
+            raise HTTPException(400, "Invalid request: no model of this server translates")
         return self.detector.detect(text)[0]
 
     def language(self, code: str) -> str:
@@ -242,17 +274,36 @@ class Service:
             HTTPException: 400, with the bound that is exceeded.
         """
         limits = self.limits
-        most = most_characters or limits.characters
-        num_characters = sum(map(len, order.texts))
-        if most_characters is None and len(order.texts) > limits.texts:
-            raise HTTPException(400, f"Invalid request: {len(order.texts)} texts exceed the limit of {limits.texts}")
-        if num_characters > most:
-            raise HTTPException(400, f"Invalid request: request ({num_characters}) exceeds text limit ({most})")
+        num_characters = self.check_texts(order.texts, most_characters)
         if order.num_alternatives > limits.alternatives:
             raise HTTPException(400, f"Invalid request: at most {limits.alternatives} alternatives")
         work = num_characters * (1 + order.num_alternatives)
         if most_characters is None and work > limits.work:
             raise HTTPException(400, f"Invalid request: characters times outputs ({work}) exceed {limits.work}")
+
+    def check_texts(self, texts: Sequence[str], most_characters: int | None = None) -> int:
+        """Refuse too many texts, or too many characters.
+
+        Args:
+            most_characters: bound in place of the usual one, for files, which may have any number of texts.
+
+        Returns:
+            The number of characters.
+
+        Raises:
+            HTTPException: 400, with the bound that is exceeded.
+        """
+        limits = self.limits
+        most = most_characters or limits.characters
+        num_characters = sum(map(len, texts))
+        if most_characters is None and len(texts) > limits.texts:
+            raise HTTPException(400, f"Invalid request: {len(texts)} texts exceed the limit of {limits.texts}")
+        if num_characters > most:
+            raise HTTPException(400, f"Invalid request: request ({num_characters}) exceeds text limit ({most})")
+        return num_characters
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self.limits.answer_seconds
 
     async def _translate_texts(
         self, texts: Sequence[str], source: str, target: str, order: Order, deadline: float
@@ -305,7 +356,7 @@ class Service:
         sentences = [segment.reading for text in texts for segment in text.segments]
         filled = [sentence for sentence in sentences if sentence.strip()]  # a model of a chain may give blank ones
         needs_links = any(passage.tags for passage in passages) and translator.has_attention
-        translated = iter(await self.batcher.translate(translator, filled, nbest, deadline, needs_links))
+        translated = iter(await self.batcher.run(Translating(translator, nbest, needs_links), filled, deadline))
         outputs = iter([next(translated) if sentence.strip() else Outputs(("",)) for sentence in sentences])
 
         def joined() -> list[list[TaggedText]]:

@@ -10,6 +10,7 @@ from heedful.predictors.answerer import Answer, Answerer
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.classifier import Classification, Classifier
 from heedful.predictors.interface import Predictor
+from heedful.text.sentences import split_sentences
 from heedful.text.stories import Story
 
 Result = dict[str, Any]
@@ -61,14 +62,19 @@ def _classify(model: Any, inputs: str | Sequence[str], settings: dict[str, Any])
     has_number, number = "top_k" in settings, settings.pop("top_k", 1)
     _refuse("text-classification", settings)
 
-    def labels(one: Classification) -> list[Result]:
-        shares = [*one.probabilities.items()][:number]
-        return [{"label": label, "score": share} for label, share in shares]
-
-    results = [labels(one) for one in model.classify([inputs] if isinstance(inputs, str) else inputs)]
+    results = [label_scores(one, number) for one in model.classify([inputs] if isinstance(inputs, str) else inputs)]
     if has_number:
         return results[0] if isinstance(inputs, str) else results
     return [one[0] for one in results]
+
+
+def label_scores(one: Classification, number: int | None) -> list[Result]:
+    """List the most probable labels of a text.
+
+    Args:
+        number: largest number of labels; None = all.
+    """
+    return [{"label": label, "score": share} for label, share in [*one.probabilities.items()][:number]]
 
 
 def _extract(model: Any, inputs: str | Sequence[str], settings: dict[str, Any]) -> list[Any]:
@@ -98,22 +104,37 @@ def _answer(model: Any, inputs: Any, settings: dict[str, Any]) -> Any:
     for row in rows:
         if not all(isinstance(row.get(name), str) for name in ("question", "context")):
             raise UsageError("pipeline 'question-answering': give question and context, both texts")
-    answers = model.answer([Story((row["context"],), row["question"]) for row in rows])
-    results = [_placed(answer, row["context"]) for answer, row in zip(answers, rows, strict=True)]
+    answers = model.answer([story_about(model, row["question"], row["context"]) for row in rows])
+    results = [placed_answers(answer, row["context"])[0] for answer, row in zip(answers, rows, strict=True)]
     return results[0] if isinstance(questions, Mapping) else results
 
 
-def _placed(answer: Answer, context: str) -> Result:
-    """Answer with its place in the context; 0 and 0 where it is not a part of it."""
-    offset = -1
+def story_about(model: Answerer, question: str, context: str) -> Story:
+    """Make a story of a context: one fact where answers are spans, and else a fact for each sentence."""
+    facts = [context] if not model.labels else split_sentences(context)
+    return Story(tuple(fact.strip() for fact in facts if fact.strip()), question)
+
+
+def placed_answers(answer: Answer, context: str, number: int = 1) -> list[Result]:
+    """Place the most probable answers in the context.
+
+    Args:
+        number: largest number of answers.
+
+    Returns:
+        The answers, the most probable first, with start and end; 0 and 0 for one that is not a part of the context.
+    """
+    near = 0
     if answer.span is not None:
         # The passage is the context as the tokenizer normalizes it, which may be shorter or longer.
-        shift = len(context) - len(answer.span.passage)
-        near = answer.span.start + min(0, shift)
-        offset = context.find(answer.answer, max(0, near))
-        offset = context.find(answer.answer) if offset < 0 else offset
-    start, end = (offset, offset + len(answer.answer)) if offset >= 0 else (0, 0)
-    return {"score": answer.probability, "start": start, "end": end, "answer": answer.answer}
+        near = max(0, answer.span.start + min(0, len(context) - len(answer.span.passage)))
+    results: list[Result] = []
+    for text, share in [*({answer.answer: answer.probability} | answer.probabilities).items()][:number]:
+        offset = context.find(text, near if text == answer.answer else 0) if text else -1
+        offset = context.find(text) if offset < 0 and text else offset
+        start, end = (offset, offset + len(text)) if offset >= 0 else (0, 0)
+        results.append({"score": share, "start": start, "end": end, "answer": text})
+    return results
 
 
 def _refuse(task: str, settings: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 import { t } from './text.js';
 
 const stored = document.getElementById('view-data');
+// Views of models that do not translate, by task.
+export const TASK_VIEWS = { classification: 'classify', answering: 'answer', captioning: 'caption' };
 export const offline = stored ? JSON.parse(stored.textContent) : null;
 
 export class Refusal extends Error {
@@ -26,9 +28,10 @@ export function storeKey(key) {
 }
 
 async function ask(path, body) {
-  const key = storedKey();
-  const headers = { ...(body ? { 'Content-Type': 'application/json' } : {}), ...(key ? { Authorization: `Bearer ${key}` } : {}) };
-  const answer = await fetch(path, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers });
+  const key = storedKey(), isPicture = body instanceof Blob;
+  const kind = !isPicture ? 'application/json' : body.type.startsWith('image/') ? body.type : 'application/octet-stream';
+  const headers = { ...(body ? { 'Content-Type': kind } : {}), ...(key ? { Authorization: `Bearer ${key}` } : {}) };
+  const answer = await fetch(path, body ? { method: 'POST', headers, body: isPicture ? body : JSON.stringify(body) } : { headers });
   const result = await answer.json().catch(() => ({ error: answer.statusText }));
   if (answer.status === 403 && /api key/i.test(result.error ?? '')) throw new KeyNeeded(result.error, answer.status);
   if (!answer.ok) throw new Refusal(result.error ?? answer.statusText, answer.status);
@@ -42,9 +45,9 @@ export function complaint(error) {
 }
 
 const server = {
-  views: () => ['translate', 'inside', 'search', 'compare', 'evaluate', 'training', 'learn'],
+  views: (task) => (task === 'translation' ? ['translate', 'inside', 'search', 'compare', 'evaluate', 'training', 'learn'] : [TASK_VIEWS[task], 'training', 'learn']),
   models: () => ask('page/models'),
-  view: (request) => ask('page/view', request),
+  view: (request) => (request.picture ? ask(`page/view?model=${encodeURIComponent(request.model)}`, request.picture.blob) : ask('page/view', request)),
   evaluation: (model) => ask(`page/evaluation?model=${encodeURIComponent(model)}`),
   training: (model) => ask(`page/training?model=${encodeURIComponent(model)}`),
   sendLinks: (links) => ask('page/links', links),
@@ -59,8 +62,9 @@ let source = offline ? file : server;
 
 // A third source is a model inside the file (heedful/pages/standalone).
 export function useSource(other) { source = other; }
-export const views = () => source.views();
+export const views = (task) => source.views(task);
 export const models = () => source.models();
+// A request of a captioner has a picture, others have texts.
 export const view = (request) => source.view(request);
 export const evaluation = (model) => source.evaluation(model);
 export const training = (model) => source.training(model);

@@ -1,5 +1,8 @@
 // The page: its state, its address, and the view that is shown.
+import { answerView } from './answer.js';
 import { about, complaint, delay, KeyNeeded, models, offline, Refusal, storedKey, storeKey, view, views } from './api.js';
+import { captionView, Picture } from './caption.js';
+import { classifyView } from './classify.js';
 import { compareView } from './compare.js';
 import { g, h, segments } from './dom.js';
 import { evaluateView } from './evaluate.js';
@@ -10,9 +13,9 @@ import { direction, setLanguage, t } from './text.js';
 import { trainingView } from './training.js';
 import { translateView } from './translate.js';
 
-const VIEWS = { translate: translateView, inside: insideView, search: searchView, compare: compareView, evaluate: evaluateView, training: trainingView, learn: learnView };
+const VIEWS = { translate: translateView, classify: classifyView, answer: answerView, caption: captionView, inside: insideView, search: searchView, compare: compareView, evaluate: evaluateView, training: trainingView, learn: learnView };
 // What the address carries; all else is lost with the tab.
-const KEPT = { view: 'translate', text: '', model: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', segment: 0, measure: offline?.measure ?? 'attention' };
+const KEPT = { view: 'translate', text: '', question: '', model: '', colour: '', unit: 'word', role: 'cross', layer: -1, head: 'mean', beam: 5, alpha: 1, rank: 0, word: -1, second: '', branch: null, prefix: [], changes: [], cell: null, pruned: true, reference: '', metric: '', segment: 0, measure: offline?.measure ?? 'attention' };
 
 function preference(name, otherwise) {
   try { return localStorage.getItem(`heedful.${name}`) ?? otherwise; } catch { return otherwise; }
@@ -22,7 +25,7 @@ function prefer(name, value) {
 }
 
 const page = {
-  state: { ...KEPT, node: -1 }, data: null, models: [], isLive: !offline, isBusy: false, fault: null, language: 'en', theme: 'auto', earlier: null,
+  state: { ...KEPT, node: -1 }, data: null, picture: null, models: [], isLive: !offline, isBusy: false, fault: null, language: 'en', theme: 'auto', earlier: null,
   cache: new Map(), links: new Map(), isLinking: false,
 
   set(patch) {
@@ -31,7 +34,7 @@ const page = {
     this.draw();
   },
   output() {
-    if (!this.data?.outputs.length) return null;
+    if (!this.data?.outputs?.length) return null;
     if (this.state.branch) {
       const [step, token] = this.state.branch;
       const branch = this.data.outputs[0].choices[step]?.find((choice) => choice.token === token)?.output;
@@ -54,11 +57,12 @@ const page = {
     this.set({ branch: null, rank: 0, prefix: [], word: -1 });
     if (wasForced) this.load();
   },
-  // A sentence of a test set with its reference, in the view "Translate".
-  open(text, reference) {
+  // A sentence of a test set with its reference, in the first view.
+  open(text, reference, question = '') {
     this.earlier = null;
-    this.set({ view: 'translate', text, reference, segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+    this.set({ view: this.views()[0], text, question, reference, segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
     this.sourceBox().value = text;
+    this.questionBox().value = question;
     this.load();
     window.scrollTo({ top: 0 });
   },
@@ -73,6 +77,7 @@ const page = {
       this.models = answer.models;
       this.takesLinks = Boolean(answer.takesLinks);
       if (!this.models.some((one) => one.name === this.state.model)) this.state.model = this.models[0]?.name ?? '';
+      this.settleView();
     } catch (error) {
       this.needsKey = error instanceof KeyNeeded;
       this.fault = this.needsKey ? null : error;
@@ -80,16 +85,39 @@ const page = {
     this.draw();
     if (!this.needsKey) await this.load();
   },
+  task() { return this.models.find((one) => one.name === this.state.model)?.task ?? 'translation'; },
+  chooseModel(model) {
+    const before = this.task();
+    this.state.model = model;
+    if (this.task() !== before) Object.assign(this, { data: null, fault: null });
+    this.set({ view: this.views().includes(this.state.view) ? this.state.view : this.views()[0], prefix: [], changes: [], branch: null, rank: 0, word: -1 });
+    this.load();
+  },
+  take(blob) {
+    if (!blob) return;
+    if (this.picture) URL.revokeObjectURL(this.picture.url);
+    this.picture = new Picture(blob);
+    this.data = null;
+    this.set({ word: -1 });
+    this.load();
+  },
   askKey() { this.needsKey = true; this.draw(); },
   change(changes) { this.set({ changes }); this.load(); },
   request() {
-    const { text, model, segment, prefix, beam, alpha, changes, reference, measure } = this.state;
+    const { text, question, model, segment, prefix, beam, alpha, changes, reference, measure } = this.state;
+    if (this.task() === 'classification') return { model, text };
+    if (this.task() === 'answering') return { model, text, question };
+    if (this.task() === 'captioning') return { model, picture: this.picture };
     return { text, model, segment, prefix, beam, alpha, changes, reference, traced: this.state.view === 'search', layers: this.state.view === 'inside', measure };
+  },
+  isEmpty() {
+    const { text, question } = this.state;
+    return this.task() === 'captioning' ? !this.picture : !text.trim() || (this.task() === 'answering' && !question.trim());
   },
   async load() {
     if (!this.isLive) return;
     const asked = JSON.stringify(this.request());
-    if (!this.state.text.trim()) { this.data = null; this.latest = asked; this.draw(); return; }
+    if (this.isEmpty()) { this.data = null; this.latest = asked; this.draw(); return; }
     this.latest = asked;
     this.isBusy = true;
     if (this.data) this.refreshBusy(); else this.draw();
@@ -117,25 +145,33 @@ const page = {
   },
   // One element for the whole life of the page, so that drawing does not disturb typing.
   sourceBox() {
-    if (!this.box) {
-      this.box = h('textarea', { id: 'source', spellcheck: 'false', dir: 'auto', maxlength: 5000, oninput: () => {
-        this.earlier = this.data?.outputs[0] ?? null;
-        Object.assign(this.state, { text: this.box.value, reference: '', segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
-        this.writeAddress();
-        clearTimeout(this.timer);
-        this.timer = setTimeout(() => this.load(), delay());
-      } });
-      this.box.value = this.state.text;
-    }
-    this.box.setAttribute('aria-label', t('source'));
-    this.box.placeholder = t('type');
+    this.box ??= this.field('textarea', 'text', { id: 'source', maxlength: 5000 });
+    this.box.setAttribute('aria-label', t({ classification: 'textToLabel', answering: 'facts' }[this.task()] ?? 'source'));
+    this.box.placeholder = t({ classification: 'typeText', answering: 'typeFacts' }[this.task()] ?? 'type');
     this.box.readOnly = !this.isLive;
     return this.box;
+  },
+  questionBox() {
+    this.asking ??= this.field('input', 'question', { id: 'question', type: 'text', maxlength: 1000, autocomplete: 'off' });
+    this.asking.placeholder = t('typeQuestion');
+    return this.asking;
+  },
+  // A field whose text is a part of the state, and of the next request.
+  field(name, key, properties) {
+    const node = h(name, { spellcheck: 'false', dir: 'auto', ...properties, oninput: () => {
+      this.earlier = this.data?.outputs?.[0] ?? null;
+      Object.assign(this.state, { [key]: node.value, reference: '', segment: 0, prefix: [], changes: [], branch: null, rank: 0, word: -1, cell: null, node: -1 });
+      this.writeAddress();
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.load(), delay());
+    } });
+    node.value = this.state[key];
+    return node;
   },
   modelChooser() {
     const name = (one) => [one.name, direction(one.languages)].filter(Boolean).join(' · ');
     if (this.models.length < 2) return h('span', {}, this.models.length ? name(this.models[0]) : '');
-    return h('select', { 'aria-label': t('model'), onchange: (event) => { this.set({ model: event.target.value, prefix: [], changes: [], branch: null, rank: 0, word: -1 }); this.load(); } },
+    return h('select', { 'aria-label': t('model'), onchange: (event) => this.chooseModel(event.target.value) },
       this.models.map((one) => h('option', { value: one.name, selected: one.name === this.state.model }, name(one))));
   },
   writeAddress() {
@@ -153,11 +189,17 @@ const page = {
       if (!parts.has(key)) continue;
       try { this.state[key] = typeof otherwise === 'string' ? parts.get(key) : JSON.parse(parts.get(key)); } catch { /* a broken link shows the default */ }
     }
-    if (!this.views().includes(this.state.view)) this.state.view = 'translate';
+    this.settleView();
     for (const key of ['prefix', 'changes']) if (!Array.isArray(this.state[key])) this.state[key] = [];
     if (this.box) this.box.value = this.state.text;
+    if (this.asking) this.asking.value = this.state.question;
   },
-  views() { return views(); },
+  views() { return views(this.task()); },
+  // The view of the address, if the model has it; which models there are is not known at the beginning.
+  settleView() {
+    const { view } = this.state, isKnown = this.models.length || offline ? this.views().includes(view) : Object.hasOwn(VIEWS, view);
+    if (!isKnown) this.state.view = this.views()[0];
+  },
   setTheme(theme) {
     this.theme = theme;
     prefer('theme', theme);
@@ -180,7 +222,7 @@ const page = {
   draw() {
     setLanguage(this.language);
     document.title = `${t(this.state.view)} · heedful`;
-    const focus = document.activeElement?.id, held = [this.box?.selectionStart, this.box?.selectionEnd], hadBox = document.activeElement === this.box;
+    const focus = document.activeElement?.id, typed = [this.box, this.asking].find((field) => field && field === document.activeElement), held = [typed?.selectionStart, typed?.selectionEnd];
     const tabs = h('nav', { class: 'tabs', role: 'tablist', 'aria-label': t('views') }, this.views().map((key) => this.tab(key)));
     const scrolled = document.querySelector('nav.tabs')?.scrollLeft ?? 0;
     const view = h('div', { id: 'view', role: 'tabpanel', 'aria-labelledby': `tab-${this.state.view}` });
@@ -191,7 +233,7 @@ const page = {
     tabs.scrollLeft = scrolled;
     bringIntoView(tabs, document.getElementById(`tab-${this.state.view}`));
     view.append(this.needsKey ? keyForm(this) : needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));
-    if (hadBox && this.box.isConnected) { this.box.focus(); this.box.setSelectionRange(...held); } else if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+    if (typed?.isConnected) { typed.focus(); typed.setSelectionRange(...held); } else if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   },
 };
 
@@ -203,7 +245,7 @@ function bringIntoView(tabs, tab) {
 }
 
 function needsSentence({ state, data }) {
-  return ['inside', 'search'].includes(state.view) && !data?.outputs.length;
+  return ['inside', 'search'].includes(state.view) && !data?.outputs?.length;
 }
 
 function keyForm(page) {

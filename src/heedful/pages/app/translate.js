@@ -40,13 +40,13 @@ export function choiceList(page, output) {
 const MOST_EXAMPLES = 3;
 
 // Sentences for a reader who has none at hand: those whose outputs training noted.
-function examples(page) {
+export function examples(page) {
   const { model } = page.state, root = h('div', { id: 'examples' });
   if (!model) return null;
   training(model).then(({ samples, title = 'tryOne' }) => {
     if (!root.isConnected || !samples.length) return;
     root.append(h('p', { class: 'small faint' }, t(title)), h('ul', { class: 'examples' }, samples.slice(0, MOST_EXAMPLES).map((one) =>
-      h('li', {}, h('button', { type: 'button', class: 'plain', dir: 'auto', onclick: () => page.open(one.source, one.reference) }, one.source)))));
+      h('li', {}, h('button', { type: 'button', class: 'plain', dir: 'auto', onclick: () => page.open(one.source, one.reference, one.question) }, one.question ?? one.source)))));
   }).catch((error) => { if (!(error instanceof Refusal || error instanceof TypeError)) throw error; }); // without them the page is complete
   return root;
 }

@@ -4,7 +4,7 @@ import { ended } from '../../js/model.js';
 import { choices, search } from '../../js/search.js';
 import { layoutOf, split } from '../../js/sentences.js';
 import { EOS } from '../../js/vocabulary.js';
-import { Refusal } from '../app/api.js';
+import { Refusal, TASK_VIEWS } from '../app/api.js';
 import { h } from '../app/dom.js';
 import { direction, t } from '../app/text.js';
 import { wordsOf } from './words.js';
@@ -32,8 +32,8 @@ export function localSource(facts, loading) {
   }
 
   return {
-    views: () => ['translate', 'inside', 'search', 'learn'],
-    models: () => loaded.then(() => ({ models: [{ name: facts.name, languages: facts.languages, kind: facts.kind }] })),
+    views: (task) => (task === 'translation' ? ['translate', 'inside', 'search', 'learn'] : [TASK_VIEWS[task], 'learn']),
+    models: () => loaded.then(() => ({ models: [{ name: facts.name, task: facts.task, languages: facts.languages, kind: facts.kind }] })),
     delay: 30,
     training: async () => ({ title: 'tryThese', samples: facts.examples.map((source) => ({ source, reference: '' })) }),
     view: (request) => latest((model, signal) => viewOf(model, request, signal)),
