@@ -136,8 +136,9 @@ def run(
     messages = Messages(quiet)
     origins = _checked(cors or ())
     keys = Keys([*(api_key or ()), *(_keys_of(api_key_file) if api_key_file else ())])
-    work = max(20_000, characters * 4)
-    limits = Limits(characters, alternatives, work, 500, requests, queue=waiting, answer_seconds=timeout)
+    limits = Limits(
+        characters, alternatives, max(20_000, characters * 4), 500, requests, queue=waiting, answer_seconds=timeout
+    )
     with listen(host, port) as bound:
         catalog = open_models(models, engine, choose_device(device))
         files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None

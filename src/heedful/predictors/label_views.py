@@ -78,7 +78,7 @@ def answer_view(answerer: Answerer, body: Mapping[str, Any], cancelled: Cancelle
         Answer, probabilities, facts with their weights by step; and the passage with its span, where answers are spans.
     """
     wanted = validate(StoryView, body, "view")
-    facts = tuple(line.strip() for line in wanted.text.splitlines() if line.strip())
+    facts = tuple(line.strip() for line in wanted.text.split("\n") if line.strip())
     (answer,) = answerer.answer([Story(facts, wanted.question)])
     return {
         "task": "answering",
@@ -88,7 +88,7 @@ def answer_view(answerer: Answerer, body: Mapping[str, Any], cancelled: Cancelle
         "facts": list(facts),
         "steps": answer.steps,
         "weights": [] if answer.weights is None else answer.weights.round(6).tolist(),
-        "span": answer.span and answer.span.to_dict() | {"places": [list(place) for place in answer.span.tokens]},
+        "span": answer.span and answer.span.to_dict() | {"places": [list(ends) for ends in answer.span.tokens]},
         "wasCut": answer.was_cut,
     }
 
