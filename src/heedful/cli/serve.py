@@ -12,7 +12,7 @@ Examples:
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -21,6 +21,9 @@ from heedful.cli.messages import Messages
 from heedful.cli.options import FILES, Debug, Device, Engine, Quiet, Threads, choose_device, use_threads
 from heedful.errors import UsageError, needed_for
 from heedful.files.bounded_read import read_text
+
+if TYPE_CHECKING:
+    from heedful.serving.catalog import Catalog
 
 GUARD: Final = "Guard"
 LIMITS: Final = "Limits"
@@ -144,14 +147,19 @@ def run(
         files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None
         service = Service(catalog, limits, keys, *files, correct)
         app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)
-        for model in catalog.named.values():
-            messages.say(catalog.role_of(model))
-        for translator in catalog.translators:
-            warn_of_damage(translator, messages)
+        _announce(catalog, messages)
         bound.listen(BACKLOG)  # from here on clients may connect
         name = f"[{host}]" if ":" in host else host
         messages.say(f"serving on http://{name}:{bound.getsockname()[1]} (Ctrl-C stops)")
         make_server(app, limits).run([bound])
+
+
+def _announce(catalog: "Catalog", messages: Messages) -> None:
+    """Say what each model does on this server, and which files beside it are damaged."""
+    for model in catalog.named.values():
+        messages.say(catalog.role_of(model))
+    for translator in catalog.translators:
+        warn_of_damage(translator, messages)
 
 
 def _checked(origins: Sequence[str]) -> Sequence[str]:
