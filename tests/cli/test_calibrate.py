@@ -77,7 +77,7 @@ def test_links_of_a_withheld_output_are_left_out(calibrated: Path):
 
 
 def test_evaluation_says_how_far_to_trust_it(calibrated: Path, trained: Trained, data: Path, tmp_path: Path):
-    done = heedful("evaluate", calibrated, data, "--png", tmp_path / "risk.png")
+    done = heedful("evaluate", calibrated, data, "--risk-png", tmp_path / "risk.png")
     assert "calibration error (ECE)" in done.out
     assert (tmp_path / "risk.png").read_bytes()[:4] == b"\x89PNG"
     facts = json.loads(heedful("evaluate", calibrated, data, "--format", "json").out)
@@ -96,12 +96,12 @@ def test_bad_use_is_refused_in_a_line(calibrated: Path, trained: Trained, data: 
         ),
         "leave out --nbest and --ensemble": ("translate", calibrated, "abc", "--min-confidence", 0.5, "--nbest", 2),
         "--png draws the confidence of one model alone": (
-            *("evaluate", calibrated, data, "--png", tmp_path / "a.png", "--ensemble", trained.model),
+            *("evaluate", calibrated, data, "--risk-png", tmp_path / "a.png", "--ensemble", trained.model),
         ),
     }
     for complaint, command in cases.items():
         assert complaint in refusal(heedful(*command))
-    done = heedful("evaluate", trained.model, data, "--png", tmp_path / "a.png", "-q")
+    done = heedful("evaluate", trained.model, data, "--risk-png", tmp_path / "a.png", "-q")
     assert "not calibrated" in refusal(done)
     assert not (tmp_path / "a.png").exists()
     assert heedful("translate", calibrated, "abc", "--min-confidence", 1.5).code == 2

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, final
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.attention.lowered import ExpKey, LoweredScore
+from heedful.attention.lowered import ExpKey, GivenScores, LoweredScore
+from heedful.errors import UsageError
 
 Need = Literal["weights", "log_normalizer", "argmax", "entropy", "log_prob"]
 """Results that can be requested beside the context."""
@@ -65,7 +66,8 @@ class PreparedKey:
 class Score(nn.Module, ABC):
     """Score function a(query, key), built from the sizes of both.
 
-    Every score has the same constructor, so that they are interchangeable.
+    Every score has the same constructor, so that they are interchangeable. A subclass has a method
+    ``forward(query, key)``, or `prepare` and `lower` for a form that fast kernels know.
 
     Example:
         >>> from heedful.attention import SCORES
@@ -84,7 +86,6 @@ class Score(nn.Module, ABC):
         self.key_size = key_size
         self.hidden_size = hidden_size
 
-    @abstractmethod
     def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
         """Compute the part of the score that depends on the keys alone.
 
@@ -92,10 +93,10 @@ class Score(nn.Module, ABC):
             key: [*batch, key, key_size].
 
         Returns:
-            The prepared keys, to be passed to `lower`.
+            The prepared keys, to be passed to `lower`; by default the keys themselves.
         """
+        return PreparedKey(key)
 
-    @abstractmethod
     def lower(
         self,
         query: Float[Tensor, "*batch query query_size"],
@@ -109,8 +110,18 @@ class Score(nn.Module, ABC):
             prepared: from `prepare`.
 
         Returns:
-            Lowered score with the values a(query, key) * inverse_temperature.
+            Lowered score with the values a(query, key) * inverse_temperature; by default those of
+            ``forward(query, key)``, which kernels call for some of the queries at a time.
+
+        Raises:
+            UsageError: the score has neither `lower` nor `forward`.
         """
+        if type(self).forward is nn.Module.forward:
+            raise UsageError(
+                f"score {type(self).__name__}: write forward(query, key), which gives scores [*batch, query, key], or "
+                "prepare and lower, which give kernels a form that they know"
+            )
+        return GivenScores(query, prepared.key, self, inverse_temperature)
 
 
 @dataclass(frozen=True)

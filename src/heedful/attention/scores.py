@@ -17,7 +17,7 @@ from torch.nn import functional
 from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
-from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, scaled
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, scaled
 from heedful.attention.trilinear import Trilinear
 from heedful.cpu.concrete import concrete
 from heedful.errors import ShapeError, UsageError
@@ -453,16 +453,11 @@ class Function(Score):
         super().__init__(0, 0)
         self.function = function
 
-    def prepare(self, key: Float[Tensor, "*batch key key_size"]) -> PreparedKey:
-        return PreparedKey(key)
-
-    def lower(
-        self,
-        query: Float[Tensor, "*batch query query_size"],
-        prepared: PreparedKey,
-        inverse_temperature: Tensor | float = 1.0,
-    ) -> GivenScores:
-        return GivenScores(query, prepared.key, self.function, inverse_temperature)
+    def forward(
+        self, query: Float[Tensor, "*batch query query_size"], key: Float[Tensor, "*batch key key_size"]
+    ) -> Float[Tensor, "*batch query key"]:
+        """Call the function."""
+        return self.function(query, key)
 
 
 SCORES: Final[dict[str, type[Score]]] = {

@@ -12,7 +12,8 @@ Examples:
   heedful evaluate pairs.model test.tsv --record
   heedful evaluate reviews.model test.tsv --html errors.html
   heedful evaluate pairs.model test.tsv --terms terms.tsv
-  heedful evaluate pairs.model test.tsv --png risk.png
+  heedful evaluate pairs.model test.tsv --png by-length.png
+  heedful evaluate pairs.model test.tsv --risk-png risk.png
   heedful evaluate pairs.model paragraphs.tsv --segments auto
 """
 
@@ -56,6 +57,7 @@ from heedful.text.segments import Policy
 if TYPE_CHECKING:
     from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.confidence import ConfidenceReport
+    from heedful.evaluation.report import Report
     from heedful.predictors.interface import Measured, Predictor
     from heedful.predictors.perplexity import Perplexity
     from heedful.predictors.translation import MeasuredTranslations
@@ -67,7 +69,7 @@ _MEASURES: Final = "Measures"
 _BATCH_TOKENS: Final = 4096
 _FOR_TRANSLATION: Final = (
     *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown"),
-    *("--record", "--png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
+    *("--record", "--png", "--risk-png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
 )
 """Options that models for other tasks have no use for."""
 Versus = Annotated[
@@ -101,10 +103,19 @@ Record = Annotated[
         rich_help_panel=_MEASURES,
     ),
 ]
-RiskPath = Annotated[
+LengthPath = Annotated[
     Path | None,
     typer.Option(
         "--png",
+        metavar="FILE",
+        help="Draw the score by source length, and dashed that of the baseline.",
+        rich_help_panel=_MEASURES,
+    ),
+]
+RiskPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--risk-png",
         metavar="FILE",
         help="Draw how many outputs are wrong if only the most confident ones are given.",
         rich_help_panel=_MEASURES,
@@ -155,7 +166,8 @@ def run(
     limit: Limit = 0,
     batch_tokens: BatchTokens = _BATCH_TOKENS,
     record: Record = False,
-    png: RiskPath = None,
+    png: LengthPath = None,
+    risk_png: RiskPath = None,
     html: ErrorPath = None,
     output_format: ReportFormat = "text",
     seed: BootstrapSeed = 12345,
@@ -171,10 +183,10 @@ def run(
     """
     use_threads(threads)
     messages, keys = Messages(quiet), _checked_metrics(metrics)
-    _refuse_conflicts(record, png, bool(ensemble), bool(terms), segments is not None)
+    _refuse_conflicts(record, (png, risk_png), bool(ensemble), bool(terms), segments is not None)
     if (other := _other_task(model, engine, device)) is not None:
         wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
-        rest = record, png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
+        rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
         setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0, html)
         return _measure(model, other, versus, setting)
@@ -194,7 +206,7 @@ def run(
         bound = constraints.of_sources(translator.target_tokenizer)
         chosen = changed_search(translator, beam, changes=changes)
         search = announce_engine(translator, chosen, False, messages, bound.strictest)
-        if png and path == model:
+        if risk_png and path == model:
             read_confidence(translator.folder)  # refuses a model without one before it translates
         settings: dict[str, Any] = {"lowercase": lowercase, "seed": seed}
         evaluated = translator.measure(items, search, keys, batch_tokens, constraints, segments, **settings)
@@ -212,9 +224,12 @@ def run(
     scored = score(model)
     if record:
         _keep(model, scored[0], messages)
-    if png is not None and scored[2]:
-        _draw_risks(png, scored[2], f"{model}, {counted(len(items), 'source')}")
-    _print_scored(model, scored, versus, score(versus) if versus else None, output_format, data, seed)
+    if risk_png is not None and scored[2]:
+        _draw_risks(risk_png, scored[2], f"{model}, {counted(len(items), 'source')}")
+    baseline = score(versus) if versus else None
+    if png is not None:
+        _draw_lengths(png, {str(path): one[0].report for path, one in ((model, scored), (versus, baseline)) if one})
+    _print_scored(model, scored, versus, baseline, output_format, data, seed)
 
 
 def _items(model: Path, data: list[Path], columns: str, limit: int, messages: Messages) -> "EvaluationSet":
@@ -227,7 +242,7 @@ def _items(model: Path, data: list[Path], columns: str, limit: int, messages: Me
 
 
 def _refuse_conflicts(
-    is_recording: bool, png: Path | None, has_ensemble: bool, has_terms: bool, is_split: bool
+    is_recording: bool, pictures: tuple[Path | None, Path | None], has_ensemble: bool, has_terms: bool, is_split: bool
 ) -> None:
     """Check options that exclude each other.
 
@@ -236,12 +251,14 @@ def _refuse_conflicts(
     """
     if is_recording and (has_ensemble or has_terms):
         raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
-    if png is not None and has_ensemble:
-        raise UsageError("evaluate: --png draws the confidence of one model alone; leave out --ensemble")
-    if png is not None and is_split:
-        raise UsageError("evaluate: --png draws the confidence of whole outputs; leave out --segments")
-    if png is not None:
-        refuse_overwriting(png, ())
+    _, risks = pictures
+    if risks is not None and has_ensemble:
+        raise UsageError("evaluate: --risk-png draws the confidence of one model alone; leave out --ensemble")
+    if risks is not None and is_split:
+        raise UsageError("evaluate: --risk-png draws the confidence of whole outputs; leave out --segments")
+    for path in pictures:
+        if path is not None:
+            refuse_overwriting(path, ())
 
 
 def _refuse_options(options: dict[str, Any], predictor: "Predictor", beam: int | None) -> None:
@@ -263,6 +280,32 @@ def _keep(model: Path, evaluated: "MeasuredTranslations", messages: Messages) ->
 
     keep_evaluation(open_folder(model), evaluated)
     messages.say(f"{model}: scores stored; heedful serve {model} shows them")
+
+
+def _draw_lengths(png: Path, reports: "dict[str, Report]") -> None:
+    """Draw the first metric by source length: the first report, and the others dashed.
+
+    Raises:
+        UsageError: all sources are in one range of lengths.
+    """
+    from heedful.inspection.length_plot import Curve, save_length_plot
+
+    results = {name: report.results[0] for name, report in reports.items()}
+    first = next(iter(results.values()))
+    if len(first.by_length) < 2:
+        raise UsageError("evaluate: --png: too few sources, or of one length, to draw a score by length")
+    curves = [
+        Curve(
+            name,
+            tuple(bucket.score for bucket in result.by_length),
+            tuple(bucket.interval.low for bucket in result.by_length),
+            tuple(bucket.interval.high for bucket in result.by_length),
+        )
+        for name, result in results.items()
+    ]
+    ranges = [bucket.label for bucket in first.by_length]
+    unit = next(iter(reports.values())).length_unit
+    save_length_plot(png, curves, ranges, curves[-1].name if len(curves) > 1 else "", first.metric.name, unit)
 
 
 def _draw_risks(png: Path, calibration: "ConfidenceReport", title: str) -> None:

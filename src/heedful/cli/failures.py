@@ -7,7 +7,16 @@ from typing import Final, NamedTuple
 
 import typer
 
-from heedful.errors import EndedElsewhere, HeedfulError, ResourceError, Stopped, did_you_mean, missing_extra
+from heedful.config.plugins import custom_line
+from heedful.errors import (
+    EndedElsewhere,
+    HeedfulError,
+    ResourceError,
+    Stopped,
+    UsageError,
+    did_you_mean,
+    missing_extra,
+)
 
 _EXHAUSTED: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -52,6 +61,8 @@ def explain(error: BaseException) -> Failure:
     if isinstance(error, OSError):
         return _system_failure(error)
     kind = type(error).__name__
+    if line := custom_line(error):
+        return _failure(f"{line}: {kind}: {error}; run again with --debug for the traceback", UsageError.exit_code)
     return _failure(f"{kind}: {error}: this is a bug in heedful; run again with --debug for the traceback", 1)
 
 

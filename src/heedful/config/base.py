@@ -121,11 +121,13 @@ def validate(config: type[ConfigType], tree: Mapping[str, Any], where: str = "")
     """
     try:
         # Through JSON, because strict mode then accepts TOML's arrays as tuples, but still refuses "10" for 10.
-        return config.model_validate_json(json.dumps(tree))
-    except ValidationError as error:
-        raise ConfigError(_explain(config, error, where)) from None
+        text = json.dumps(tree)
     except TypeError as error:
         raise ConfigError(f"{where or 'configuration'}: a value has no JSON form: {error}") from None
+    try:
+        return config.model_validate_json(text)
+    except ValidationError as error:
+        raise ConfigError(_explain(config, error, where)) from None
 
 
 _WORDING: Final = {

@@ -1,10 +1,12 @@
-"""Custom code: classes outside the package, imported only if the user allows them by name."""
+"""Custom code: classes and functions outside the package, imported only if the user allows them by name."""
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
-from typing import Final, TypeVar, cast
+from types import FunctionType
+from typing import Any, Final, TypeVar, cast
 
 from heedful.errors import FileRefused, UsageError
 
@@ -72,7 +74,7 @@ def named_code(tree: object) -> set[str]:
     """Find the classes outside the package that a configuration names.
 
     Returns:
-        All ``module:Class`` names among the values of the keys `score`, `bias`, `normalizer` and `kind`.
+        All ``module:Class`` names among the values of `KEYS`.
 
     Example:
         >>> named_code({"model": {"attention": {"score": "mine.scores:Mine"}}})
@@ -85,8 +87,8 @@ def named_code(tree: object) -> set[str]:
     return own.union(*(named_code(value) for value in table.values()))
 
 
-KEYS: Final = frozenset({"score", "bias", "normalizer", "kind"})
-"""Configuration keys whose value may name a class."""
+KEYS: Final = frozenset({"score", "bias", "normalizer", "encoder", "kind"})
+"""Configuration keys whose value may name a class or function."""
 
 
 def import_class(name: str, base: Class) -> Class:
@@ -99,6 +101,56 @@ def import_class(name: str, base: Class) -> Class:
         FileRefused: the user did not allow this class.
         UsageError: there is no such module or class, or the class is not a subclass of `base`.
     """
+    imported = _import(name)
+    if not isinstance(imported, type) or not issubclass(imported, base):
+        raise UsageError(f"{name}: not a subclass of {base.__name__}, in {_file_of(name)}")
+    return imported  # pyright: ignore[reportReturnType]
+
+
+def import_class_or_function(name: str, base: Class) -> Class | Callable[..., Any]:
+    """Import a class or a plain function that the user allowed.
+
+    Args:
+        name: name of the form ``module:Class`` or ``module:function``.
+
+    Raises:
+        FileRefused: the user did not allow it.
+        UsageError: there is no such module or name, or it is neither a subclass of `base` nor a function.
+    """
+    imported = _import(name)
+    if isinstance(imported, FunctionType):
+        return imported
+    if not isinstance(imported, type) or not issubclass(imported, base):
+        raise UsageError(f"{name}: neither a function nor a subclass of {base.__name__}, in {_file_of(name)}")
+    return imported  # pyright: ignore[reportReturnType]
+
+
+def custom_line(error: BaseException) -> str:
+    """Find the line of custom code that an error comes from.
+
+    Args:
+        error: any exception, with its traceback; those that caused it are searched too.
+
+    Returns:
+        ``file:line`` of the innermost call within an allowed module; empty if there is none.
+    """
+    files = {getattr(sys.modules.get(name.partition(":")[0]), "__file__", None) for name in allowed_code()}
+    chain: BaseException | None = error
+    while chain is not None:
+        for frame in reversed(traceback.extract_tb(chain.__traceback__)):
+            if frame.filename in files:
+                return f"{frame.filename}:{frame.lineno}"
+        chain = chain.__cause__ or chain.__context__
+    return ""
+
+
+def _import(name: str) -> object:
+    """Import what a name stands for.
+
+    Raises:
+        FileRefused: the user did not allow it.
+        UsageError: there is no such module, or nothing of this name in it.
+    """
     if name not in allowed_code():
         raise FileRefused(f"{name}: code from outside the package; if you trust it, add {_permission(name)}")
     module_name, _, attribute = name.partition(":")
@@ -109,10 +161,14 @@ def import_class(name: str, base: Class) -> Class:
             raise UsageError(f"{name}: {error}") from None
         module = _import_beside(name, module_name)
     imported = getattr(module, attribute, None)
-    if not isinstance(imported, type) or not issubclass(imported, base):
-        what = "no such class" if imported is None else f"not a subclass of {base.__name__}"
-        raise UsageError(f"{name}: {what} in {getattr(module, '__file__', module_name)}")
-    return imported  # pyright: ignore[reportReturnType]
+    if imported is None:
+        raise UsageError(f"{name}: no such class or function in {_file_of(name)}")
+    return imported
+
+
+def _file_of(name: str) -> str:
+    module = name.partition(":")[0]
+    return getattr(sys.modules.get(module), "__file__", None) or module
 
 
 def _import_beside(name: str, module_name: str) -> object:

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.config.plugins import custom_line
 from heedful.engines.onnx import FEATURES
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.onnx_recurrent import record_units, translations
@@ -293,7 +294,9 @@ def record_graph(
             )
         except (torch.onnx.OnnxExporterError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error.__cause__ or error).split())[:300]
-            raise UsageError(f"{path.name}: this model cannot be written as a graph: {reason}") from error
+            line = custom_line(error)
+            where = f"{line} cannot be traced; it may use only operations of PyTorch on tensors: " if line else ""
+            raise UsageError(f"{path.name}: this model cannot be written as a graph: {where}{reason}") from error
     if program is None:
         raise UsageError(f"{path.name}: the exporter gave no graph")
     _fold(program.model)

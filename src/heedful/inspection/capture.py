@@ -1,9 +1,10 @@
 """Capture of the attention weights of a running model, whatever the model returns."""
 
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import final
+from typing import Final, final
 
 import torch
 from torch import Tensor, nn
@@ -78,8 +79,8 @@ def capture(model: nn.Module, check: bool = False) -> Generator[Captured]:
     context; their results are the same up to rounding, but their dropout draws other numbers.
 
     Calls with scores that are not part of the model, modules with a `forward` of their own, and compiled code are not
-    recorded. Contexts may be nested. Recorded tensors keep their autograd graph: run under `torch.no_grad` where no
-    gradients are needed.
+    recorded; if nothing is, a warning says so. Contexts may be nested. Recorded tensors keep their autograd graph: run
+    under `torch.no_grad` where no gradients are needed.
 
     Args:
         model: model whose module names become the keys of the record.
@@ -127,3 +128,12 @@ def capture(model: nn.Module, check: bool = False) -> Generator[Captured]:
 
     with compared_calls(model, recording) if check else recording():
         yield captured
+    if not captured.calls:
+        warnings.warn(_NOTHING, stacklevel=3)
+
+
+_NOTHING: Final = (
+    "capture: no attention was recorded. Recorded are calls of attend whose score is a module of the model, and "
+    "torch.nn.MultiheadAttention; a model of transformers attends by heedful after "
+    "heedful.layers.use_in_transformers(model)"
+)

@@ -89,11 +89,10 @@ def save_length_plot(
     _, top = grid[0, 0].get_ylim()
     grid[0, 0].set_ylim(0.0, top)
     dashed = f"; dashed: {baseline}" if baseline else ""
+    grey = "; grey: the other rows" if len(curves) > 1 + bool(baseline) else ""
     labels = (
         figure.supylabel(score, fontsize=9, color=INK),
-        figure.supxlabel(
-            f"{side} length in {lengths}; band: 95 % interval; grey: the other rows{dashed}", fontsize=9, color=INK
-        ),
+        figure.supxlabel(f"{side} length in {lengths}; band: 95 % interval{grey}{dashed}", fontsize=9, color=INK),
     )
     for label in labels:
         label.set_parse_math(False)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heedful.layers.convolution import ConvolutionalEncoder, GatedConvolution
     from heedful.layers.embedding import Embedding, OutputLayer
     from heedful.layers.feedforward import FeedForward
+    from heedful.layers.hugging_face import use_in_transformers
     from heedful.layers.multihead import MultiheadAttention
     from heedful.layers.normalizing import NormalizerLayer, SoftStart, set_soft
     from heedful.layers.packing import Packing
@@ -76,6 +77,7 @@ __all__ = [
     "overlap_penalty",
     "set_soft",
     "sinusoids",
+    "use_in_transformers",
 ]
 
 # Names are imported on first use, so that importing the package is cheap.
@@ -83,6 +85,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.convolution": ("ConvolutionalEncoder", "GatedConvolution"),
     "heedful.layers.embedding": ("Embedding", "OutputLayer"),
     "heedful.layers.feedforward": ("FeedForward",),
+    "heedful.layers.hugging_face": ("use_in_transformers",),
     "heedful.layers.multihead": ("MultiheadAttention",),
     "heedful.layers.normalizing": ("NormalizerLayer", "SoftStart", "set_soft"),
     "heedful.layers.packing": ("Packing",),

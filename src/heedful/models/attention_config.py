@@ -4,13 +4,14 @@ Every model takes this configuration for each of its attentions, so that any sco
 any model; combinations that cannot work are refused before training, in one line.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from inspect import signature
-from typing import Any, Final, Literal, Self, cast
+from typing import Any, Final, Literal, Self, cast, final
 
 import torch
 from pydantic import Field, field_validator, model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.attention.biases import BIASES, Biased, ScoreBias
 from heedful.attention.dispatch import why_refused
@@ -18,7 +19,7 @@ from heedful.attention.interface import Need, Normalizer, Score
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES
 from heedful.config.base import MOST_SIZE, Config
-from heedful.config.plugins import import_class, is_custom
+from heedful.config.plugins import import_class, import_class_or_function, is_custom
 from heedful.errors import HeedfulError, did_you_mean
 from heedful.layers.projected_score import ProjectedScore
 from heedful.layers.summed_score import SummedScore
@@ -35,7 +36,8 @@ class AttentionConfig(Config):
     """Score, normalizer and window of one attention; `heedful list` names all scores and normalizers."""
 
     score: str = "scaled_dot"
-    """Name of the score that compares queries and keys, or module:Class of one outside the package."""
+    """Name of the score that compares queries and keys, or module:Class or module:function of one outside the
+    package."""
     bias: str = "none"
     """Name of the bias by positions that is added to the scores of self-attention, or module:Class of one outside the
     package; none = no bias."""
@@ -155,9 +157,24 @@ def score_class(name: str) -> type[Score]:
     """Find a score by its name.
 
     Args:
-        name: in `SCORES`, or ``module:Class``.
+        name: in `SCORES`, ``module:Class``, or ``module:function``.
     """
-    return import_class(name, Score) if is_custom(name) else SCORES[name]
+    if not is_custom(name):
+        return SCORES[name]
+    found = import_class_or_function(name, Score)
+    return found if isinstance(found, type) else _class_of(found)
+
+
+@cache
+def _class_of(function: Callable[[Tensor, Tensor], Tensor]) -> type[Score]:
+    """Class whose scores are those of a function, for queries and keys of any size."""
+
+    @final
+    class FunctionScore(Score):
+        def forward(self, query: Tensor, key: Tensor) -> Tensor:
+            return function(query, key)
+
+    return FunctionScore
 
 
 def bias_class(name: str) -> type[ScoreBias] | None:

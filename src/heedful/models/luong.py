@@ -9,7 +9,7 @@ from typing import Final, Literal, Self, final
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from heedful.attention.interface import Attended, Need, PreparedKey
@@ -17,6 +17,7 @@ from heedful.attention.masks import Mask
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
 from heedful.config.base import MOST_SIZE, Config
+from heedful.config.plugins import is_custom
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.initialization import draw_uniform
@@ -32,6 +33,7 @@ from heedful.models.attention_config import (
     upgrade_attention,
 )
 from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
+from heedful.models.custom_encoder import build_custom_encoder, check_encoder, custom_output_size
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
 
@@ -60,9 +62,10 @@ class LuongConfig(Config):
     """Recurrent unit: lstm or gru."""
     num_layers: int = Field(default=2, ge=1, le=100)
     """Layers of a recurrent encoder and of the decoder."""
-    encoder: Literal["recurrent", "words", "heads"] = "recurrent"
+    encoder: str = "recurrent"
     """Encoder: the paper's recurrent one; words = the embeddings x_j alone; heads = each word beside its soft head,
-    [x_j; c_j], as in Kim et al. 2017, arXiv:1702.00887, section 4.1. The last two start the decoder with zeros."""
+    [x_j; c_j], as in Kim et al. 2017, arXiv:1702.00887, section 4.1; or module:Class of one outside the package. All
+    but the first start the decoder with zeros."""
     head_attention: HeadAttention = HeadAttention()
     """Attention of words to their heads, where encoder = "heads": projective_tree is the paper's structured attention,
     softmax its simple attention."""
@@ -102,8 +105,15 @@ class LuongConfig(Config):
     @property
     def annotation_size(self) -> int:
         """Features of a source state h_s."""
+        if is_custom(self.encoder):
+            return custom_output_size(self.encoder, self.embedding_size, self.hidden_size)
         sizes = {"recurrent": self.hidden_size, "words": self.embedding_size, "heads": 2 * self.embedding_size}
         return sizes[self.encoder]
+
+    @field_validator("encoder")
+    @classmethod
+    def _check_encoder(cls, name: str) -> str:
+        return check_encoder(name, ("recurrent", "words", "heads"))
 
     @property
     def without_effect(self) -> tuple[str, ...]:
@@ -221,8 +231,10 @@ class Luong(AttentiveSeq2Seq):
         else:
             annotations = dropout(self.source_embedding(source), self.config.dropout, self.training)
             states = tuple(unit.begin(annotations) for unit in self.decoder.units)
-            if self.encoder is not None:
+            if isinstance(self.encoder, SelfAttentiveWords):
                 annotations, _ = self.encoder(annotations, source_lengths)
+            elif self.encoder is not None:
+                annotations = self.encoder(annotations, source_lengths)
         prepared = self.prepare_keys(annotations, source_lengths, source)
         return LuongMemory(source_lengths, annotations, prepared, states, source=self.copied_source(tokens))
 
@@ -318,11 +330,13 @@ class Luong(AttentiveSeq2Seq):
         return memory.lengths if self.config.is_end_attended else memory.lengths - 1
 
 
-def _build_encoder(config: LuongConfig) -> RecurrentStack | BidirectionalStack | SelfAttentiveWords | None:
+def _build_encoder(config: LuongConfig) -> nn.Module | None:
     """Encoder of the words; None = the words themselves."""
     if config.encoder == "words":
         return None
     embedding, hidden = config.embedding_size, config.hidden_size
+    if is_custom(config.encoder):
+        return build_custom_encoder(config.encoder, embedding, hidden)
     if config.encoder == "heads":
         score = build_score(config.head_attention, config.reader_size, config.reader_size, role="encoder")
         normalizer = build_normalizer(config.head_attention)

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self, final
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,6 +17,7 @@ from heedful.attention.masks import Mask
 from heedful.attention.stepwise import StepwiseValue
 from heedful.attention.tile_autograd import join
 from heedful.config.base import MOST_SIZE, Config
+from heedful.config.plugins import is_custom
 from heedful.layers.convolution import ConvolutionalEncoder
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer, draw_normal
@@ -24,6 +25,7 @@ from heedful.layers.initialization import draw_small
 from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, ResetPlacement, at_end
 from heedful.models.attention_config import AttentionConfig, require_suitable, upgrade_attention
 from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
+from heedful.models.custom_encoder import build_custom_encoder, check_encoder, custom_output_size
 from heedful.models.inputs import Inputs, token_inputs
 from heedful.models.interface import Decoded, Memory, State
 
@@ -48,8 +50,9 @@ class RNNsearchConfig(Config):
     """The alignment model."""
     maxout_size: int = Field(default=256, ge=1, le=MOST_SIZE)
     """Size l of the maxout layer, where readout = "maxout"."""
-    encoder: Literal["recurrent", "convolutional"] = "recurrent"
-    """Encoder: the paper's bidirectional one, or the convolutional one of Gehring et al. 2017."""
+    encoder: str = "recurrent"
+    """Encoder: recurrent = the paper's bidirectional one; convolutional = that of Gehring et al. 2017; or module:Class
+    of one outside the package."""
     num_convolutions: int = Field(default=4, ge=1, le=100)
     """Layers of a convolutional encoder, of hidden_size features inside."""
     convolution_width: int = Field(default=3, ge=1, le=MOST_SIZE)
@@ -65,7 +68,7 @@ class RNNsearchConfig(Config):
     """State in the maxout readout: s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
     initial_state: Literal["backward", "last", "mean"] = "backward"
     """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states;
-    mean: tanh(W_s mean_j h_j), the only one for a convolutional encoder."""
+    mean: tanh(W_s mean_j h_j), the only one for an encoder that is not recurrent."""
     reset: ResetPlacement = "before"
     """Form of the reset gate: before the state's map, as in the paper, or after it, as in cuDNN."""
     has_copy: bool = False
@@ -79,7 +82,14 @@ class RNNsearchConfig(Config):
     @property
     def annotation_size(self) -> int:
         """Features of an annotation h_j."""
+        if is_custom(self.encoder):
+            return custom_output_size(self.encoder, self.embedding_size, self.hidden_size)
         return self.embedding_size if self.encoder == "convolutional" else 2 * self.hidden_size
+
+    @field_validator("encoder")
+    @classmethod
+    def _check_encoder(cls, name: str) -> str:
+        return check_encoder(name, ("recurrent", "convolutional"))
 
     @model_validator(mode="before")
     @classmethod
@@ -90,8 +100,9 @@ class RNNsearchConfig(Config):
     def _check_choices(self) -> Self:
         if self.convolution_width % 2 == 0:
             raise ValueError(f"convolution_width {self.convolution_width} must be odd")
-        if self.encoder == "convolutional" and self.initial_state != "mean":
-            raise ValueError('a convolutional encoder has no last state: set initial_state to "mean"')
+        if self.encoder != "recurrent" and self.initial_state != "mean":
+            kind = self.encoder if is_custom(self.encoder) else f"a {self.encoder} encoder"
+            raise ValueError(f'{kind} has no last state: set initial_state to "mean"')
         require_suitable(self.attention, self.hidden_size, self.annotation_size)
         return self
 
@@ -173,11 +184,14 @@ class RNNsearch(AttentiveSeq2Seq):
         self.source_embedding = Embedding(num_source_tokens, embedding, std=0.1)
         self.target_embedding = Embedding(num_target_tokens, embedding, std=0.1)
         if config.encoder == "recurrent":
-            self.encoder = BidirectionalEncoder(embedding, hidden, reset)
+            self.encoder: nn.Module = BidirectionalEncoder(embedding, hidden, reset)
+        elif is_custom(config.encoder):
+            self.encoder = build_custom_encoder(config.encoder, embedding, hidden)
         else:
             layers = (config.num_convolutions, config.convolution_width, config.max_positions)
             self.encoder = ConvolutionalEncoder(embedding, hidden, *layers, config.dropout)
-        size = self.encoder.output_size  # of an annotation
+        self._annotation_size: Final = config.annotation_size
+        size = self._annotation_size
         self.initial = nn.Linear(hidden if config.initial_state == "backward" else size, hidden)
         self.add_attention(config.attention, hidden, size)
         self.decoder = GatedRecurrentUnit(embedding, hidden, reset)
@@ -235,7 +249,7 @@ class RNNsearch(AttentiveSeq2Seq):
         if self.second is not None:
             rows.append(self.second.input_map.weight)
         if isinstance(self.readout, nn.Linear):
-            rows.append(self.readout.weight[:, -self.encoder.output_size :])  # C_o
+            rows.append(self.readout.weight[:, -self._annotation_size :])  # C_o
         mapped = functional.linear(memory.annotations, torch.cat(rows))
         return replace(memory, annotations=mapped, is_mapped=True)
 
@@ -311,7 +325,7 @@ class RNNsearch(AttentiveSeq2Seq):
             return self._dropout(after)
         state = before if self.config.readout_state == "before" else after
         if is_mapped:
-            weight = self.readout.weight[:, : -self.encoder.output_size]  # U_o, V_o
+            weight = self.readout.weight[:, : -self._annotation_size]  # U_o, V_o
             both = functional.linear(torch.cat((state, embedded), dim=-1), weight, self.readout.bias)
             both = both + context[..., 3 * self.config.hidden_size :]
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
@@ -45,13 +45,8 @@ def save_model(folder: Path, settings: StoredSettings, weights: Mapping[str, Ten
     Raises:
         ResourceError: the disk is full or refuses; the model that was there is untouched.
     """
-    temporary = folder / ".weights.safetensors"
     try:
-        temporary.unlink(missing_ok=True)
-        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()})
-        write_through(temporary, content)
-        name = f"model-{sha256(content).hexdigest()[:8]}.safetensors"
-        temporary.replace(folder / name)
+        name = _write_weights(folder, weights)
         _write_config(folder, to_toml(settings))
         sync(folder)
         text_files = {fact for fact in facts.values() if isinstance(fact, str) and (folder / fact).is_file()}
@@ -66,11 +61,57 @@ def save_model(folder: Path, settings: StoredSettings, weights: Mapping[str, Ten
         }
         commit(folder, about, [CONFIG, name, *sorted(text_files)])
     except (OSError, SafetensorError) as error:
-        temporary.unlink(missing_ok=True)
         raise ResourceError(f"{folder}: model not saved: {error}") from None
+    _delete_weights(folder, name)
+
+
+def store_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Replace the weights of a model by others of the same names and shapes, such as those of a loop of one's own.
+
+    Exported engines of the old weights are no longer used; `heedful export` makes them anew.
+
+    Args:
+        folder: the model's folder.
+
+    Raises:
+        FileRefused: the model is damaged, or has parameters of other names or shapes.
+        ResourceError: the disk is full or refuses; the model that was there is untouched.
+    """
+    before = open_folder(folder)
+    old = before.file("weights")
+    with safe_open(old, "pt") as stored:
+        wanted = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}
+    if wrong := wanted.items() ^ {name: tuple(tensor.shape) for name, tensor in weights.items()}.items():
+        raise FileRefused(f"{folder}: the weights do not fit the model: {', '.join(sorted({n for n, _ in wrong})[:3])}")
+    try:
+        name = _write_weights(folder, weights)
+        facts = {key: value for key, value in before.facts.items() if key not in (KEY, "files")}
+        kept = [each for each in before.facts["files"] if each != old.name]
+        commit(folder, {**facts, "weights": name}, sorted({*kept, name}))
+    except (OSError, SafetensorError) as error:
+        raise ResourceError(f"{folder}: weights not saved: {error}") from None
+    _delete_weights(folder, name)
+
+
+def _write_weights(folder: Path, weights: Mapping[str, Tensor]) -> str:
+    """Write weights into a file that is named after them, and return its name."""
+    temporary = folder / ".weights.safetensors"
+    try:
+        temporary.unlink(missing_ok=True)
+        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()})
+        write_through(temporary, content)
+        name = f"model-{sha256(content).hexdigest()[:8]}.safetensors"
+        temporary.replace(folder / name)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return name
+
+
+def _delete_weights(folder: Path, kept: str) -> None:
     with suppress(OSError):  # what stays is in nobody's way
         for old in folder.glob("model-*.safetensors"):
-            if old.name != name:
+            if old.name != kept:
                 old.unlink()
 
 
