@@ -62,7 +62,10 @@ PARTS: Final = (
     Part(("Attention", "注意力"), [("docs/attention.md", "attention/index", LONGEST)]),
     Part(
         ("Reference", "参考"),
-        [("docs/settings.md", "reference/settings/index", LONGEST), ("docs/extending.md", "reference/extending", None)],
+        [
+            ("docs/settings.md", "reference/settings/index", LONGEST),
+            ("docs/extending.md", "reference/extending/index", LONGEST),
+        ],
         [site_reference.commands, site_reference.python, site_reference.http, site_reference.formats],
     ),
     Part(

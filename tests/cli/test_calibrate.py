@@ -71,6 +71,17 @@ def test_outputs_below_the_limit_are_withheld(calibrated: Path):
     assert f"{number} of 4 outputs left out: confidence below" in done.err
 
 
+def test_outputs_of_a_source_are_given_or_withheld_together(calibrated: Path):
+    lines = heedful("translate", calibrated, "--nbest", 2, *TEXTS).out.split("\n")[:-1]
+    assert len(lines) == 8
+    confidences = [float(str(one["confidence"])) for one in rows(calibrated, "--min-confidence", 0)]
+    limit = sorted(confidences)[1] + 1e-6
+    given = heedful("translate", calibrated, "--nbest", 2, "--min-confidence", limit, *TEXTS).out.split("\n")[:-1]
+    kept = [index for index, one in enumerate(confidences) if one >= limit]
+    assert given == [line for line in lines if int(line.split(" ")[0]) in kept]
+    assert 0 < len(given) < 8
+
+
 def test_links_of_a_withheld_output_are_left_out(calibrated: Path):
     done = heedful("translate", calibrated, "--min-confidence", 1, "--align", "abc")
     assert done.out == "\t\n"
@@ -94,8 +105,10 @@ def test_bad_use_is_refused_in_a_line(calibrated: Path, trained: Trained, data: 
         "not calibrated, so it has no confidence; run: heedful calibrate": (
             *("translate", trained.model, "abc", "--min-confidence", 0.5),
         ),
-        "leave out --nbest and --ensemble": ("translate", calibrated, "abc", "--min-confidence", 0.5, "--nbest", 2),
-        "--png draws the confidence of one model alone": (
+        "about the outputs of one model: leave out --ensemble": (
+            *("translate", calibrated, "abc", "--min-confidence", 0.5, "--ensemble", trained.model),
+        ),
+        "--risk-png draws the confidence of one model alone": (
             *("evaluate", calibrated, data, "--risk-png", tmp_path / "a.png", "--ensemble", trained.model),
         ),
     }

@@ -76,6 +76,18 @@ def test_against_itself_nothing_is_decided(trained: Trained):
     assert facts["versus"]["model"] == str(trained.model)
 
 
+def test_scores_by_length_are_drawn(trained: Trained, tmp_path: Path):
+    picture = tmp_path / "by-length.png"
+    command = ("evaluate", trained.model, trained.data, "--versus", trained.model, "--png", picture)
+    assert heedful(*command).code == 0
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    few = heedful(*command[:-1], tmp_path / "few.png", "--limit", 10)
+    assert few.errors == [
+        "heedful: error: evaluate: --png: too few sources, or of one length, to draw a score by length"
+    ]
+    assert not (tmp_path / "few.png").exists()
+
+
 def test_columns_turn_the_data_round(trained: Trained, tmp_path: Path):
     turned = tmp_path / "turned.tsv"
     rows = [line.split("\t") for line in trained.data.read_bytes().decode().split("\n")[:-1]]

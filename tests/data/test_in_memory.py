@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import heedful
-from heedful.data.in_memory import example_files
+from heedful.data.in_memory import column_of, example_files, with_column
 from heedful.errors import DataError, UsageError
 
 ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
@@ -129,11 +130,45 @@ def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     assert "train.jsonl: keys 'source' and 'target'; first pair: 'wort0 x' -> 'word0 y'" in said
     assert "unfinished" not in said
-    assert model.evaluate(pairs[:3]).num_items == 3
+    report = model.evaluate(pairs[:3])
+    assert report.num_items == 3
+    assert "BLEU" in report._repr_html_()
+    assert str(model.folder.path) in model._repr_html_()
+    rows = model.annotate([{"de": "wort1 x"}], "de", to="en")
+    assert rows == [{"de": "wort1 x", "en": model.predict(["wort1 x"])[0]}]
     finished = model.folder.path.joinpath("run/history.jsonl").read_bytes()
-    heedful.train(pairs, dev=pairs[:10], test=pairs[:5], **options)
+    steps: list[int] = []
+    more: dict[str, Any] = {**options, "settings": {**settings, "training.max_steps": 3}}
+    threads = torch.get_num_threads()
+    heedful.train(pairs, dev=pairs[:10], test=pairs[:5], threads=1, watch=lambda one: steps.append(one.step), **more)
+    assert steps[-1] == 3
+    assert torch.get_num_threads() == threads
     assert len(model.folder.path.joinpath("run/history.jsonl").read_bytes()) >= len(finished)
     with pytest.raises(UsageError, match="changed"):  # the same folder with other examples
         heedful.train(pairs[1:], dev=pairs[:10], test=pairs[:5], **options)
     with pytest.raises(UsageError, match="give all data as pairs"):
         heedful.train(pairs, dev=tmp_path / "dev.tsv", **options)
+
+
+def test_a_column_is_added_to_every_kind_of_table():
+    texts, lengths = COLUMNS["text"], [4, 5]
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    tables = {
+        "pandas": (pandas.DataFrame(COLUMNS, index=[7, 9]), lambda table: table.to_dict("list")),
+        "polars": (polars.DataFrame(COLUMNS), lambda table: table.to_dict(as_series=False)),
+        "arrow": (arrow.table(COLUMNS), lambda table: table.to_pydict()),
+        "columns": (COLUMNS, dict),
+        "rows": (ROWS, lambda rows: {key: [row[key] for row in rows] for key in rows[0]}),
+    }
+    for kind, (table, columns) in tables.items():
+        assert column_of(table, "text") == texts, kind
+        added = with_column(table, "length", lengths)
+        assert type(added) is type(table), kind
+        assert columns(added) == {**COLUMNS, "length": lengths}, kind
+        assert columns(table) == COLUMNS, kind
+        with pytest.raises(DataError, match="has a column 'label'"):
+            with_column(table, "label", lengths)
+        with pytest.raises(DataError, match="row 0 has no column 'txt'"):
+            column_of(table, "txt")
+    with pytest.raises(DataError, match="row 1, 'text' is a NoneType"):
+        column_of({"text": ["a", None]}, "text")

@@ -9,8 +9,13 @@ import typer
 
 from heedful.config.plugins import custom_line
 from heedful.errors import (
+    ConfigError,
+    DataError,
     EndedElsewhere,
+    FileRefused,
     HeedfulError,
+    MissingExtra,
+    NonFiniteError,
     ResourceError,
     Stopped,
     UsageError,
@@ -32,10 +37,31 @@ class Failure(NamedTuple):
     message: str
     """Text after "heedful: "; empty = print nothing."""
     exit_code: int
+    topic: str = ""
+    """Section of the manual that explains errors of this kind; empty = none does."""
+
+
+_TOPICS: Final[tuple[tuple[type[HeedfulError], str], ...]] = (
+    (ConfigError, "settings-that-are-refused"),
+    (DataError, "data-that-cannot-be-read"),
+    (FileRefused, "models-that-are-refused"),
+    (NonFiniteError, "a-loss-that-is-not-finite"),
+    (ResourceError, "out-of-memory-disk-or-time"),
+    (MissingExtra, "packages-that-are-missing"),
+)
+"""Sections of the guide about kinds of errors."""
 
 
 def explain(error: BaseException) -> Failure:
-    """Explain an error in one line."""
+    """Explain an error in one line, and name the section of the manual about errors of its kind."""
+    failure = _explain(error)
+    code = failure.exit_code
+    by_code = {1: "errors-of-heedful", 5: "out-of-memory-disk-or-time", 6: "packages-that-are-missing"}
+    topic = next((topic for kind, topic in _TOPICS if isinstance(error, kind)), by_code.get(code, ""))
+    return failure._replace(topic=topic if failure.message.startswith("error: ") else "")
+
+
+def _explain(error: BaseException) -> Failure:
     match error:
         case Stopped():
             return Failure(_one_line(str(error)), error.exit_code)

@@ -28,7 +28,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Make a model": ("demo", "train", "distil", "calibrate", "correct", "next", "compare", "import", "vectors"),
     "Use a model": ("translate", "classify", "caption", "answer", "encode", "evaluate", "align", "score", "lexicon"),
     "Ship a model": ("serve", "export", "pack"),
-    "Inspect": ("inspect", "check", "info", "report", "list", "doctor"),
+    "Inspect": ("inspect", "check", "info", "report", "list", "doctor", "docs"),
 }
 """Commands by their heading in the help; each is a module here with a function `run` and its help as docstring."""
 COMMANDS: Final = tuple(itertools.chain.from_iterable(GROUPS.values()))
@@ -44,7 +44,7 @@ GREETING: Final = f"""heedful {__version__}: models with attention, from text pa
   heedful evaluate pairs.model test.tsv     how good it is
   heedful serve pairs.model                 a page that shows what it attends to
 
-heedful --help lists all commands, heedful COMMAND --help explains one, heedful doctor looks at this machine."""
+heedful --help lists all commands, heedful COMMAND --help explains one, heedful docs is the manual."""
 """Words for somebody who types the name alone."""
 _DOCSTRING: Final = re.compile(r'"""(.*?)"""', re.DOTALL)
 RENAMED: Final = {"import": "import_model"}
@@ -87,11 +87,13 @@ def _main(arguments: list[str]) -> int:
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, _Carried) and error.__cause__ else error
-        message, status = explain(cause)
+        message, status, topic = explain(cause)
         if is_debug and not isinstance(cause, typer.TyperException):
             traceback.print_exception(cause)
         if message:
             print_message(f"heedful: {message}")
+        if topic and sys.stderr.isatty():  # programs that read messages get one line
+            print_message(f"more about this: heedful docs {topic}")
     _flush_or_give_up()
     return status
 

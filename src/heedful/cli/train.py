@@ -291,7 +291,7 @@ def train_and_watch(
     Raises:
         EndedElsewhere: this process is not the first of its training, which reports the outcome.
     """
-    from heedful.cli.progress import followed
+    from heedful.runs.progress_display import followed
     from heedful.runs.train import Console, train
     from heedful.training.step_times import StepTimes
 
@@ -299,7 +299,7 @@ def train_and_watch(
         for line in describe(info, request.preset):
             messages.say(line)
 
-    with followed(messages) as watch:
+    with followed(messages.say, messages.is_quiet) as watch:
         console = Console(watch, started, messages.warn)
         result = train(request, console, StepTimes(messages.say if is_profiled else None))
     if result.info is None:

@@ -22,7 +22,8 @@ A line with more sentences than training lines have is translated sentence by se
 once. Addresses, numbers, placeholders, emoji and what --keep finds stay as they are.
 
 With --min-confidence P, an output that is right with a probability below P is left out: its line is empty, and in
-jsonl it is "withheld", beside its "confidence". The model must have been calibrated, as heedful train does.
+jsonl it is "withheld", beside its "confidence"; with --nbest none of its alternatives is given. The model must have
+been calibrated, as heedful train does.
 
 A model whose sources are several columns reads the same columns of a table, one output a row, or lines with " | " or
 tabs between them, such as 'gehen | V;PST'.
@@ -233,10 +234,8 @@ class _Written:
     def refuse_conflicts(self, has_ensemble: bool) -> None:
         if self.align and self.nbest > 1 and self.output_format == "text":
             raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-        if self.min_confidence is not None and (self.nbest > 1 or has_ensemble):
-            raise UsageError(
-                "translate: --min-confidence is about the best output of one model: leave out --nbest and --ensemble"
-            )
+        if self.min_confidence is not None and has_ensemble:
+            raise UsageError("translate: --min-confidence is about the outputs of one model: leave out --ensemble")
 
     def translate(
         self,

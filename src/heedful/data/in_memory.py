@@ -109,6 +109,64 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
     return PAIR_KEYS if columns in ((1, 2), PAIR_KEYS) else (PAIR_KEYS[1], PAIR_KEYS[0])
 
 
+def column_of(table: Any, column: str) -> list[str]:
+    """Return a column of a table in memory as texts.
+
+    Args:
+        table: as `write_examples` takes it, with names of columns.
+
+    Raises:
+        DataError: there is no such column, or a value is missing or no text.
+    """
+    texts: list[str] = []
+    for number, row in enumerate(_rows(table, "table")):
+        if column not in row:
+            raise DataError(f"table: row {number} has no column {column!r}; it has {_listed(row)}")
+        text = row[column]
+        if not isinstance(text, str):
+            raise DataError(f"table: row {number}, {column!r} is a {type(text).__name__}; give a text")
+        texts.append(text)
+    return texts
+
+
+def with_column(table: Any, name: str, values: Sequence[Any]) -> Any:
+    """Add a column to a table in memory.
+
+    Args:
+        table: a table of pandas, polars, PyArrow or datasets, a dictionary of columns, or dictionaries in a list; it is
+            not changed.
+        name: name of the new column.
+        values: one for each row.
+
+    Returns:
+        A table of the same kind.
+
+    Raises:
+        DataError: there is a column of this name, or the table is of another kind.
+
+    Example:
+        >>> with_column([{"text": "one"}], "length", [3])
+        [{'text': 'one', 'length': 3}]
+    """
+    names = getattr(table, "column_names", getattr(table, "columns", table if isinstance(table, Mapping) else ()))
+    rows = [dict(row) for row in table] if isinstance(table, list) else []
+    if name in list(names) or any(name in row for row in rows):
+        raise DataError(f"table: has a column {name!r}; choose another name for the new one")
+    if hasattr(table, "append_column"):  # PyArrow
+        return table.append_column(name, [list(values)])
+    if hasattr(table, "with_columns"):  # polars
+        return table.with_columns(type(table.to_series(0))(name, list(values)))
+    if hasattr(table, "add_column"):  # datasets
+        return table.add_column(name, list(values))
+    if hasattr(table, "assign"):  # pandas
+        return table.assign(**{name: list(values)})
+    if isinstance(table, Mapping):
+        return {**table, name: list(values)}
+    if isinstance(table, list):
+        return [{**row, name: value} for row, value in zip(rows, values, strict=True)]
+    raise DataError(f"table: expected {_KINDS}; got {type(table).__name__}")
+
+
 def _line(values: Mapping[str, Any]) -> str:
     """Line of JSON; half characters stand in it as escapes, as in files of others."""
     line = json.dumps(values, ensure_ascii=False)

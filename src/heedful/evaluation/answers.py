@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import DataError
 from heedful.evaluation.labels import LabelReport, score_labels, wilson_interval
+from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 
 _WORD: Final = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff]|[^\W\u2e80-\u9fff\uf900-\ufaff]+")
@@ -19,7 +20,7 @@ _ARTICLES: Final = frozenset(("a", "an", "the"))
 
 @final
 @dataclass(frozen=True)
-class AnswerReport:
+class AnswerReport(Shown):
     """Scores of the answers to a set of questions."""
 
     answers: LabelReport
@@ -104,7 +105,7 @@ def _num_attended(supporting: Sequence[Sequence[int]], weights: Sequence[NDArray
 
 @final
 @dataclass(frozen=True)
-class SpanReport:
+class SpanReport(Shown):
     """Scores of answers that are spans of texts, as Rajpurkar et al. 2016, arXiv:1606.05250, compute them."""
 
     right: tuple[bool, ...]

@@ -16,6 +16,7 @@ from heedful.evaluation.calibration import (
 )
 from heedful.evaluation.interface import Matrix, References, Setting
 from heedful.evaluation.metrics.table import build_metric
+from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 
 Criterion = Literal["exact_match", "chrf"]
@@ -29,7 +30,7 @@ COVERAGES: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
 
 @final
 @dataclass(frozen=True)
-class ConfidenceReport:
+class ConfidenceReport(Shown):
     """Report on the confidence of a model, on sources with references: how far it can be trusted."""
 
     criterion: Criterion

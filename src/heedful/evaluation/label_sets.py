@@ -10,6 +10,7 @@ import numpy as np
 from heedful.data.label_kinds import LabelKind, parse_number, rank_of
 from heedful.errors import DataError
 from heedful.evaluation.labels import LabelReport, LabelScore, score_labels, scores_by_label
+from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
 from heedful.text.quoting import shortened
@@ -19,7 +20,7 @@ _SHOWN_LABELS: Final = 10
 
 @final
 @dataclass(frozen=True)
-class SetReport:
+class SetReport(Shown):
     """Scores of predicted sets of labels."""
 
     num_items: int
@@ -88,7 +89,7 @@ class SetReport:
 
 @final
 @dataclass(frozen=True)
-class NumberReport:
+class NumberReport(Shown):
     """Scores of predicted numbers."""
 
     num_items: int

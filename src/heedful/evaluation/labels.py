@@ -13,6 +13,7 @@ from heedful.errors import DataError
 from heedful.evaluation.bootstrap import Difference, paired_bootstrap
 from heedful.evaluation.metrics.exact_match import ExactMatch
 from heedful.evaluation.selective import Selection
+from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
 
@@ -68,7 +69,7 @@ class LabelScore:
 
 @final
 @dataclass(frozen=True)
-class LabelReport:
+class LabelReport(Shown):
     """Scores of predicted labels on one set of items."""
 
     num_items: int

@@ -9,6 +9,7 @@ from heedful.evaluation.bootstrap import Difference, Interval
 from heedful.evaluation.by_length import Bucket
 from heedful.evaluation.interface import Matrix, Metric
 from heedful.evaluation.lead import Lead
+from heedful.evaluation.shown import Shown
 
 
 @final
@@ -51,7 +52,7 @@ class Result:
 
 @final
 @dataclass(frozen=True)
-class Report:
+class Report(Shown):
     """Results of all metrics on one set of items.
 
     Attributes:

@@ -29,7 +29,7 @@ class WordMap:
     def between(
         columns: Words, rows: Words, weights: NDArray[np.float32], title: str, tree: NDArray[np.int64] | None = None
     ) -> "WordMap":
-        """Merge the pieces of a map into words.
+        """Merge the pieces of a map into words; a text of a single word is shown piece by piece.
 
         Args:
             columns: text that is attended to, of which a decoder has not seen the last token.
@@ -39,6 +39,7 @@ class WordMap:
         Returns:
             The map; arcs within a word are left out.
         """
+        columns, rows = columns.opened(), rows.opened()
         arcs = [] if tree is None else [(rows.word_of[row], columns.word_of[head]) for row, head in enumerate(tree)]
         cells = tuple((row, column) for row, column in arcs if column != row + 1)
         seen = columns.word_of[: weights.shape[1]]

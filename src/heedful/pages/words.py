@@ -78,6 +78,20 @@ class Words:
         word_of = (0, *(word + 1 for word in self.word_of))
         return Words((label, *self.pieces), word_of, (label, *self.words))
 
+    def opened(self) -> "Words":
+        """Open a text of one word: its pieces, such as letters, become the words.
+
+        Returns:
+            The pieces as words; a text of several words, or of none, as it is.
+
+        Example:
+            >>> Words.of([5, 6, 7, 3], ["c", "a", "t", "</s>"]).opened().words
+            ('c', 'a', 't', '⏎')
+        """
+        if sum(word not in (END_SIGN, START_SIGN, ROOT_SIGN) for word in self.words) != 1:
+            return self
+        return Words(self.pieces, tuple(range(len(self.pieces))), self.pieces)
+
     def to_dict(self) -> dict[str, list[str] | list[int]]:
         """List the fields for JSON.
 

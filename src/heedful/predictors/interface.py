@@ -2,13 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from html import escape
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+from heedful.data.in_memory import column_of, with_column
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
 from heedful.pages.attention_view import AttentionView
+from heedful.pages.record import read_scores
 
 
 class Measured(Protocol):
@@ -141,6 +144,40 @@ class Predictor(ABC):
         Returns:
             One output for each source, in order.
         """
+
+    def annotate(self, table: Any, column: str, to: str) -> Any:
+        """Predict a column of a table in memory.
+
+        Args:
+            table: a table of pandas, polars, PyArrow or datasets, a dictionary of columns, or dictionaries in a list.
+            column: name of the column of sources.
+            to: name of the new column.
+
+        Returns:
+            A table of the same kind, with the column of outputs; the given one is not changed.
+
+        Raises:
+            DataError: the column is missing or holds other values than texts, or there is one of the new name.
+
+        Example:
+            >>> heedful.load("pairs.model").annotate(frame, "german", to="english")  # doctest: +SKIP
+        """
+        return with_column(table, to, self.predict(column_of(table, column)))
+
+    def _repr_html_(self) -> str:
+        """Show the facts of the model in a notebook, and its test scores where they are known."""
+        facts = self.folder.facts
+        rows = [("model", str(self.folder.path)), ("task", self.folder.task), ("kind", str(facts.get("kind", "")))]
+        if languages := " → ".join(filter(None, map(str, facts.get("languages", ())))):
+            rows.append(("languages", languages))
+        if tested := str(read_scores(self.folder.path).get("text", "")).strip():
+            rows.append(("test", tested))
+        cells = "".join(
+            f"<tr><th style='text-align: left'>{name}</th><td style='text-align: left; white-space: pre-wrap'>"
+            f"{escape(text)}</td></tr>"
+            for name, text in rows
+        )
+        return f"<table>{cells}</table>"
 
     @abstractmethod
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> Items:

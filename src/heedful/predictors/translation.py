@@ -16,6 +16,7 @@ from heedful.engines.translation_memory import MemoryMatch
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.report import Report
+from heedful.evaluation.shown import Shown
 from heedful.evaluation.worst import ScoredOutput, worst_outputs
 from heedful.pages.bundle import offline_page
 from heedful.pages.sentence import Output, SentenceView
@@ -229,7 +230,7 @@ def _ids(pieces: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class MeasuredTranslations:
+class MeasuredTranslations(Shown):
     """A model's outputs on an evaluation set, and their scores."""
 
     outputs: list[str]

@@ -1,6 +1,7 @@
 """Training from Python: `heedful.train`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
@@ -9,15 +10,15 @@ from heedful.config.plugins import allow_code, named_code
 from heedful.data.in_memory import example_files
 from heedful.data.rows import Columns
 from heedful.errors import EndedElsewhere, UsageError
-from heedful.evaluation.metrics.table import score_text
 from heedful.predictors.interface import Predictor
 from heedful.predictors.table import PredictorT, load, predictor_of
 from heedful.predictors.translator import Translator
 from heedful.runs.facts import request_task
 from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
+from heedful.runs.progress_display import followed
 from heedful.runs.request import TrainRequest, merged_settings
 from heedful.runs.train import Console, RunInfo, train
-from heedful.training.progress import Outcome, Progress
+from heedful.training.progress import Outcome, Progress, Watcher
 
 Paths = str | Path | Sequence[str | Path]
 Data = Any
@@ -38,6 +39,8 @@ class TrainOptions(TypedDict, total=False):
     origin: str | Path | None
     minutes: float
     device: str
+    threads: int
+    watch: Watcher | None
     quiet: bool
 
 
@@ -67,7 +70,9 @@ def train_model(
     settings: Mapping[str, object] | None = None,
     origin: str | Path | None = None,
     minutes: float = 0.0,
-    device: str = "cpu",
+    device: str = "auto",
+    threads: int = 0,
+    watch: Watcher | None = None,
     quiet: bool = False,
 ) -> Predictor:
     """Train a model from Python, as `heedful train` does.
@@ -87,8 +92,10 @@ def train_model(
         settings: values by dotted key, such as ``{"model.dropout": 0.3}``.
         origin: folder of a trained model to go on from, with its tokenizers and sizes; None = fresh weights.
         minutes: longest training time; 0 = until validation stops improving.
-        device: PyTorch's device.
-        quiet: whether to print nothing.
+        device: PyTorch's device; "auto" = a CUDA device if there is one, else the CPU.
+        threads: number of threads; 0 = as PyTorch has it.
+        watch: called with each report of the progress, such as to log it in an experiment tracker.
+        quiet: whether to print nothing. Else there is a bar with the time left, on a terminal and in a notebook.
 
     Returns:
         The trained model: a `Translator`, or the predictor of another task. Its test scores, printed unless `quiet`,
@@ -130,15 +137,39 @@ def train_model(
                 raise UsageError("train: pairs in memory have no files or tables beside them; give all data as pairs")
             paths = {"data": train_files.paths, "dev": dev_files.paths, "test": test_files.paths}
             request = replace(request, **paths, columns=train_files.columns)
-            folder = _trained(request, [part.folder for part in parts if part.folder], quiet)
+            with _using(threads):
+                folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet)
     return load(folder, device)
 
 
-def _trained(request: TrainRequest, hidden: Sequence[str], quiet: bool) -> Path:
+@contextmanager
+def _using(threads: int) -> Generator[None]:
+    """Compute with a number of threads; 0 = as before.
+
+    Raises:
+        UsageError: the number is negative.
+    """
+    if threads < 0:
+        raise UsageError(f"train: threads {threads}: expected 1 or more, or 0 for as many as PyTorch has")
+    if not threads:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _trained(request: TrainRequest, hidden: Sequence[str], watch: Watcher | None, quiet: bool) -> Path:
     """Folder of the model that a request trains, and tests.
 
     Args:
         hidden: folders that messages leave out.
+        watch: further callback for reports of the progress.
 
     Raises:
         EndedElsewhere: this process is not the first of its training.
@@ -154,12 +185,14 @@ def _trained(request: TrainRequest, hidden: Sequence[str], quiet: bool) -> Path:
         for line in (*info.data.report, *(() if info.step else info.advice)):
             say(line)
 
-    def watch(progress: Progress) -> None:
-        if progress.validation is not None:
-            scores = ", ".join(score_text(key, value) for key, value in progress.validation.scores.items())
-            say(f"step {progress.step}: {scores}")
+    with followed(say, quiet) as show:
 
-    result = train(request, Console(watch, started, say))
+        def report(progress: Progress) -> None:
+            show(progress)
+            if watch is not None:
+                watch(progress)
+
+        result = train(request, Console(report, started, say))
     if result.info is None:
         raise EndedElsewhere(0)
     for text in _results(result.info, result.outcome, request.device, say):

@@ -1,10 +1,11 @@
-"""Progress of a training: a live display on a terminal, plain lines elsewhere."""
+"""Progress of a training: a live display on a terminal and in a notebook, plain lines elsewhere."""
 
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Final, final
 
 from rich.console import Console, Group, RenderableType
@@ -13,7 +14,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from heedful.cli.messages import Messages
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
@@ -28,23 +28,37 @@ SAMPLE_CHARACTERS: Final = 300
 
 
 @contextmanager
-def followed(messages: Messages) -> "Generator[Watcher]":
+def followed(say: Callable[[str], None], is_quiet: bool = False) -> "Generator[Watcher]":
     """Show the progress of a training while it runs.
 
     Args:
-        messages: printer of plain lines; shows nothing if quiet.
+        say: function that prints a plain line.
+        is_quiet: whether to show nothing.
 
     Yields:
         The callback for progress reports.
     """
-    if messages.is_quiet:
+    if is_quiet:
         yield lambda progress: None
+    elif (show := _notebook_display()) is not None:
+        yield NotebookDisplay(show)
     elif sys.stderr.isatty():
         display = LiveDisplay(Console(stderr=True))
         with Live(display, console=display.console, refresh_per_second=4):
             yield display
     else:
-        yield PlainLines(messages.say)
+        yield PlainLines(say)
+
+
+def _notebook_display() -> Callable[[str], None] | None:
+    """Function that shows HTML in the output of the running cell, in place of what it showed before; None elsewhere."""
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)
+    if not hasattr(get_ipython(), "kernel"):
+        return None
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+    handle = display(HTML(""), display_id=True)
+    return lambda text: handle.update(HTML(text))
 
 
 @final
@@ -111,6 +125,35 @@ class LiveDisplay:
             # Text, not str: rich would interpret brackets in the data as markup.
             table.add_row(label, Text(one_line(beginning(text)), style="bold" if label == "model" else ""))
         return Group(above, table)
+
+
+@final
+class NotebookDisplay:
+    """Live progress in a notebook: a bar, figures, the last scores, and one sentence getting better."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        """Prepare the display.
+
+        Args:
+            show: function that shows HTML in place of what it showed before.
+        """
+        self._show: Final = show
+        self._rows: list[tuple[str, str]] = []
+        self._best = ""
+
+    def __call__(self, progress: "TrainingProgress") -> None:
+        """Update the display."""
+        if progress.validation is not None:
+            shown = scores(progress.validation.scores)
+            self._best = f"{shown}, at step {progress.step:,}" if progress.is_best else self._best
+            texts = (one_line(beginning(text)) for text in progress.validation.sample)
+            self._rows = [("validation", shown), ("best", self._best), *zip(SAMPLE_LABELS, texts, strict=True)]
+        value = f' value="{progress.done:.4f}"' if progress.done else ""
+        cells = "".join(f"<tr><th>{name}</th><td dir='auto'>{escape(text)}</td></tr>" for name, text in self._rows)
+        self._show(
+            f"<progress max='1'{value} style='width: 100%'></progress><div>{escape(where(progress))}</div>"
+            f"<table>{cells}</table>"
+        )
 
 
 def where(progress: "TrainingProgress") -> str:

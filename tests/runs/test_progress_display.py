@@ -1,13 +1,13 @@
 import io
+import sys
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from heedful.cli import progress
-from heedful.cli.messages import Messages
-from heedful.cli.progress import LiveDisplay, PlainLines, followed, one_line, where
+from heedful.runs import progress_display as progress
+from heedful.runs.progress_display import LiveDisplay, NotebookDisplay, PlainLines, followed, one_line, where
 from heedful.training.progress import Progress, Validation
 
 RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
@@ -92,13 +92,13 @@ def test_without_a_limit_the_bar_pulses():
 
 
 def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]):
-    with followed(Messages(is_quiet=True)) as watch:
+    with followed(print, is_quiet=True) as watch:
         watch(VALIDATED)
     assert capsys.readouterr() == ("", "")
 
 
 def test_elsewhere_than_on_a_terminal_lines_are_plain(capsys: pytest.CaptureFixture[str]):
-    with followed(Messages(is_quiet=False)) as watch:
+    with followed(lambda text: print(text, file=sys.stderr)) as watch:
         watch(VALIDATED)
     out, err = capsys.readouterr()
     assert out == ""
@@ -111,3 +111,17 @@ def test_elsewhere_than_on_a_terminal_lines_are_plain(capsys: pytest.CaptureFixt
 )
 def test_one_line(text: str, expected: str):
     assert one_line(text) == expected
+
+
+def test_a_notebook_has_a_bar_with_the_time_left_and_no_markup_of_the_data():
+    shown: list[str] = []
+    display = NotebookDisplay(shown.append)
+    display(RUNNING)
+    display(replace(VALIDATED, validation=Validation({"loss": 3.1239}, ("<b>ein</b>", "a", "b"))))
+    display(RUNNING)
+    assert "3 min 00 s left" in shown[0]
+    assert 'value="0.2500"' in shown[0]
+    assert "<b>" not in shown[1]
+    assert "&lt;b&gt;ein" in shown[2]
+    display(replace(RUNNING, done=0.0))
+    assert "value=" not in shown[3]  # without a limit the bar moves to and fro
