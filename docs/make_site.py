@@ -72,8 +72,8 @@ PARTS: Final = (
         ("Behind", "幕后"),
         [
             ("docs/results.md", "behind/results/index", LONGEST),
-            ("docs/performance.md", "behind/performance/index", LONGEST),
-            ("docs/reliability.md", "behind/reliability/index", LONGEST),
+            ("docs/performance.md", "behind/performance/index", 1),
+            ("docs/reliability.md", "behind/reliability/index", 6_000),
             ("docs/log.md", "behind/log/index", LONGEST),
             ("CHANGELOG.md", "behind/changelog/index", LONGEST),
             ("CONTRIBUTING.md", "behind/contributing", None),

@@ -86,6 +86,20 @@ def test_languages_with_other_headings_are_refused(site: Any):
         site.pages_of(document, TEXT)
 
 
+def test_no_page_has_much_prose(site: Any):
+    """Pages of results are a table or two with their command, and none is long, tables apart."""
+    make_site = importlib.import_module("make_site")
+    prose = {
+        page.address: sum(len(line.encode()) for line in page.text.split("\n") if not line.lstrip().startswith("|"))
+        for tab in make_site.parts("en")
+        for page in site.walk(tab.children)
+    }
+    assert len(prose) > 200
+    assert {address: size for address, size in prose.items() if size > LONGEST} == {}
+    measured = ("behind/performance/", "behind/reliability/")
+    assert {address: size for address, size in prose.items() if address.startswith(measured) and size > 6_000} == {}
+
+
 @pytest.mark.parametrize("name", ["guide", "attention"])
 def test_both_languages_have_the_same_addresses_and_no_page_is_long(site: Any, name: str):
     english, chinese = ((ROOT / "docs" / f"{name}{part}.md").read_bytes().decode("utf-8") for part in ("", ".zh"))
