@@ -191,6 +191,7 @@ EXTRAS: Final = {
     "sklearn": "sklearn",
     "onnxscript": "train",
     "onnxruntime": "onnx",
+    "ctranslate2": "ctranslate2",
     "gensim": "vectors",
     "PIL": "images",
     "timm": "backbones",

@@ -132,7 +132,7 @@ def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "unfinished" not in said
     report = model.evaluate(pairs[:3])
     assert report.num_items == 3
-    assert "BLEU" in report._repr_html_()
+    assert "exact match" in report._repr_html_()
     assert str(model.folder.path) in model._repr_html_()
     rows = model.annotate([{"de": "wort1 x"}], "de", to="en")
     assert rows == [{"de": "wort1 x", "en": model.predict(["wort1 x"])[0]}]

@@ -1,7 +1,7 @@
 """Release: sdist and wheel are built, checked, installed into fresh environments, and tried outside of the source tree.
 
-`make release` does so with the Python of .venv; ARGS="python3.12 python3.13" names others. What is published is
-the content of dist/.
+`make release` does so with every Python from 3.11 on that is here; ARGS="python3.12 python3.13" names others. What is
+published is the content of dist/.
 """
 
 import os
@@ -17,7 +17,10 @@ from typing import Final
 from tests.architecture.package import ROOT
 
 LARGEST: Final = 2_000_000
-"""Bytes of a wheel."""
+"""Bytes of a wheel, without the runtime for browsers."""
+RUNTIME: Final = "heedful/js/runtime/"
+PYTHONS: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
+SAMPLES: Final = ROOT / "tests/samples/formats"
 DEMO: Final = ("demo", "--quiet")
 USES: Final = (
     ("--version",),
@@ -54,31 +57,54 @@ def build(out: Path) -> Path:
     run(sys.executable, "-m", "build", "--outdir", out, ROOT)
     (wheel,) = out.glob("*.whl")
     run(sys.executable, "-m", "twine", "check", "--strict", *out.iterdir())
-    size = wheel.stat().st_size
+    files = zipfile.ZipFile(wheel).infolist()
+    names = [each.filename for each in files]
+    size = wheel.stat().st_size - sum(each.compress_size for each in files if each.filename.startswith(RUNTIME))
     assert size <= LARGEST, f"{wheel.name}: {size} bytes, at most {LARGEST}"
-    names = zipfile.ZipFile(wheel).namelist()
+    assert "heedful/manual/guide.zh.md" in names
     strange = [name for name in names if not name.startswith(("heedful/", "heedful-"))]
     assert not strange, strange
     print(f"{wheel.name}: {size:,} bytes, {len(names)} files")
     return wheel
 
 
+def environment(python: str, folder: Path, what: str) -> Path:
+    """Install a package for a Python into a fresh environment; the folder of its programs."""
+    run(python, "-m", "venv", folder)
+    programs = folder / ("Scripts" if os.name == "nt" else "bin")
+    run(programs / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", what)
+    return programs
+
+
 def prove(wheel: Path, python: str, folder: Path) -> None:
-    """Install the wheel for a Python, train the demo's model and use it.
+    """Install wheel and sdist for a Python, train the demo's model with the one, and use it with the other alone.
 
     Raises:
-        AssertionError: the package comes from elsewhere, or its output is wrong.
+        AssertionError: the package comes from elsewhere, its output is wrong, or it needs more than it installs.
     """
-    run(python, "-m", "venv", folder / "venv")
-    programs = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
-    constraints = ROOT / "constraints.txt"
-    run(programs / "python", "-m", "pip", "install", "--quiet", "--constraint", constraints, f"{wheel}[train]")
-    where = run(programs / "python", "-c", "import heedful; print(heedful.__file__)", folder=folder)
+    train = environment(python, folder / "train", f"{wheel}[train]")
+    where = run(train / "python", "-c", "import heedful; print(heedful.__file__)", folder=folder)
     assert str(folder) in where, where
-    print(run(programs / "heedful", *DEMO, folder=folder).strip()[-300:])
-    shown = [run(programs / "heedful", *words, folder=folder) for words in USES]
-    assert "2021-03-05" in shown[2], shown[2]
-    print(f"{python}: {shown[0].strip()} trains and translates")
+    print(run(train / "heedful", *DEMO, folder=folder).strip()[-300:])
+    used = [run(train / "heedful", *words, folder=folder) for words in USES]
+    assert "2021-03-05" in used[2], used[2]
+    for sample in sorted(path for path in SAMPLES.iterdir() if path.is_dir()):  # models of all stored formats
+        assert len(run(train / "heedful", "translate", sample, "12", folder=folder).splitlines()) == 1, sample
+    (source,) = wheel.parent.glob("*.tar.gz")
+    core = environment(python, folder / "core", str(source))
+    assert run(core / "heedful", *USES[2], folder=folder) == used[2]
+    assert "train" in run(core / "heedful", "docs", "start", folder=folder)
+    alone = "import importlib.util as u; print(u.find_spec('torch'), u.find_spec('numba'))"
+    assert run(core / "python", "-c", alone, folder=folder).split() == ["None", "None"]
+    print(f"{python}: {used[0].strip()} trains and translates; what pip installs by itself translates alike")
+
+
+def works(python: str) -> bool:
+    """Whether a program is a Python that runs, not one that a version manager only knows by name."""
+    return (
+        bool(shutil.which(python))
+        and not subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode
+    )
 
 
 def main(pythons: Sequence[str]) -> int:
@@ -88,7 +114,7 @@ def main(pythons: Sequence[str]) -> int:
         The exit code: 0.
     """
     wheel = build(ROOT / "dist")
-    for python in pythons or [sys.executable]:
+    for python in pythons or list(filter(works, PYTHONS)) or [sys.executable]:
         with tempfile.TemporaryDirectory() as folder:
             prove(wheel, python, Path(folder))
     return 0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from heedful.cpu.contention import contention_watch
 from heedful.engines.engine import Backend
-from heedful.errors import FileRefused
+from heedful.errors import FileRefused, needed_for
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import ForcedDecoding
@@ -153,7 +153,8 @@ class CTranslate2(Backend):
         self._single: Any = None
 
     def _open(self, threads: int) -> Any:
-        import ctranslate2
+        with needed_for("running a model in CTranslate2"):
+            import ctranslate2
 
         try:
             return ctranslate2.Translator(str(self._folder), device="cpu", intra_threads=threads)

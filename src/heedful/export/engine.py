@@ -9,8 +9,7 @@ from heedful.engines.exported import FOLDER, Exported, Parity, commit_engine, fi
 from heedful.engines.folder import ModelFolder
 from heedful.engines.onnx import import_runtime, onnx_backend
 from heedful.engines.shortlist_file import write_shortlist
-from heedful.errors import FileRefused, UsageError
-from heedful.export.ctranslate2 import export_ctranslate2
+from heedful.errors import FileRefused, UsageError, needed_for
 from heedful.export.onnx import export_graphs
 from heedful.export.parity import draw_sources, measure
 from heedful.files.atomic_write import temporary_path
@@ -82,6 +81,9 @@ def _write(
         export_graphs(model, path, max_length, is_int8, draw, has_list)
     elif kind == "ctranslate2":
         from heedful.engines.ctranslate2 import ctranslate2_backend as open_backend
+
+        with needed_for("export to CTranslate2"):
+            from heedful.export.ctranslate2 import export_ctranslate2
 
         export_ctranslate2(model, path, max_length, is_int8)
     else:

@@ -18,6 +18,8 @@ DOCUMENTS: Final = ("start", "guide", "page", "serve", "engines", "settings", "a
 LANGUAGES: Final = ("en", "zh")
 _HEADING: Final = re.compile(r"(#{1,4}) +(.+?) *#*$")
 _FENCE: Final = re.compile(r" *(```|~~~)")
+_PICTURE: Final = re.compile(r'<img src="[^"]*" alt="([^"]*)"[^>]*>|!\[([^\]]*)\]\([^)]*\)')
+"""Picture; the package has none of them, so that their descriptions stand in their places."""
 _SWITCH: Final = re.compile(r"^\[(?:中文|English)\]\([^)]*\)\n", re.MULTILINE)
 """Line that leads to the same document in the other language."""
 
@@ -159,6 +161,7 @@ def _as_html(page: str, text: str, anchors: list[str], places: Mapping[tuple[str
     from markdown_it import MarkdownIt
 
     parser: Any = MarkdownIt("commonmark").enable("table")
+    text = _PICTURE.sub(lambda picture: f"[{picture[1] or picture[2]}]", text)
     tokens: list[Any] = parser.parse(text)
     remaining = iter(anchors)
     for token in tokens:
@@ -169,7 +172,7 @@ def _as_html(page: str, text: str, anchors: list[str], places: Mapping[tuple[str
         for child in token.children or ():
             if child.type == "link_open" and not _lead(child, page, places):
                 child.type, child.tag, child.attrs = "link_open", "span", {}
-    html = str(parser.renderer.render(_without_pictures(tokens), parser.options, {}))
+    html = str(parser.renderer.render(tokens, parser.options, {}))
     html = re.sub(r"<span>((?:(?!<span>).)*?)</a>", r"<span>\1</span>", html, flags=re.DOTALL)
     return html[html.index("</h1>") + 5 :] if "</h1>" in html else html
 
@@ -186,13 +189,3 @@ def _lead(link: Any, page: str, places: Mapping[tuple[str, str], str]) -> bool:
     anchor = places.get((name, anchor), anchor)
     link.attrSet("href", f"{name}.html{mark}{anchor}" if path else f"#{anchor}")
     return True
-
-
-def _without_pictures(tokens: list[Any]) -> list[Any]:
-    """Put the descriptions of pictures in their places; the files are not part of the package."""
-    for token in tokens:
-        for child in token.children or ():
-            if child.type == "image":
-                child.type, child.content, child.tag = "text", f"[{child.content}]", ""
-                child.children = None
-    return tokens

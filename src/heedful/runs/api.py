@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+import torch
+
 from heedful.config.plugins import allow_code, named_code
 from heedful.data.in_memory import example_files
 from heedful.data.rows import Columns
@@ -110,6 +112,8 @@ def train_model(
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
         >>> train_model([("eins", "one"), ("zwei", "two")], out="numbers.model")  # doctest: +SKIP
     """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}
     allow_code(named_code(merged_settings(options=options)))
     request = TrainRequest(
@@ -154,8 +158,6 @@ def _using(threads: int) -> Generator[None]:
     if not threads:
         yield
         return
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
