@@ -6,7 +6,9 @@ who do not see it.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +21,10 @@ from site_pages import ROOT, Document, Page
 FOLDER: Final = ROOT / "docs/course"
 CONCEPTS: Final = FOLDER / "concepts.tsv"
 ADDRESS: Final = "attention/course"
+LEARN: Final = "bahdanau-page.html#view=learn"
+"""Page on which a reader computes attention of own numbers."""
+WITH_NUMBERS: Final = ("averages", "scores", "luong", "hard", "selfattention")
+"""Lessons whose formulas that page computes."""
 _CACHE: dict[str, Any] = {}
 """Lessons with their results, by name."""
 _SETUP: Final = """%matplotlib inline
@@ -131,6 +137,8 @@ def copy_files(folder: Path, language: str) -> None:
         for cell in notebook.cells:
             for picture in _pictures(cell):
                 (target / f"{name}-{cell.metadata['picture']}.svg").write_text(picture, encoding="utf-8")
+            for page in _pages(cell):
+                (target / f"{name}-{cell.metadata['page']}.html").write_text(page, encoding="utf-8")
 
 
 def _pictures(cell: Any) -> Sequence[str]:
@@ -138,15 +146,28 @@ def _pictures(cell: Any) -> Sequence[str]:
     return [out["data"]["image/svg+xml"] for out in outputs if "image/svg+xml" in out.get("data", {})]
 
 
+def _pages(cell: Any) -> Sequence[str]:
+    """Offline pages that a cell shows in a frame."""
+    drawn = (out.get("data", {}).get("text/html", "") for out in cell.get("outputs", ()))
+    frames = (re.search(r'<iframe srcdoc="([^"]*)"', html) for html in drawn)
+    return [unescape(frame[1]) for frame in frames if frame]
+
+
 def _markdown(name: str, notebook: Any, language: str) -> str:
-    words = ("Notebook", "right-click to save") if language == "en" else ("笔记本", "另存后用 Jupyter 打开")
+    words = {
+        "en": ("Notebook", "right-click to save", "Try it with your own numbers"),
+        "zh": ("笔记本", "另存后用 Jupyter 打开", "用自己的数字试一试"),
+    }[language]
     parts: list[str] = []
     for cell in in_language(notebook, language):
         if cell.cell_type == "markdown":
             parts.append(cell.source)
             if len(parts) == 1:
                 title, _, rest = cell.source.partition("\n")
-                parts = [f'{title}\n\n<a class="notebook" href="{name}.ipynb" download>{words[0]}</a>\n\n{rest}']
+                links = f'<a class="notebook" href="{name}.ipynb" download>{words[0]}</a>'
+                if name in WITH_NUMBERS:
+                    links += f' · <a href="{LEARN}">{words[2]}</a>'
+                parts = [f"{title}\n\n{links}\n\n{rest}"]
             continue
         parts.append(f"```python\n{cell.source}\n```")
         text = "".join(map(_text, cell.outputs)).rstrip()
@@ -155,6 +176,10 @@ def _markdown(name: str, notebook: Any, language: str) -> str:
         if _pictures(cell):
             alt = cell.metadata["alt" if language == "en" else "alt_zh"]
             parts.append(f'<img class="drawn" alt="{alt}" src="{name}-{cell.metadata["picture"]}.svg">')
+        if _pages(cell):
+            alt = cell.metadata["alt" if language == "en" else "alt_zh"]
+            address = f"{name}-{cell.metadata['page']}.html"
+            parts.append(f'<iframe class="page" loading="lazy" title="{alt}" src="{address}"></iframe>')
     return "\n\n".join(parts) + "\n"
 
 
@@ -162,7 +187,7 @@ def _text(output: Mapping[str, Any]) -> str:
     if output["output_type"] == "stream":
         return output["text"]
     data = output.get("data", {})
-    return "" if "image/svg+xml" in data else data.get("text/plain", "") + "\n"
+    return "" if data.keys() & {"image/svg+xml", "text/html"} else data.get("text/plain", "") + "\n"
 
 
 def concept_table(language: str) -> str:

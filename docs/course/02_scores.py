@@ -44,6 +44,7 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
+from torch.nn import functional
 
 from heedful.attention import Additive, Dot, General, ScaledDot, Softmax, attend
 from heedful.course import check
@@ -123,6 +124,40 @@ axes[0].set(title="dot product", xlabel="key, best first", ylabel="weight")
 axes[1].set(title="scaled dot product", xlabel="key, best first")
 axes[0].legend()
 plt.show()
+
+# %% [markdown] lang="en"
+# ## Where the dot product comes from
+#
+# The Gaussian kernel of lesson 1 compares by distance, and a distance is a dot product in disguise:
+#
+# $$-\tfrac12 \lVert q - k \rVert^2 = q \cdot k - \tfrac12 \lVert q \rVert^2 - \tfrac12 \lVert k \rVert^2 .$$
+#
+# The second term is the same for all keys, so the softmax cancels it. If all keys have about the same length, as after layer
+# normalisation, the third cancels too, and the dot product alone remains: one product of matrices instead of all differences.
+
+# %% [markdown] lang="zh"
+# ## 点积从哪里来
+#
+# 第 1 课的高斯核按距离比较，而距离里就藏着点积：
+#
+# $$-\tfrac12 \lVert q - k \rVert^2 = q \cdot k - \tfrac12 \lVert q \rVert^2 - \tfrac12 \lVert k \rVert^2 .$$
+#
+# 第二项对所有的键都一样，softmax 会把它约掉。如果所有键的长度差不多（做过层归一化就是这样），第三项也被约掉，只剩点积：一次矩阵乘法，不必算所有的差。
+
+# %%
+q, k = torch.randn(3, 8), functional.normalize(torch.randn(6, 8), dim=-1)
+by_distance = torch.softmax(-torch.cdist(q, k).square() / 2, -1)
+by_product = torch.softmax(q @ k.T, -1)
+assert abs(by_distance - by_product).max() < 1e-6
+longer = k * torch.tensor([3.0, 1, 1, 1, 1, 1])[:, None]  # a long key: no longer
+print(
+    (
+        torch.softmax(-torch.cdist(q, longer).square() / 2, -1)
+        - torch.softmax(q @ longer.T, -1)
+    )
+    .abs()
+    .max()
+)
 
 # %% [markdown] lang="en"
 # ## Temperature

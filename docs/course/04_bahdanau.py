@@ -51,6 +51,7 @@ from heedful.course import check
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
+from heedful.predictors.translation import Alternative, Translation
 
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
@@ -178,6 +179,7 @@ for name, config in models.items():
             attended = model(inputs, target_in, need=("weights",)).attended[
                 model.alignment
             ]
+            drawn = inputs.ids[0], target_in[0, 1:], attended.weights[0]
             left.imshow(attended.weights[0])
             left.set(xlabel="source", ylabel="target")
     right.plot(range(1, 17), shares, "o-", ms=3, label=name)
@@ -185,6 +187,29 @@ right.axvline(12, ls=":", color="#757a82")
 right.set(xlabel="length", ylabel="symbols right", ylim=(0, 1.05))
 right.legend()
 plt.show()
+
+# %% [markdown] lang="en"
+# The same attention as a page to play with: point at a word and see where it looks. Its view **Learn** takes your own queries, keys and values,
+# and shows scores, weights and context as you change the score function, the normalizer, the temperature or the window.
+
+# %% [markdown] lang="zh"
+# 同样的注意力，做成可以动手的网页：指着一个词，就看到它在看哪里。网页的**学习**视图可以填自己的查询、键和值，一边换打分函数、归一化、温度或窗口，一边看分数、权重和上下文怎么变。
+
+# %% page="page" alt="Page with the attention of the reversed digits, and the view Learn" alt_zh="网页：倒写数字时的注意力，以及学习视图"
+source, target, weights = drawn
+pieces = tuple(str(token - 3) for token in source[:-1].tolist())
+said = tuple(str(token - 3) for token in target.tolist())
+text = " ".join(said)
+Translation(
+    source=" ".join(pieces),
+    text=text,
+    log_prob=0.0,
+    score=0.0,
+    alternatives=(Alternative(text, 0.0, 0.0),),
+    source_pieces=(*pieces, "</s>"),
+    target_pieces=said,
+    attention=weights[: len(said)].numpy(),
+)
 
 # %% [markdown] lang="en"
 # ## Exercises

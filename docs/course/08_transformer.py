@@ -287,6 +287,40 @@ right.set(xlabel="source", ylabel="output")
 plt.show()
 
 # %% [markdown] lang="en"
+# ## What became of it
+#
+# Large models are trained on plain text first, and differ above all in who may look at whom:
+#
+# - **Encoder alone** (BERT): every word sees all others. Some words are replaced by a mark, and the model has to say which they were.
+# - **Encoder and decoder** (T5): the source is seen as a whole, the output only up to each word. Whole passages are left out and written.
+# - **Decoder alone** (GPT): every word sees those before it, and the next word is predicted. So every text is an exercise, and a task can be put
+#   as its beginning (**in context**), with no training at all.
+#
+# Their loss falls as a power of parameters, data and computation, over many orders of magnitude, which is why they grew.
+
+# %% [markdown] lang="zh"
+# ## 后来的发展
+#
+# 大模型先在普通文本上预训练，它们的不同首先在于谁能看谁：
+#
+# - **只有编码器**（BERT）：每个词都能看到其他所有词。把一些词换成标记，让模型说出原来是什么。
+# - **编码器和解码器**（T5）：源文整个都能看，输出只能看到当前词为止。挖掉整段，让模型写出来。
+# - **只有解码器**（GPT）：每个词只看前面的词，预测下一个词。于是任何文本都是练习，任务可以写在开头（**上下文学习**），完全不用再训练。
+#
+# 它们的损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级，所以才越做越大。
+
+# %% picture="families" alt="Three tables of six words: all see all; the first three see each other and the rest what is before; each sees what is before" alt_zh="三张六个词的表：都能看到；前三个互相可见，其余只看前面；每个只看前面"
+everything = torch.ones(6, 6).bool()
+before = everything.tril()
+prefix = before | (torch.arange(6) < 3)  # the source, then the output
+figure, axes = plt.subplots(1, 3)
+named = {"encoder": everything, "encoder, decoder": prefix, "decoder": before}
+for axis, (title, allowed) in zip(axes, named.items(), strict=True):
+    axis.imshow(allowed)
+    axis.set(title=title, xlabel="sees", xticks=[], yticks=[])
+plt.show()
+
+# %% [markdown] lang="en"
 # ## Exercises
 #
 # 1. `transformer.mask`: a function of `n` that gives the table [query, key] with 1 where a query of the decoder may look and 0 elsewhere.

@@ -179,6 +179,29 @@ for axis, title in zip(axes, ("scene", "red", "blue"), strict=True):
 plt.show()
 
 # %% [markdown] lang="en"
+# ## An image is a sentence of patches
+#
+# The **Vision Transformer** (Dosovitskiy et al. 2021) needs no convolutional network: it cuts the image into patches, maps each to a vector, adds
+# positions, and puts one learned **class** vector before them. The encoder of lesson 8 does the rest, and the class vector at its end is
+# classified. Cutting and mapping is one convolution whose step is its width.
+
+# %% [markdown] lang="zh"
+# ## 图像是由图块组成的句子
+#
+# **视觉 Transformer**（Dosovitskiy 等，2021）不需要卷积网络：把图像切成图块，每块映射成一个向量，加上位置编码，最前面放一个可学习的**类别**向量；其余由第 8 课的编码器完成，最后用类别向量来分类。切块加映射，就是一次步长等于窗口的卷积。
+
+# %%
+image = scene.movedim(-1, 0)[None]  # [1, colour, row, column]
+W = torch.randn(16, 3 * 8 * 8)
+patches = image.unfold(2, 8, 8).unfold(3, 8, 8)  # [1, colour, 8, 8, 8, 8]
+patches = patches.permute(0, 2, 3, 1, 4, 5).reshape(1, 64, 3 * 8 * 8)
+by_hand = patches @ W.T
+by_convolution = torch.conv2d(image, W.view(16, 3, 8, 8), stride=8).flatten(2).mT
+assert abs(by_hand - by_convolution).max() < 1e-3
+words = torch.cat((torch.zeros(1, 1, 16), by_hand), 1)  # the class vector first
+print("a sentence of", words.shape[1], "words of", words.shape[2], "numbers")
+
+# %% [markdown] lang="en"
 # ## Exercises
 #
 # 1. `tasks.document`: a function of `H [5, 4], W [3, 4], u [3]` that gives the vector of a document.
