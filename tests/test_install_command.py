@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heedful import errors as installation
-from heedful.errors import MissingExtra, install_command
+from heedful.errors import MissingExtra, _of_program_runner, install_command
 
 REQUIREMENTS = ["numpy>=2.1", "torch>=2.11; extra == 'train'", 'numba>=0.63; extra == "train"', "ray; extra == 'ray'"]
 
@@ -93,3 +93,17 @@ def test_sources_that_were_never_installed(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_missing_extra_says_the_command():
     assert str(MissingExtra("gensim", "vectors", "this")) == f"this needs gensim: {install_command('vectors')}"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/me/.local/share/pipx/venvs/heedful", "pipx install --force 'heedful[train]'"),
+        ("/home/me/.local/share/pipx/.cache/0f3a", "pipx run --spec 'heedful[train]' heedful"),
+        ("/home/me/.local/share/uv/tools/heedful", "uv tool install 'heedful[train]'"),
+        ("/home/me/.cache/uv/archive-v0/x1", "uvx --from 'heedful[train]' heedful"),
+        ("/home/me/uv/project/.venv", ""),
+    ],
+)
+def test_tools_that_run_programs_have_their_own_command(prefix: str, command: str):
+    assert _of_program_runner(Path(prefix), "heedful[train]") == command

@@ -24,6 +24,7 @@ A message is one line that says what is wrong, where, and what to do.
 import json
 import os
 import shlex
+import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -313,6 +314,8 @@ def install_command(extra: str = "") -> str:
         return _from_folder("pip install", Path(__file__).parents[2], extra)
     tool = "uv pip install" if (distribution.read_text("INSTALLER") or "").strip() == "uv" else "pip install"
     name = _with_extra("heedful", extra)
+    if command := _of_program_runner(Path(sys.prefix), name):
+        return command
     recorded = distribution.read_text("direct_url.json")
     if recorded is None:
         return f"{tool} {_quoted(name)}"
@@ -325,6 +328,21 @@ def install_command(extra: str = "") -> str:
         option = "--editable " if facts.get("dir_info", {}).get("editable") else ""
         return f"{tool} {option}{_quoted(_with_extra(str(path), extra))}"
     return " ".join([tool, *map(_quoted, _requirements(distribution.requires or [], extra))])
+
+
+def _of_program_runner(prefix: Path, name: str) -> str:
+    """Command of the tool that keeps an environment for this program alone; empty for any other environment."""
+    match [part for part in prefix.parts if part in {"pipx", "venvs", "uv", "tools", "archive-v0"}]:
+        case ["pipx", "venvs"]:
+            return f"pipx install --force {_quoted(name)}"
+        case ["pipx"]:
+            return f"pipx run --spec {_quoted(name)} heedful"
+        case ["uv", "tools"]:
+            return f"uv tool install {_quoted(name)}"
+        case ["uv", "archive-v0"]:
+            return f"uvx --from {_quoted(name)} heedful"
+        case _:
+            return ""
 
 
 def _from_folder(tool: str, folder: Path, extra: str) -> str:

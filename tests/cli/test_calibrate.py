@@ -73,13 +73,12 @@ def test_outputs_below_the_limit_are_withheld(calibrated: Path):
 
 def test_outputs_of_a_source_are_given_or_withheld_together(calibrated: Path):
     lines = heedful("translate", calibrated, "--nbest", 2, *TEXTS).out.split("\n")[:-1]
-    assert len(lines) == 8
     confidences = [float(str(one["confidence"])) for one in rows(calibrated, "--min-confidence", 0)]
     limit = sorted(confidences)[1] + 1e-6
     given = heedful("translate", calibrated, "--nbest", 2, "--min-confidence", limit, *TEXTS).out.split("\n")[:-1]
     kept = [index for index, one in enumerate(confidences) if one >= limit]
     assert given == [line for line in lines if int(line.split(" ")[0]) in kept]
-    assert 0 < len(given) < 8
+    assert 0 < len(given) < len(lines)
 
 
 def test_links_of_a_withheld_output_are_left_out(calibrated: Path):

@@ -25,6 +25,7 @@ import typer
 
 from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.error_page import check_errors, write_errors
+from heedful.cli.evaluation_pictures import draw_lengths, draw_risks
 from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
@@ -57,7 +58,6 @@ from heedful.text.segments import Policy
 if TYPE_CHECKING:
     from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.confidence import ConfidenceReport
-    from heedful.evaluation.report import Report
     from heedful.predictors.interface import Measured, Predictor
     from heedful.predictors.perplexity import Perplexity
     from heedful.predictors.translation import MeasuredTranslations
@@ -222,13 +222,10 @@ def run(
         return evaluated, _perplexity(translator, items, messages), calibration
 
     scored = score(model)
-    if record:
-        _keep(model, scored[0], messages)
-    if risk_png is not None and scored[2]:
-        _draw_risks(risk_png, scored[2], f"{model}, {counted(len(items), 'source')}")
+    _keep(model if record else None, scored[0], messages)
+    draw_risks(risk_png, scored[2], f"{model}, {counted(len(items), 'source')}")
     baseline = score(versus) if versus else None
-    if png is not None:
-        _draw_lengths(png, {str(path): one[0].report for path, one in ((model, scored), (versus, baseline)) if one})
+    draw_lengths(png, {str(path): one[0].report for path, one in ((model, scored), (versus, baseline)) if one})
     _print_scored(model, scored, versus, baseline, output_format, data, seed)
 
 
@@ -274,44 +271,15 @@ def _refuse_options(options: dict[str, Any], predictor: "Predictor", beam: int |
         raise UsageError(f"evaluate: a model for {predictor.folder.task} has no {' and no '.join(names)}; leave it out")
 
 
-def _keep(model: Path, evaluated: "MeasuredTranslations", messages: Messages) -> None:
+def _keep(model: Path | None, evaluated: "MeasuredTranslations", messages: Messages) -> None:
+    """Store the scores in the folder of a model, for the page; None = nowhere."""
+    if model is None:
+        return
     from heedful.engines.folder import open_folder
     from heedful.predictors.cached_test_scores import keep_evaluation
 
     keep_evaluation(open_folder(model), evaluated)
     messages.say(f"{model}: scores stored; heedful serve {model} shows them")
-
-
-def _draw_lengths(png: Path, reports: "dict[str, Report]") -> None:
-    """Draw the first metric by source length: the first report, and the others dashed.
-
-    Raises:
-        UsageError: all sources are in one range of lengths.
-    """
-    from heedful.inspection.length_plot import Curve, save_length_plot
-
-    results = {name: report.results[0] for name, report in reports.items()}
-    first = next(iter(results.values()))
-    if len(first.by_length) < 2:
-        raise UsageError("evaluate: --png: too few sources, or of one length, to draw a score by length")
-    curves = [
-        Curve(
-            name,
-            tuple(bucket.score for bucket in result.by_length),
-            tuple(bucket.interval.low for bucket in result.by_length),
-            tuple(bucket.interval.high for bucket in result.by_length),
-        )
-        for name, result in results.items()
-    ]
-    ranges = [bucket.label for bucket in first.by_length]
-    unit = next(iter(reports.values())).length_unit
-    save_length_plot(png, curves, ranges, curves[-1].name if len(curves) > 1 else "", first.metric.name, unit)
-
-
-def _draw_risks(png: Path, calibration: "ConfidenceReport", title: str) -> None:
-    from heedful.inspection.risk_plot import save_risk_plot
-
-    save_risk_plot(png, calibration.risks, title)
 
 
 def _perplexity(translator: "Translator", items: "EvaluationSet", messages: Messages) -> "Perplexity":

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from heedful.data.rows import Columns
 from heedful.errors import DataError, HeedfulError
@@ -148,22 +148,23 @@ def with_column(table: Any, name: str, values: Sequence[Any]) -> Any:
         >>> with_column([{"text": "one"}], "length", [3])
         [{'text': 'one', 'length': 3}]
     """
-    names = getattr(table, "column_names", getattr(table, "columns", table if isinstance(table, Mapping) else ()))
-    rows = [dict(row) for row in table] if isinstance(table, list) else []
+    names: Any = getattr(table, "column_names", getattr(table, "columns", table if isinstance(table, Mapping) else ()))
+    rows: list[Mapping[str, Any]] = list(table) if isinstance(table, list) else []
     if name in list(names) or any(name in row for row in rows):
         raise DataError(f"table: has a column {name!r}; choose another name for the new one")
-    if hasattr(table, "append_column"):  # PyArrow
-        return table.append_column(name, [list(values)])
-    if hasattr(table, "with_columns"):  # polars
-        return table.with_columns(type(table.to_series(0))(name, list(values)))
-    if hasattr(table, "add_column"):  # datasets
-        return table.add_column(name, list(values))
-    if hasattr(table, "assign"):  # pandas
-        return table.assign(**{name: list(values)})
+    new, frame = list(values), cast(Any, table)
     if isinstance(table, Mapping):
-        return {**table, name: list(values)}
+        return {**table, name: new}
     if isinstance(table, list):
-        return [{**row, name: value} for row, value in zip(rows, values, strict=True)]
+        return [{**row, name: value} for row, value in zip(rows, new, strict=True)]
+    if hasattr(frame, "append_column"):  # PyArrow
+        return frame.append_column(name, [new])
+    if hasattr(frame, "with_columns"):  # polars
+        return frame.with_columns(type(frame.to_series(0))(name, new))
+    if hasattr(frame, "add_column"):  # datasets
+        return frame.add_column(name, new)
+    if hasattr(frame, "assign"):  # pandas
+        return frame.assign(**{name: new})
     raise DataError(f"table: expected {_KINDS}; got {type(table).__name__}")
 
 

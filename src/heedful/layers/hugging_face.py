@@ -57,7 +57,8 @@ def use_in_transformers(
     with needed_for("attention in models of transformers"):
         transformers = importlib.import_module("transformers")
     layers = [module for module in model.modules() if hasattr(module, "is_causal") and _head_size(module)]
-    if not layers or not hasattr(model, "set_attn_implementation"):
+    choose = getattr(model, "set_attn_implementation", None)
+    if not layers or not callable(choose):
         raise UsageError(
             f"{type(model).__name__}: no attention that goes through AttentionInterface of transformers; models that "
             "have their own, such as T5, cannot be changed"
@@ -70,7 +71,7 @@ def use_in_transformers(
         layer.add_module(_NORMALIZER, NormalizerLayer(normalizer).to(first))
     transformers.AttentionInterface.register(NAME, _attention)
     transformers.AttentionMaskInterface.register(NAME, _mask)
-    model.set_attn_implementation(NAME)
+    choose(NAME)
 
 
 def _head_size(module: nn.Module) -> int:
@@ -125,7 +126,7 @@ def _table(module: nn.Module, mask: Tensor | None) -> Tensor | None:
     """
     if mask is None or mask.dtype == torch.bool:
         return mask
-    hidden = mask <= torch.finfo(mask.dtype).min / 2
+    hidden = mask < -1e4  # transformers writes the most negative number of the type
     if bool(mask.masked_fill(hidden, 0.0).any()):
         raise UsageError(f"{type(module).__name__}: its mask adds numbers to scores, which heedful's has not")
     return ~hidden

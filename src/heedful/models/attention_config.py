@@ -161,8 +161,8 @@ def score_class(name: str) -> type[Score]:
     """
     if not is_custom(name):
         return SCORES[name]
-    found = import_class_or_function(name, Score)
-    return found if isinstance(found, type) else _class_of(found)
+    part = import_class_or_function(name, Score)
+    return part if isinstance(part, type) else _class_of(part)
 
 
 @cache

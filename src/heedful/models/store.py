@@ -86,8 +86,8 @@ def store_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     try:
         name = _write_weights(folder, weights)
         facts = {key: value for key, value in before.facts.items() if key not in (KEY, "files")}
-        kept = [each for each in before.facts["files"] if each != old.name]
-        commit(folder, {**facts, "weights": name}, sorted({*kept, name}))
+        others = [each for each in before.facts["files"] if each != old.name]
+        commit(folder, {**facts, "weights": name}, sorted({*others, name}))
     except (OSError, SafetensorError) as error:
         raise ResourceError(f"{folder}: weights not saved: {error}") from None
     _delete_weights(folder, name)
@@ -108,10 +108,10 @@ def _write_weights(folder: Path, weights: Mapping[str, Tensor]) -> str:
     return name
 
 
-def _delete_weights(folder: Path, kept: str) -> None:
+def _delete_weights(folder: Path, but: str) -> None:
     with suppress(OSError):  # what stays is in nobody's way
         for old in folder.glob("model-*.safetensors"):
-            if old.name != kept:
+            if old.name != but:
                 old.unlink()
 
 

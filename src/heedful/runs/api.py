@@ -112,8 +112,7 @@ def train_model(
         >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
         >>> train_model([("eins", "one"), ("zwei", "two")], out="numbers.model")  # doctest: +SKIP
     """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}
     allow_code(named_code(merged_settings(options=options)))
     request = TrainRequest(

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -57,7 +57,7 @@ def _notebook_display() -> Callable[[str], None] | None:
         return None
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
-    handle = display(HTML(""), display_id=True)
+    handle: Any = display(HTML(""), display_id=True)
     return lambda text: handle.update(HTML(text))
 
 
