@@ -50,7 +50,7 @@ def system_error(number: int, name: str | None = None) -> OSError:
     ],
 )
 def test_code_and_message(error: BaseException, code: int, said: str):
-    message, found = explain(error)
+    message, found, _ = explain(error)
     assert found == code
     assert said in message
     assert message.startswith("error: ")

@@ -126,7 +126,7 @@ def _table(module: nn.Module, mask: Tensor | None) -> Tensor | None:
     """
     if mask is None or mask.dtype == torch.bool:
         return mask
-    hidden = mask < -1e4  # transformers writes the most negative number of the type
+    hidden = mask <= torch.finfo(mask.dtype).min  # as transformers writes it
     if bool(mask.masked_fill(hidden, 0.0).any()):
         raise UsageError(f"{type(module).__name__}: its mask adds numbers to scores, which heedful's has not")
     return ~hidden
