@@ -21,7 +21,7 @@ from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
 from heedful.errors import ResourceError
 
-Topic = Annotated[str, typer.Argument(metavar="[TOPIC]", help="Heading, or words of one.", show_default=False)]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Heading, or words of one.", show_default=False)]
 Listing = Annotated[bool, typer.Option("--list", help="List the headings.")]
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="FOLDER", help="Write the pages here, and open none of them.")

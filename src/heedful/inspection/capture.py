@@ -79,8 +79,8 @@ def capture(model: nn.Module, check: bool = False) -> Generator[Captured]:
     context; their results are the same up to rounding, but their dropout draws other numbers.
 
     Calls with scores that are not part of the model, modules with a `forward` of their own, and compiled code are not
-    recorded; if nothing is, a warning says so. Contexts may be nested. Recorded tensors keep their autograd graph: run
-    under `torch.no_grad` where no gradients are needed.
+    recorded; if nothing is in a model with modules of attention, a warning says so. Contexts may be nested. Recorded
+    tensors keep their autograd graph: run under `torch.no_grad` where no gradients are needed.
 
     Args:
         model: model whose module names become the keys of the record.
@@ -128,7 +128,7 @@ def capture(model: nn.Module, check: bool = False) -> Generator[Captured]:
 
     with compared_calls(model, recording) if check else recording():
         yield captured
-    if not captured.calls:
+    if not captured.calls and any("attention" in type(module).__name__.lower() for module in model.modules()):
         warnings.warn(_NOTHING, stacklevel=3)
 
 
