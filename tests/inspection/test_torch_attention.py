@@ -163,11 +163,11 @@ def test_nested_contexts_both_record():
 
 
 def test_modules_with_a_forward_of_their_own_are_left_alone():
-    class Own(nn.MultiheadAttention):
+    class OwnAttention(nn.MultiheadAttention):
         def forward(self, *inputs: Tensor, **options: bool):  # type: ignore[override]
             return inputs[0], None
 
-    model = Own(SIZE, HEADS)
+    model = OwnAttention(SIZE, HEADS)
     with pytest.warns(UserWarning, match="no attention was recorded"), capture(model) as captured:
         model(VECTORS, VECTORS, VECTORS)
     assert not captured.calls
