@@ -200,3 +200,11 @@ def test_several_labels_as_people_write_them(tmp_path: Path):
         rows = [(pair.source, split_labels(pair.target)) for pair in file]
         assert rows == [row for row in wanted if row[1] or file is not files[-1]], file.describe()
     assert joined_labels(["b", "a", "b"]) == joined_labels(["a", "b"])
+
+
+def test_a_heading_that_stands_twice_is_a_heading(tmp_path: Path):
+    rows = [*zip(TEXTS, LABELS, LABELS, strict=True)]
+    path = write(tmp_path / "twice.csv", [("text", "label", "label"), *rows], ",")
+    assert read(path) == [row[:2] for row in rows]
+    repeated = write(tmp_path / "words.csv", [("fine", "good", "good"), *rows], ",")
+    assert len(read(repeated)) == len(rows) + 1

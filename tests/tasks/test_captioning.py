@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.engines.folder import open_folder
-from heedful.errors import DataError, Stopped, UsageError
+from heedful.errors import DataError, HeedfulError, Stopped, UsageError
 from heedful.models.table import PRESETS
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
@@ -86,10 +87,39 @@ def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp
     text = score_test(run.started[0], outcome, "cpu", lambda line: None)
     assert "exact match" in text
     captioner = load(tmp_path / "m", kind=Captioner)
-    report = captioner.evaluate(write_scenes(tmp_path / "others.tsv", 40, seed=1, kind=kind))
+    others = write_scenes(tmp_path / "others.tsv", 40, seed=1, kind=kind)
+    report = captioner.evaluate(others)
     assert {result.key: result.score for result in report.results}["exact_match"] >= 90.0
+    check_in_memory(captioner, others, report.scores())
     facts = open_folder(tmp_path / "m").facts
     assert (facts["task"], facts["kind"]) == ("captioning", PRESETS[preset].kind)
+
+
+def check_in_memory(captioner: Captioner, file: Path, scores: dict[str, float]) -> None:
+    """Images in memory are read as those of files."""
+    rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()]
+    paths = [file.parent / name for name, _ in rows]
+    captions = [caption for _, caption in rows]
+    if captioner.images.kind == "features":
+        images: list[Any] = [np.load(path) for path in paths]
+        with pytest.raises(UsageError, match="got Image; this model reads"):
+            captioner.caption([PIL.Image.new("RGB", (4, 4))])
+    else:
+        images = [PIL.Image.open(path) for path in paths]
+        arrays = [np.asarray(image) for image in images]
+        assert captioner.evaluate([*zip(arrays, captions, strict=True)]).scores() == scores
+        for wrong, complaint in (
+            (arrays[0].astype(np.float32), "expected a picture as uint8"),
+            (arrays[0][..., :2], r"expected a picture as uint8"),
+            (7, "got int; this model reads a path, a picture"),
+        ):
+            with pytest.raises(HeedfulError, match=complaint):
+                captioner.caption([wrong])  # type: ignore[list-item]
+    assert captioner.evaluate({"image": images, "caption": [[one, "x"] for one in captions]})["exact_match"].score >= 90
+    assert captioner.evaluate([*zip(paths, captions, strict=True)]).scores() == scores
+    for data in ([(images[0], "")], [{"image": None, "caption": "a"}], [{"caption": "a"}]):
+        with pytest.raises(DataError, match="row 0 lacks an image or a caption"):
+            captioner.evaluate(data)
 
 
 @pytest.mark.parametrize(

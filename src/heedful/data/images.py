@@ -4,6 +4,7 @@ import io
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -295,26 +296,54 @@ def _turned(picture: Any) -> tuple[int, int]:
     return (picture.height, picture.width) if is_sideways else (picture.width, picture.height)
 
 
+def picture_pixels(picture: Any, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
+    """Convert a picture in memory, as `read_image` reads one from a file.
+
+    Args:
+        picture: Pillow's image, or a uint8 array [row, column], or [row, column, channel] of 3 or 4 channels.
+
+    Returns:
+        [1, channel, row, column] uint8.
+
+    Raises:
+        DataError: it is neither, empty or too large.
+        MissingExtra: Pillow is not installed.
+    """
+    with needed_for("images"):
+        from PIL import Image
+    if isinstance(picture, np.ndarray):
+        shape, dtype = list(picture.shape), picture.dtype
+        if dtype != np.uint8 or not (picture.ndim == 2 or shape[2:] in ([3], [4])) or not picture.size:
+            expected = "uint8 [rows, columns], or [rows, columns, 3 or 4 channels]"
+            raise DataError(f"{prefix}: shape {shape} of {dtype}; expected a picture as {expected}")
+        picture = Image.fromarray(picture)
+    if picture.width * picture.height > MOST_PIXELS:
+        size = f"{picture.width:,} x {picture.height:,}"
+        raise DataError(f"{prefix}: {size} pixels are too many; scale it down to at most {MOST_PIXELS:,}")
+    return _pixels(picture, config)
+
+
 def _read_pixels(source: Path | bytes, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
+    return _opened(source, prefix, partial(_pixels, config=config))
+
+
+def _pixels(picture: Any, config: ImageConfig) -> NDArray[np.uint8]:
     """First frame, upright, opaque, in the colours of the configuration, scaled to fit and centred."""
     from PIL import Image, ImageOps
 
-    def use(picture: Any) -> NDArray[np.uint8]:
-        picture.seek(0)
-        picture.load()
-        upright = ImageOps.exif_transpose(picture)
-        if upright.mode.startswith("I") or upright.mode == "F":  # 16 bits
-            values = np.asarray(upright, dtype=np.float64) / _OPAQUE
-            upright = Image.fromarray(values.clip(0.0, 255.0).round().astype(np.uint8))
-        elif "transparency" in picture.info or upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
-            coloured = upright.convert("RGBA")
-            white = Image.new("RGBA", coloured.size, "white")
-            upright = Image.alpha_composite(white, coloured)
-        upright = upright.convert("L" if config.channels == 1 else "RGB")
-        pixels = np.asarray(_fitted(upright, config.width, config.height), dtype=np.uint8)
-        return pixels[None, None] if config.channels == 1 else pixels.transpose(2, 0, 1)[None]
-
-    return _opened(source, prefix, use)
+    picture.seek(0)
+    picture.load()
+    upright = ImageOps.exif_transpose(picture)
+    if upright.mode.startswith("I") or upright.mode == "F":  # 16 bits
+        values = np.asarray(upright, dtype=np.float64) / _OPAQUE
+        upright = Image.fromarray(values.clip(0.0, 255.0).round().astype(np.uint8))
+    elif "transparency" in picture.info or upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
+        coloured = upright.convert("RGBA")
+        white = Image.new("RGBA", coloured.size, "white")
+        upright = Image.alpha_composite(white, coloured)
+    upright = upright.convert("L" if config.channels == 1 else "RGB")
+    pixels = np.asarray(_fitted(upright, config.width, config.height), dtype=np.uint8)
+    return pixels[None, None] if config.channels == 1 else pixels.transpose(2, 0, 1)[None]
 
 
 def _fitted(picture: Any, width: int, height: int) -> Any:

@@ -94,7 +94,7 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
             or list of these; the message has the index of the row.
     """
     name = path.name.partition(".")[0]
-    rows = _rows(data, name)
+    rows = example_rows(data, name)
     first = next(rows, None)
     if first is None:
         raise DataError(f"{name}: no examples; give at least one")
@@ -174,8 +174,15 @@ def _line(values: Mapping[str, Any]) -> str:
     return (json.dumps(values) if _HALF.search(line) else line) + "\n"
 
 
-def _rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
-    """Rows as dictionaries.
+def example_rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Read examples in memory row by row.
+
+    Args:
+        data: as for `write_examples`.
+        name: name of the data, for messages.
+
+    Yields:
+        Values by name; of pairs by `PAIR_KEYS`.
 
     Raises:
         DataError: the data are of another kind.

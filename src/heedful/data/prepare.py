@@ -200,13 +200,15 @@ def _prepare(files: Sources, config: TextConfig, folder: Path) -> PreparedPairs:
     evaluation = {name: pairs for name, pairs in (("validation", files.dev), ("test", files.test)) if pairs}
     index = TrainingIndex() if evaluation else None
     training = partial(_rows, files.train, split, config, index)
-    num_long = _encode(training, corrections, config, (source_tokenizer, target_tokenizer), data)
+    num_long, num_cut = _encode(training, corrections, config, (source_tokenizer, target_tokenizer), data)
     if error:
         lines.append(error)
     if corrections:
         lines.append(f"{counted(len(corrections), 'correction')} added to the training pairs")
     if num_long:
         lines.append(f"{counted(num_long, 'pair')} longer than {config.longest} tokens left out of training")
+    if num_cut:
+        lines.append(f"{counted(num_cut, 'source')} cut after {config.longest} tokens, as in use")
     train = EncodedCorpus.read(data, (len(source_tokenizer), len(target_tokenizer)))
     if not len(train):
         limit = "text.max_training_tokens" if config.longest < config.max_tokens else "text.max_tokens"
@@ -315,34 +317,41 @@ def _encode(
     config: TextConfig,
     tokenizers: tuple[Tokenizer, Tokenizer],
     data: Path,
-) -> int:
-    """Encode the training pairs, corrections last, unless that is done already, and count those that are too long.
+) -> tuple[int, int]:
+    """Encode the training pairs, corrections last, unless that is done already.
+
+    Returns:
+        Number of pairs that were too long, and number of sources that were cut.
 
     Raises:
-        FileRefused: the earlier count is damaged.
+        FileRefused: the earlier counts are damaged.
     """
-    counted, num_long = data / "too_long.json", 0
+    counted, num_long, num_cut = data / "too_long.json", 0, 0
     if (data / ENCODED).is_file() and counted.is_file():
-        num_pairs = read_prepared(counted).get("num_pairs")
-        if not isinstance(num_pairs, int):
+        facts = read_prepared(counted)
+        counts = facts.get("num_pairs"), facts.get("num_cut", 0)
+        if not (isinstance(counts[0], int) and isinstance(counts[1], int)):
             raise FileRefused(f"{counted}: damaged: states no number of pairs")
-        return num_pairs
+        return counts
     source_tokenizer, target_tokenizer = tokenizers
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
-        nonlocal num_long
+        nonlocal num_long, num_cut
         rows = ((pair.source, pair.target) for pair in training())
         for source_text, target_text in chain(rows, ((one.source, one.correction) for one in corrections)):
             source = [*encode_text(source_tokenizer, source_text, config.split_sentences), EOS]
             target = [*target_tokenizer.encode(target_text), EOS]
+            if config.cut_sources and len(source) > config.longest:
+                num_cut += 1
+                source = [*source[: config.longest - 1], EOS]
             if max(len(source), len(target)) > config.longest:
                 num_long += 1
             else:
                 yield source, target
 
     write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
-    write_facts(counted, PREPARED_FORMAT, {"num_pairs": num_long})
-    return num_long
+    write_facts(counted, PREPARED_FORMAT, {"num_pairs": num_long, "num_cut": num_cut})
+    return num_long, num_cut
 
 
 def _held_out(files: Sources, first: FirstReading) -> tuple[EvaluationSet, EvaluationSet]:

@@ -178,7 +178,9 @@ def _are_label_headings(rows: Sequence[Sequence[Any]]) -> bool:
     first, body = [str(cell) for cell in rows[0]], rows[1:]
     folded = [_folded(cell) for cell in first]
     filled = [cell for cell in folded if cell]
-    if len(filled) < 2 or len({*filled}) < len(filled) or max(map(len, filled)) > _MOST_HEADING:
+    repeated = [name for name, number in Counter(filled).items() if number > 1]
+    are_known = all(_is_named(name, LABEL_WORDS | TEXT_WORDS) for name in repeated)
+    if len({*filled}) < 2 or not are_known or max(map(len, filled)) > _MOST_HEADING:
         return False
     if any(map(is_number, filled)):
         return False

@@ -59,7 +59,7 @@ class ArchivedModel:
     def usual(self) -> int:
         """Number of sentences that the model usually saw in a line; 0 = it reads lines whole, as if of characters."""
         units = self.text.source_units, self.text.target_units
-        return 0 if "characters" in units else int(self.folder.facts.get("sentences", 1))
+        return 0 if "characters" in units or self.text.cut_sources else int(self.folder.facts.get("sentences", 1))
 
     def check(self) -> None:
         """Refuse a model that JavaScript would run differently.

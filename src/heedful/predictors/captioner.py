@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.base import read_toml, validate
 from heedful.data.caption_files import CaptionFile
-from heedful.data.images import ImageConfig, checked_features, encode_png, read_image, read_picture
+from heedful.data.images import ImageConfig, checked_features, encode_png, picture_pixels, read_image, read_picture
+from heedful.data.in_memory import PAIR_KEYS, example_rows
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.engines.engine import decode_sorted
@@ -35,10 +36,16 @@ from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.vocabulary import EOS
 
 if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
     from heedful.models.interface import Seq2Seq
 
-Image = str | Path | bytes | NDArray[np.floating]
-"""Path of an image, content of a file of a picture, or precomputed features [region, feature]."""
+Image: TypeAlias = "str | Path | bytes | NDArray[Any] | Picture"
+"""Path of an image; content of a file of a picture; picture of Pillow; uint8 array [row, column] or [row, column,
+channel] of pixels; or precomputed features [region, feature]."""
+IMAGE_KEYS: Final = ("image", "picture", PAIR_KEYS[0])
+CAPTION_KEYS: Final = ("caption", "captions", "text", PAIR_KEYS[1])
+"""Keys of an image and of its captions in memory."""
 WINDOW_IMAGES: Final = 256
 """Number of images that are read and decoded together, so that memory does not grow with the input."""
 
@@ -124,8 +131,8 @@ class Captioner(Predictor):
         """Describe images.
 
         Args:
-            images: paths of pictures or of feature arrays, contents of files of pictures, or feature arrays
-                [region, feature].
+            images: paths of pictures or of feature arrays; contents of files of pictures; pictures of Pillow; uint8
+                arrays [row, column] or [row, column, channel]; or feature arrays [region, feature].
             beam: number of hypotheses per image; 0 = the model's default.
             nbest: number of captions per image.
             attention: whether to return attention weights.
@@ -201,18 +208,24 @@ class Captioner(Predictor):
                     yield self._finish(name, next(decoded))
             num_done += len(window)
 
-    def evaluate(self, *paths: str | Path, columns: Columns = (1, 2)) -> Report:
-        """Describe the images of a file and compare with its captions, as `heedful evaluate` does.
+    def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> Report:
+        """Describe images and compare with their captions, as `heedful evaluate` does.
 
         Args:
-            paths: one file of image paths, relative to its folder, and captions; rows with the same image give its
-                references.
-            columns: columns of path and caption, by 1-based number or by name.
+            data: one file of image paths, relative to its folder, and captions; rows with the same image give its
+                references. Or examples in memory: pairs of an image and its caption or a list of captions, or
+                dictionaries or a table with "image" and "caption"; images are as for `caption`.
+            columns: columns of path and caption of a file, by 1-based number or by name.
 
         Returns:
             Scores with signatures, of all images and by length of the caption.
+
+        Raises:
+            DataError: an image is unusable, or an example lacks one or its caption.
         """
-        return self.measure(self.read_items(tuple(Path(path) for path in paths), columns)).report
+        if all(isinstance(part, str | Path) for part in data):
+            return self.measure(self.read_items(tuple(map(Path, data)), columns)).report
+        return self._measured(*_examples(data[0] if len(data) == 1 else data)).report
 
     def measure(self, items: Any, metrics: tuple[str, ...] = (), beam: int = 0) -> MeasuredTranslations:
         """Score the model on images with captions.
@@ -227,14 +240,19 @@ class Captioner(Predictor):
         """
         if not isinstance(items, EvaluationSet):
             raise TypeError(f"a captioner is measured on images with captions, got {type(items).__name__}")
+        return self._measured(items.sources, items.references, metrics, beam)
+
+    def _measured(
+        self, images: Sequence[Image], references: Sequence[list[str]], metrics: tuple[str, ...] = (), beam: int = 0
+    ) -> MeasuredTranslations:
         search = with_outputs(self.search, beam, 1)
         self.backends.searching(search)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
-        outputs = [caption.text for caption in self.stream(items.sources, search)]
+        outputs = [caption.text for caption in self.stream(images, search)]
         seconds = time.perf_counter() - started
         # Lengths are those of the captions, because the name of an image says nothing about it.
-        lengths = [texts[0] for texts in items.references]
-        report = evaluate(outputs, items.references, lengths, metrics=metrics or self.metrics)
+        lengths = [texts[0] for texts in references]
+        report = evaluate(outputs, references, lengths, metrics=metrics or self.metrics)
         return MeasuredTranslations(outputs, report, seconds, search.beam)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
@@ -275,7 +293,8 @@ class Captioner(Predictor):
         """Pixels or features of an image.
 
         Raises:
-            UsageError: the model reads pictures, or other features.
+            DataError: the image is unusable.
+            UsageError: it is of another kind than the model reads.
         """
         if isinstance(image, str | Path):
             return read_image(Path(image), self.images)
@@ -283,10 +302,15 @@ class Captioner(Predictor):
             if self.images.kind == "features":
                 raise UsageError("caption: got a picture; this model reads features")
             return read_picture(image, self.images)
-        if self.images.kind != "features" or image.ndim != 2 or image.shape[1] != self.images.num_features:
-            wanted = f"[region, {self.images.num_features}]" if self.images.kind == "features" else "a path"
-            raise UsageError(f"caption: got an array {list(image.shape)}; this model reads {wanted}")
-        return checked_features(image, self.images, "caption")
+        if self.images.kind == "features":
+            if not isinstance(image, np.ndarray) or image.ndim != 2 or image.shape[1] != self.images.num_features:
+                shape = f"an array {list(image.shape)}" if isinstance(image, np.ndarray) else type(image).__name__
+                raise UsageError(f"caption: got {shape}; this model reads [region, {self.images.num_features}]")
+            return checked_features(image, self.images, "caption")
+        if not isinstance(image, np.ndarray) and not hasattr(image, "getexif"):
+            kinds = "a path, a picture of Pillow, or an array of pixels"
+            raise UsageError(f"caption: got {type(image).__name__}; this model reads {kinds}")
+        return picture_pixels(image, self.images, "caption")
 
     def _finish(self, image: str, hypotheses: Sequence[Hypothesis]) -> Caption:
         texts = decoded_texts(self.tokenizer, hypotheses)
@@ -300,6 +324,27 @@ class Captioner(Predictor):
         return Caption(
             image, best.text, best.log_prob, best.score, alternatives, pieces, hypothesis.weights, self.images.grid
         )
+
+
+def _examples(data: Any) -> tuple[list[Image], list[list[str]]]:
+    """Images in memory, and the captions of each.
+
+    Raises:
+        DataError: there are none, or an example lacks its image or caption.
+    """
+    images: list[Image] = []
+    references: list[list[str]] = []
+    for number, row in enumerate(example_rows(data, "test")):
+        image = next((row[key] for key in IMAGE_KEYS if row.get(key) is not None), None)
+        own = next((row[key] for key in CAPTION_KEYS if row.get(key) is not None), None)
+        texts = [own] if isinstance(own, str) else [*own] if isinstance(own, list | tuple) else []
+        if image is None or not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise DataError(f"test: row {number} lacks an image or a caption; give both, such as (image, caption)")
+        images.append(image)
+        references.append(texts)
+    if not images:
+        raise DataError("test: no examples; give at least one")
+    return images, references
 
 
 def caption_metrics(units: Units) -> tuple[str, ...]:

@@ -56,7 +56,8 @@ class Segmenter:
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
         is_bound = constraints is not None and bool(constraints.prefix.strip() or constraints.required)
-        if is_bound or self._text.split_sentences or self._memory.state().has(text):
+        is_whole = self._text.split_sentences or self._text.cut_sources
+        if is_bound or is_whole or self._memory.state().has(text):
             return None
         if self.reads_sentences:
             return "auto"

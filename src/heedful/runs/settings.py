@@ -25,6 +25,7 @@ AUTO_KEYS: Final = (
     "text.source_columns",
     "text.max_characters",
     "text.max_tokens",
+    "text.cut_sources",
     "text.split_sentences",
     "text.normalization",
     "images.",
@@ -37,6 +38,7 @@ AUTO_KEYS: Final = (
     "training.optimizer.mean_over",
     "training.optimizer.schedule.kind",
     "training.optimizer.schedule.warmup_steps",
+    "search.no_repeat_ngram_size",
 )
 """Settings, or prefixes of settings, that a task may choose by data and time."""
 FREE_ON_RESUME: Final = (

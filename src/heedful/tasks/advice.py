@@ -43,13 +43,14 @@ MEASURED: Final[Mapping[str, tuple[MeasuredCorpus, ...]]] = {
 """Corpora by the kind of their texts, with results on at most two processor cores."""
 
 
-def reasons(units: Units, kind: str, num_pairs: int, minutes: float) -> Mapping[str, str]:
+def reasons(units: Units, kind: str, num_pairs: int, minutes: float, has_copy: bool = False) -> Mapping[str, str]:
     """Explain the choice of tokens and model, and how to choose otherwise.
 
     Args:
         units: units of the target's tokens.
         num_pairs: number of training pairs.
         minutes: limit of time; 0 = none.
+        has_copy: whether the model copies words of its source.
 
     Returns:
         A line by section of the settings: "text" and "model".
@@ -67,6 +68,8 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float) -> Mapping[
         if kind == "transformer"
         else f"a small {kind}, because it learns {soonest}"
     )
+    if has_copy:
+        model = f"a {kind} that copies, because targets are short and mostly of words of their sources, like summaries"
     return {
         "text": f"chosen: {tokens}; otherwise: --set text.source_units={other} --set text.target_units={other}",
         "model": f"chosen: {model}; otherwise: --preset NAME; see: heedful list presets",

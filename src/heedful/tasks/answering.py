@@ -37,6 +37,7 @@ from heedful.tasks.label_task import LabelData, LabelTask, Reader, SourceKind
 from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
+from heedful.text.quoting import listed
 from heedful.text.stories import Story, story_of
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
@@ -109,8 +110,8 @@ class AnsweringTask(LabelTask[StoryFile]):
         labels = [] if has_spans else kept_labels(folder) or _labels(file, parts["train"])
         if not has_spans:
             check_labels((story.answer for story in parts["train"]), labels, str(file.path))
-        listed = f"{counted(len(labels), 'answer')}: {', '.join(labels[:10])}"
-        named = _about_spans(parts["train"]) if has_spans else listed
+        named_labels = f"{counted(len(labels), 'answer')}: {listed(labels)}"
+        named = _about_spans(parts["train"]) if has_spans else named_labels
         report = [
             *(part.describe() for part in files.values()),
             *(note for part in files.values() for note in part.notes),

@@ -49,6 +49,7 @@ from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
+from heedful.text.quoting import listed
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 RATES: Final = {"bag": 1e-2, "words": 6e-3, "gru": 4e-3}
@@ -270,7 +271,7 @@ def _about(kind: LabelKind, labels: Sequence[str]) -> str:
         return f"numbers from {labels[0]} to {labels[-1]}"
     noun = {"one": "label", "several": "label, any number of them a text", "ordered": "ordered label"}[kind]
     number = counted(len(labels), noun.partition(",")[0])
-    return f"{number}{noun.removeprefix(noun.partition(',')[0])}: {', '.join(labels[:10])}"
+    return f"{number}{noun.removeprefix(noun.partition(',')[0])}: {listed(labels)}"
 
 
 def _unseen(kind: LabelKind, parts: Mapping[str, list[Pair]], labels: list[str]) -> list[str]:
@@ -280,8 +281,8 @@ def _unseen(kind: LabelKind, parts: Mapping[str, list[Pair]], labels: list[str])
     for name, purpose in (("dev", "validation"), ("test", "testing")):
         others = [pair for pair in parts[name] if not _names(kind, [pair]) <= known]
         if others:
-            listed = ", ".join(sorted(_names(kind, others) - known)[:5])
-            lines.append(f"{counted(len(others), 'text')} for {purpose} with labels unseen in training: {listed}")
+            unseen = listed(sorted(_names(kind, others) - known), 5)
+            lines.append(f"{counted(len(others), 'text')} for {purpose} with labels unseen in training: {unseen}")
     return lines
 
 

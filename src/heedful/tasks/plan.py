@@ -235,6 +235,8 @@ def _landing_epochs(size: CorpusSize) -> Tree:
     }
 
 
+SUMMARISED_CHARACTERS: Final = 100_000
+"""Longest text that is cut and summarised."""
 SHORT: Final = 6
 """Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 
@@ -261,6 +263,34 @@ def adapt_units(units: Units, has_symbols: bool = False) -> Tree:
         return {"text": text, "model": {**sizes, "kind": "hard_attention"}}
     sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
     return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
+
+
+def adapt_summaries() -> Tree:
+    """Choose settings for summaries: a recurrent network that copies words of its source and covers all of it.
+
+    Without copying, the names and numbers of a text do not reach its summary (docs/results.md).
+
+    Returns:
+        Values for `load_experiment`.
+    """
+    attention = {
+        "score": "additive",
+        "window": "global",
+        "hidden_size": 256,
+        "has_coverage": True,
+        "coverage_weight": 1.0,
+    }
+    model = {
+        "kind": "luong",
+        "num_layers": 1,
+        "embedding_size": 128,
+        "is_bidirectional": True,
+        "is_source_reversed": False,
+        "has_copy": True,
+        "attention": attention,
+    }
+    text = {"cut_sources": True, "max_tokens": 400, "max_characters": SUMMARISED_CHARACTERS}
+    return {"model": model, "text": text, "search": {"no_repeat_ngram_size": 3}}
 
 
 def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = None, is_named: bool = False) -> Tree:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -14,6 +15,7 @@ from heedful.data.batch import Sampler
 from heedful.data.batching import PairSampler, pairs_by_length
 from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
+from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import read_linked
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.corrections import NAME as CORRECTIONS
@@ -25,6 +27,7 @@ from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
 from heedful.data.noise import Noise
 from heedful.data.prepare import (
     PREPARED,
+    SAMPLED_PAIRS,
     EvaluationSet,
     PreparedPairs,
     Sources,
@@ -48,6 +51,7 @@ from heedful.engines.exported import Exported
 from heedful.engines.scored_pairs import encode_source
 from heedful.errors import ConfigError, UsageError
 from heedful.evaluation.evaluate import quick_scores
+from heedful.evaluation.lead import are_summaries
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.export.engine import EngineKind, export_engine
 from heedful.models.attention_config import AttentionConfig
@@ -63,7 +67,7 @@ from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import DataPaths, Prepared, Task
-from heedful.tasks.plan import CorpusSize, adapt, adapt_units
+from heedful.tasks.plan import SUMMARISED_CHARACTERS, CorpusSize, adapt, adapt_summaries, adapt_units
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.piece_splits import piece_splits
@@ -126,6 +130,8 @@ class TranslationTask(Task[PairFile, TranslationData]):
         most = TextConfig().max_characters
         units = choose_units(files["train"], most)
         file_defaults = adapt_units(units, units == "characters" and have_few_symbols(files["train"], most))
+        if units == "pieces" and _may_copy(resolve) and _have_summaries(files["train"]):
+            file_defaults = merge(file_defaults, adapt_summaries())
         attention = getattr(resolve(file_defaults).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         text: Tree = {"split_sentences": True} if is_document else {}
@@ -201,7 +207,8 @@ class TranslationTask(Task[PairFile, TranslationData]):
 
     def reasons(self, data: TranslationData, experiment: Experiment) -> Mapping[str, str]:
         units, kind = experiment.text.target_units, experiment.model.kind
-        return reasons(units, kind, data.num_examples, experiment.training.max_minutes)
+        has_copy = getattr(experiment.model, "has_copy", False)
+        return reasons(units, kind, data.num_examples, experiment.training.max_minutes, has_copy)
 
     def expectation(self, data: TranslationData, experiment: Experiment) -> str:
         return expectation(experiment.text.source_units, data.num_examples)
@@ -327,6 +334,21 @@ class Validator:
         middle_index = len(others) // 2
         samples = (*others[:middle_index], middle, *others[middle_index:])
         return Validation({"loss": loss, **scores}, middle, samples)
+
+
+def _may_copy(resolve: Callable[[Tree], Experiment]) -> bool:
+    """Whether the settings for summaries go together with those of the user."""
+    try:
+        model = resolve(adapt_summaries()).model
+    except ConfigError:
+        return False
+    attention = getattr(model, "attention", None)
+    return bool(getattr(model, "has_copy", False) and getattr(attention, "has_coverage", False))
+
+
+def _have_summaries(file: PairFile) -> bool:
+    pairs = [*islice(CorpusFilter(SUMMARISED_CHARACTERS).apply(file), SAMPLED_PAIRS)]
+    return are_summaries([pair.source for pair in pairs], [[pair.target] for pair in pairs])
 
 
 def _seq2seq(model: nn.Module) -> Seq2Seq:

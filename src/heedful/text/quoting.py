@@ -1,5 +1,6 @@
 """Texts of others as messages show them: quoted in few characters, without characters that steer a terminal."""
 
+from collections.abc import Sequence
 from typing import Final
 
 _STEERING: Final = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -31,3 +32,17 @@ def shortened(text: str, most: int = 40) -> str:
         "'one two...'"
     """
     return repr(text if len(text) <= most else text[:most] + "...")
+
+
+def listed(texts: Sequence[str], number: int = 10, most: int = 40) -> str:
+    """List the first of some texts, each in about as many characters at most.
+
+    Args:
+        number: largest number of texts.
+        most: largest number of characters of each.
+
+    Example:
+        >>> listed(["one", "two three", "four"], 2, 5)
+        'one, two t...'
+    """
+    return ", ".join(harmless(text if len(text) <= most else text[:most] + "...") for text in texts[:number])

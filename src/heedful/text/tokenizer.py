@@ -55,6 +55,9 @@ class TextConfig(Config):
     warns."""
     max_training_tokens: int = Field(default=0, ge=0, le=1_000_000_000)
     """Lower maximum for training only, to test a model on longer sequences than it was trained on; 0 = max_tokens."""
+    cut_sources: bool = False
+    """Whether training cuts sources beyond max_tokens, as `translate` does, instead of leaving them out; `translate`
+    takes each text as a whole then. Chosen for summaries."""
     labels: Literal["one", "several", "ordered", "number"] = "one"
     """Kind of labels: one of a text; several, each of which it has or has not; ordered ones, such as stars, by the
     number in each; or a number. Several labels are recognised in the data."""

@@ -1,0 +1,72 @@
+"""Summaries: the model that suits them is chosen, long sources are cut, and a text is summarised as a whole."""
+
+import random
+from pathlib import Path
+
+from heedful.data.corpus import find_pairs
+from heedful.predictors.table import load
+from heedful.predictors.translator import Translator
+from heedful.runs.settings import SettingsLayers
+from heedful.tasks.experiment import Experiment
+from heedful.tasks.translation import TranslationTask
+from tests.requests import make_request, train
+
+SMALL = (
+    *("model.embedding_size=8", "model.hidden_size=8", "model.attention.hidden_size=8", "training.max_steps=3"),
+    *("training.export=false", "text.max_tokens=60", "text.vocabulary_size=300"),
+)
+
+
+def write_articles(path: Path, number: int, num_sentences: int) -> Path:
+    """Articles whose first sentences say what the headline says."""
+    source = random.Random(1)
+    names = ("Ada Stone", "Boris Novak", "Chen Li", "Dora Silva", "Emil Larsen")
+    places = ("harbour", "library", "old mill", "railway museum", "town hall")
+    verbs = ("opened", "closed", "sold", "painted", "repaired")
+    rows: list[str] = []
+    for _ in range(number):
+        facts = [(source.choice(names), source.choice(verbs), source.choice(places)) for _ in range(num_sentences)]
+        text = " ".join(f"On a cold day last week {who} {verb} the {place} ." for who, verb, place in facts)
+        rows.append(f"{text}\t{' '.join(facts[0])}\n")
+    path.write_text("".join(rows), "utf-8")
+    return path
+
+
+def chosen(path: Path, *settings: str, preset: str = "") -> Experiment:
+    task, request = TranslationTask(), make_request((path,), settings=settings, preset=preset)
+    layers = SettingsLayers(task, request)
+    return layers.resolve(task.file_defaults({"train": find_pairs([path], (1, 2), True)}, layers.resolve))
+
+
+def test_summaries_take_a_model_that_copies_and_other_pairs_and_choices_do_not(tmp_path: Path):
+    articles = write_articles(tmp_path / "articles.tsv", 30, 4)
+    lines = articles.read_text("utf-8").splitlines()
+    others = tmp_path / "pairs.tsv"
+    others.write_text("".join(f"{line.split(chr(9))[0]}\tAm Montag {'regnete es ' * 9}\n" for line in lines), "utf-8")
+    summary = chosen(articles)
+    assert summary.model.model_dump()["has_copy"]
+    assert summary.text.cut_sources
+    assert summary.search.no_repeat_ngram_size == 3
+    kinds = {
+        "transformer": [chosen(others), chosen(articles, preset="small"), chosen(articles, "text.shared=false")],
+        "luong": [chosen(articles, preset="luong"), chosen(articles, "model.has_copy=false", "model.kind=luong")],
+    }
+    for kind, experiments in kinds.items():
+        for experiment in experiments:
+            assert experiment.model.kind == kind
+            assert not experiment.model.model_dump()["has_copy"]
+            assert not experiment.text.cut_sources
+
+
+def test_long_articles_are_cut_and_told_and_a_text_is_summarised_as_a_whole(tmp_path: Path):
+    articles = write_articles(tmp_path / "articles.tsv", 60, 40)
+    told: list[str] = []
+    request = make_request((articles,), tmp_path / "m", SMALL)
+    train(request, lambda progress: None, lambda info: told.extend(info.data.report), lambda text: None)
+    assert any("sources cut after 60 tokens, as in use" in line for line in told)
+    assert not any("left out of training" in line for line in told)
+    translator = load(tmp_path / "m", kind=Translator)
+    text = articles.read_text("utf-8").partition("\t")[0]
+    assert len(translator.split(text).segments) == 1
+    (output,) = translator.translate([text])
+    assert output.was_cut
