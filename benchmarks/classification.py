@@ -8,8 +8,8 @@ Each file has rows of a text and a label; `:2,1` behind its name says that the l
 rows, drawn by the seed, is the test; with `--rows N`, N rows of each label are left of the others. With `--rare`, one
 label out of 20, drawn by the seed, is told from the 19 others; of two labels the rarer one is thinned to a twentieth.
 heedful is trained by its command, with defaults. The peers are TfidfVectorizer of words and pairs with
-LogisticRegression(C=10), and, if it is installed, fastText, which tunes itself on a tenth of the training rows for
-`--autotune` seconds; with 0, it has pairs of words, 25 epochs and a rate of 0.5.
+LogisticRegression(C=10), and, if it is installed, fastText, which tunes itself on a tenth of the training rows of the
+first seed for `--autotune` seconds; with 0, it has pairs of words, 25 epochs and a rate of 0.5.
 """
 
 import argparse
@@ -38,6 +38,8 @@ except ImportError:
 
 Rows = list[tuple[str, str]]
 RARE_LABELS = 20
+TUNED = ("lr", "epoch", "wordNgrams", "dim", "minn", "maxn", "bucket")
+"""Settings that fastText finds by tuning itself, besides its loss."""
 FASTTEXT = {"lr": 0.5, "epoch": 25, "wordNgrams": 2, "dim": 50}
 
 
@@ -84,7 +86,28 @@ def linear(train: Rows, test: Rows) -> tuple[float, float]:
     return scores(test, [*model.predict([text for text, _ in test])])
 
 
-def tuned(folder: Path, train: Rows, test: Rows, seed: int, seconds: int) -> tuple[float, float]:
+def tune(train: str, valid: str, seed: int, seconds: int) -> dict[str, Any]:
+    """Settings that fastText finds; in a process of its own, because it does not always come to an end."""
+    code = (
+        "import json, sys, fasttext\n"
+        "train, valid, seed, seconds, *names = sys.argv[1:]\n"
+        "model = fasttext.train_supervised(train, thread=1, seed=int(seed), verbose=0, autotuneValidationFile=valid, "
+        "autotuneDuration=int(seconds))\n"
+        "known = {name: getattr(model, name) for name in names} | {'loss': model.loss.name}\n"
+        "print(json.dumps(known))\n"
+    )
+    arguments = [train, valid, str(seed), str(seconds), *TUNED]
+    command = [sys.executable, "-c", code, *arguments]
+    try:
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=4 * seconds)
+    except subprocess.TimeoutExpired:
+        print("fastText found no settings in four times as long; its fixed ones are taken", file=sys.stderr)
+        return dict(FASTTEXT)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def tuned(folder: Path, train: Rows, test: Rows, seed: int, seconds: int, known: dict[str, Any]) -> tuple[float, float]:
+    """Scores of fastText, which tunes itself unless its settings are known already; they are then."""
     numbers = {label: str(number) for number, label in enumerate(sorted({label for _, label in train}))}
     names = {f"__label__{number}": label for label, number in numbers.items()}
     drawn = random.Random(seed).sample(train, len(train))
@@ -94,10 +117,11 @@ def tuned(folder: Path, train: Rows, test: Rows, seed: int, seconds: int) -> tup
         (folder / name).write_text("".join(lines), "utf-8")
         return str(folder / name)
 
-    held = len(drawn) // 10 if seconds else 0
-    tuning = {"autotuneValidationFile": written("valid.txt", drawn[:held]), "autotuneDuration": seconds}
-    settings = tuning if seconds else FASTTEXT
-    model = fasttext.train_supervised(written("train.txt", drawn[held:]), thread=1, seed=seed, verbose=0, **settings)
+    if not known:
+        held = len(drawn) // 10
+        files = written("tuned.txt", drawn[held:]), written("valid.txt", drawn[:held])
+        known |= tune(*files, seed, seconds) if seconds else FASTTEXT
+    model = fasttext.train_supervised(written("train.txt", drawn), thread=1, seed=seed, verbose=0, **known)
     # `model.predict` itself does not run with NumPy 2.
     return scores(test, [names[model.f.predict(f"{text}\n", 1, 0.0, "strict")[0][1]] for text, _ in test])
 
@@ -127,6 +151,7 @@ def main() -> None:
     for name in options.files:
         rows = read(name)
         for most in options.rows:
+            settings: dict[str, Any] = {}
             for seed in options.seeds:
                 train, test = divide(rare(rows, seed) if options.rare else rows, seed, most)
                 cells: list[str] = []
@@ -134,7 +159,7 @@ def main() -> None:
                     measures = [
                         partial(heedful, Path(folder), train, test, seed),
                         partial(linear, train, test),
-                        partial(tuned, Path(folder), train, test, seed, options.autotune),
+                        partial(tuned, Path(folder), train, test, seed, options.autotune, settings),
                     ]
                     for measure in measures[: 3 if fasttext else 2]:
                         started = time.monotonic()

@@ -153,6 +153,15 @@ def test_an_unsure_label_is_none_and_a_missing_column_is_one_line(model: Path, t
     assert heedful("classify", model, "-i", tmp_path / "in.csv").out.splitlines()[1].startswith("1,a clean room,good,")
     assert heedful("classify", model, "-i", tmp_path / "in.csv", "-o", tmp_path / "out.docx").code == 2
     assert heedful("classify", model, "a", "--columns", "text").code == 2
+    for name, content, complaint in (
+        ("a.png", b"\x89PNG\r\n\x1a\n", "a PNG picture"),
+        ("a.jpg", b"\xff\xd8\xff\xe0", "a JPEG picture"),
+        ("a.txt", bytes(range(32)) * 9, "a binary file"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        done = heedful("classify", model, "-i", tmp_path / name)
+        assert (done.code, done.out) == (2, "")
+        assert f"{tmp_path / name}: {complaint}, not text" in done.err
 
 
 def test_inspect_shows_words_by_attention_and_by_effect(model: Path, tmp_path: Path):

@@ -86,6 +86,11 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
     (tmp_path / "empty.tsv").write_text("a text\t \n", encoding="utf-8")
     with pytest.raises(DataError, match=r"no row has a text and a label"):
         classifier.evaluate(tmp_path / "empty.tsv")
+    for texts in ([None], ["a", float("nan")], [3], "a text"):
+        with pytest.raises(UsageError, match=r"predict: (item|expected a list)"):
+            classifier.predict(texts)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no label of the model, such as bad, good, but x, y; name the columns"):
+        classifier.evaluate([("a clean room", "x"), ("a dirty room", "y")])
 
 
 def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):

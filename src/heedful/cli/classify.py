@@ -138,6 +138,8 @@ def _label_table(
     else:
         names = table.column(choose_text_column(table.names, [[*row.values.values()] for row in islice(table, 1000)]))
     messages.say(f"{source}: text in {' and '.join(names)}")
+    if trained and not columns and names != trained:
+        messages.warn(f"{source}: no column {' and '.join(trained)}, which the model was trained on; is it another?")
     kinds = ("label", "probability")
     added = (*kinds, *(f"{kind}_{number}" for number in range(2, top + 1) for kind in kinds))
 

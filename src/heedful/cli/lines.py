@@ -13,7 +13,7 @@ import typer
 
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import FILES
-from heedful.errors import UsageError
+from heedful.errors import DataError, UsageError
 from heedful.files.atomic_write import written_in_parts
 from heedful.text.segments import Policy
 
@@ -133,7 +133,7 @@ def _is_file(text: str) -> bool:
 @contextmanager
 def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines]":
     from heedful.text.lines import read_lines
-    from heedful.text.text_files import check_file
+    from heedful.text.text_files import HEAD_BYTES, check_file, why_no_text
 
     if texts:
         # The bytes of the argument, exactly as the shell passed them.
@@ -148,6 +148,8 @@ def _opened_input(texts: Sequence[str], source: Path | None) -> "Generator[Lines
             check_file(source)  # says what there is instead
         # Opened once: it may be a pipe.
         with source.open("rb") as stream:
+            if source.is_file() and (reason := why_no_text(stream.peek(HEAD_BYTES)[:HEAD_BYTES])):
+                raise DataError(f"{source}: {reason}")
             yield read_lines(stream, str(source), bad_bytes="replace")
 
 

@@ -329,10 +329,10 @@ def _encode(
     counted, num_long, num_cut = data / "too_long.json", 0, 0
     if (data / ENCODED).is_file() and counted.is_file():
         facts = read_prepared(counted)
-        counts = facts.get("num_pairs"), facts.get("num_cut", 0)
-        if not (isinstance(counts[0], int) and isinstance(counts[1], int)):
+        num_pairs, num_sources = facts.get("num_pairs"), facts.get("num_cut", 0)
+        if not (isinstance(num_pairs, int) and isinstance(num_sources, int)):
             raise FileRefused(f"{counted}: damaged: states no number of pairs")
-        return counts
+        return num_pairs, num_sources
     source_tokenizer, target_tokenizer = tokenizers
 
     def encoded() -> Iterator[tuple[list[int], list[int]]]:

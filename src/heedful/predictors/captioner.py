@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from heedful.config.base import read_toml, validate
 from heedful.data.caption_files import CaptionFile
 from heedful.data.images import ImageConfig, checked_features, encode_png, picture_pixels, read_image, read_picture
-from heedful.data.in_memory import PAIR_KEYS, example_rows
+from heedful.data.in_memory import example_rows
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.engines.engine import decode_sorted
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 Image: TypeAlias = "str | Path | bytes | NDArray[Any] | Picture"
 """Path of an image; content of a file of a picture; picture of Pillow; uint8 array [row, column] or [row, column,
 channel] of pixels; or precomputed features [region, feature]."""
-IMAGE_KEYS: Final = ("image", "picture", PAIR_KEYS[0])
-CAPTION_KEYS: Final = ("caption", "captions", "text", PAIR_KEYS[1])
+IMAGE_KEYS: Final = ("image", "picture", "source")
+CAPTION_KEYS: Final = ("caption", "captions", "text", "target")
 """Keys of an image and of its captions in memory."""
 WINDOW_IMAGES: Final = 256
 """Number of images that are read and decoded together, so that memory does not grow with the input."""

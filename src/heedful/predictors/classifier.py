@@ -27,7 +27,7 @@ from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.text.label_sets import joined_labels, split_labels
-from heedful.text.quoting import shortened
+from heedful.text.quoting import listed, shortened
 from heedful.text.weighted_words import weighted_sentences
 
 USUAL_SEPARATOR: Final = "|"
@@ -224,7 +224,7 @@ class Classifier(LabelPredictor):
         ]
 
     def predict(self, sources: Sequence[str]) -> list[str]:
-        return self._values(self.stream(sources))
+        return self._values(self.stream(_checked(sources, "predict")))
 
     def _values(self, results: Iterable[Classification]) -> list[str]:
         """The label of each text, or its set of labels."""
@@ -236,6 +236,12 @@ class Classifier(LabelPredictor):
         items = LabelledTexts.of(find_labelled(paths, columns, separator))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
+        if self.text.labels in ("one", "ordered") and {*self.labels}.isdisjoint(items.labels):
+            own, others = listed(self.labels, 3), listed(sorted({*items.labels}), 3)
+            raise DataError(
+                f"{paths[0]}: no label of the model, such as {own}, but {others}; name the columns of text and label "
+                "with --columns TEXT,LABEL"
+            )
         return items
 
 

@@ -22,7 +22,8 @@ from heedful.text.lines import open_bytes, raw_lines, read_chunks
 
 Fingerprint = dict[str, str | int]
 
-_HEAD_BYTES: Final = 1 << 14
+HEAD_BYTES: Final = 1 << 14
+"""Number of first bytes of a file by which a text is told from other files."""
 _CHUNK_BYTES: Final = 1 << 20
 
 _KINDS: Final = (
@@ -37,6 +38,7 @@ _KINDS: Final = (
     (b"%PDF", "PDF", "extract its text first"),
     (b"SQLite format 3", "an SQLite database", "export it as tab-separated text"),
     (b"\x89PNG", "a PNG picture", "give a text file"),
+    (b"\xff\xd8\xff", "a JPEG picture", "give a text file"),
 )
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f\x85")
 _MOST_CONTROLS: Final = 0.1  # a file with NUL and a larger share of control bytes is not text
@@ -70,18 +72,34 @@ def check_file(path: Path) -> None:
         raise DataError(f"{path}: not a regular file; it is read more than once, so write it to a file first")
     with open_bytes(path) as stream:
         try:
-            head = stream.read(_HEAD_BYTES)
+            head = stream.read(HEAD_BYTES)
         except (EOFError, OSError, ValueError, zlib.error) as error:
             raise DataError(f"{path}: damaged gzip data: {error}; fetch or compress the file again") from None
     if head in (b"", b"\xef\xbb\xbf"):
         raise DataError(f"{path}: empty")
+    if reason := why_no_text(head):
+        raise DataError(f"{path}: {reason}")
+
+
+def why_no_text(head: bytes) -> str:
+    """Tell why a file cannot be text.
+
+    Args:
+        head: its first `HEAD_BYTES` bytes.
+
+    Returns:
+        The kind of file that it is, and what to do; empty = it may be text.
+
+    Example:
+        >>> why_no_text(b"%PDF-1.7"), why_no_text("Zoë".encode())
+        ('PDF, not text; extract its text first', '')
+    """
     for magic, kind, advice in _KINDS:
         if head.startswith(magic):
-            raise DataError(f"{path}: {kind}, not text; {advice}")
+            return f"{kind}, not text; {advice}"
     num_controls = sum(1 for byte in head if byte < 0x20 and byte not in _TEXT_CONTROLS)
     has_nul_and_more = b"\0" in head and num_controls > _MOST_CONTROLS * len(head)
-    if has_nul_and_more and not guess_encoding(head).startswith("UTF"):
-        raise DataError(f"{path}: a binary file, not text")
+    return "a binary file, not text" if has_nul_and_more and not guess_encoding(head).startswith("UTF") else ""
 
 
 def _such_as(names: Sequence[str]) -> str:
