@@ -66,12 +66,15 @@ def write(path: Path, rows: Rows) -> Path:
     return path
 
 
-def heedful(folder: Path, train: Rows, test: Rows, seed: int) -> tuple[float, float]:
+def heedful(folder: Path, train: Rows, test: Rows, seed: int, ensemble: int) -> tuple[float, float]:
     files = write(folder / "train.tsv", train), write(folder / "test.tsv", test)
     command = [sys.executable, "-m", "heedful", "train", files[0], "--test", files[1], "--task", "classification"]
     settings = ["--set", f"training.seed={seed}", "--set", "training.export=false", "--threads", "1"]
+    settings += ["--seeds", str(ensemble)] if ensemble > 1 else []
     subprocess.run([*map(str, command), "--out", str(folder / "m"), *settings], check=True, capture_output=True)
-    scores = json.loads((folder / "m" / "run" / "test.json").read_text("utf-8"))
+    command = [sys.executable, "-m", "heedful", "evaluate", folder / "m", files[1], "--format", "json"]
+    done = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
+    scores = json.loads(done.stdout)
     return scores["accuracy"], scores["macro_f1"]
 
 
@@ -144,6 +147,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--rare", action="store_true")
     parser.add_argument("--autotune", type=int, default=60, metavar="SECONDS")
+    parser.add_argument("--ensemble", type=int, default=1, metavar="N", help="heedful with --seeds N")
     options = parser.parse_args()
     heads = ("corpus", "rows a label", "seed", "heedful: accuracy, macro-F1", "seconds", "TF-IDF + LR", "seconds")
     heads += ("fastText", "seconds") if fasttext else ()
@@ -157,7 +161,7 @@ def main() -> None:
                 cells: list[str] = []
                 with tempfile.TemporaryDirectory() as folder:
                     measures = [
-                        partial(heedful, Path(folder), train, test, seed),
+                        partial(heedful, Path(folder), train, test, seed, options.ensemble),
                         partial(linear, train, test),
                         partial(tuned, Path(folder), train, test, seed, options.autotune, settings),
                     ]

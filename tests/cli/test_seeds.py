@@ -43,7 +43,7 @@ def test_seeds_become_one_model(tmp_path: Path):
     [
         (("--seeds", "100"), "--seeds"),
         (("--seeds", "2", "--profile"), "neither --monolingual nor --profile"),
-        (("--seeds", "2", "--task", "classification"), "train each seed"),
+        (("--seeds", "2", "--task", "captioning"), "no ensembles of captioning"),
     ],
 )
 def test_what_cannot_have_seeds_is_refused(options: tuple[str, ...], words: str, tmp_path: Path):

@@ -80,8 +80,8 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
         answerer.answer(Story((), "?"))  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="no key 'question'"):
         answerer.answer([{"facts": []}])
-    with pytest.raises(UsageError, match="a question answerer runs alone"):
-        Answerer(folder, ensemble=[folder])
+    with pytest.raises(UsageError, match="an ensemble of question answerers runs in PyTorch"):
+        Answerer(folder, engine="onnx", ensemble=[folder])
     with pytest.raises(UsageError, match="a model for answering, not for classification"):
         load(model, kind=Classifier)
     with pytest.raises(TypeError, match="got LabelledTexts"):

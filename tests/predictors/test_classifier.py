@@ -1,5 +1,6 @@
 """The classifier that a user holds."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from heedful.data.labelled import LabelledTexts
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.folder import open_folder
+from heedful.engines.members import join_members
 from heedful.errors import DataError, UsageError
 from heedful.export.labels import export_classifier
 from heedful.pages.attention_text import TextView
@@ -77,8 +79,8 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="got a string"):
         classifier.classify("one text")
     folder = open_folder(model)
-    with pytest.raises(UsageError, match="a classifier runs alone"):
-        Classifier(folder, ensemble=[folder])
+    with pytest.raises(UsageError, match="an ensemble of classifiers runs in PyTorch"):
+        Classifier(folder, engine="onnx", ensemble=[folder])
     with pytest.raises(UsageError, match="engine ctranslate2: not for classifiers"):
         Classifier(folder, engine="ctranslate2")
     with pytest.raises(TypeError, match="got EvaluationSet"):
@@ -91,6 +93,26 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
             classifier.predict(texts)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no label of the model, such as bad, good, but x, y; name the columns"):
         classifier.evaluate([("a clean room", "x"), ("a dirty room", "y")])
+
+
+def test_an_ensemble_of_seeds_has_the_mean_of_their_probabilities(model: Path, tmp_path: Path):
+    data, texts = model.parent / "reviews.tsv", [text for text, _ in reviews(9, seed=8)]
+    preset, steps = {"preset": "text_classifier"}, "training.max_steps=15"
+    Run(data, tmp_path / "other", steps, "training.seed=2", **preset).train()
+    shutil.copytree(model, tmp_path / "both")
+    assert join_members(tmp_path / "both", [tmp_path / "other"]) == 2
+    folders = (model, tmp_path / "other", tmp_path / "both")
+    one, other, both = (load(folder, kind=Classifier).classify(texts) for folder in folders)
+    for results in zip(one, other, both, strict=True):
+        shares, seconds, means = (result.probabilities for result in results)
+        assert means == pytest.approx({label: (shares[label] + seconds[label]) / 2 for label in shares}, abs=1e-6)
+    assert any(first.probabilities != pytest.approx(mean.probabilities) for first, mean in zip(one, both, strict=True))
+    rows = [(text, "good" if number % 2 else "poor") for number, text in enumerate(texts * 3)]
+    foreign = tmp_path / "foreign.tsv"
+    foreign.write_text("".join(f"{text}\t{label}\n" for text, label in rows), "utf-8")
+    Run(foreign, tmp_path / "third", "training.max_steps=1", **preset).train()
+    with pytest.raises(UsageError, match=r"has other (tokens|labels) than"):
+        load(model, ensemble=[tmp_path / "third"])
 
 
 def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):

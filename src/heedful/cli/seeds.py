@@ -58,14 +58,17 @@ def train_seeds(
 
 def _check(request: "TrainRequest", is_plain: bool) -> None:
     from heedful.models.store import DEFAULT_TASK
+    from heedful.predictors.label_predictor import LabelPredictor
+    from heedful.predictors.table import predictor_of
     from heedful.runs.facts import request_task
 
     if not is_plain:
         raise UsageError("--seeds: it goes with neither --monolingual nor --profile; leave one of them out")
     if "RANK" in os.environ or "TORCHELASTIC_RUN_ID" in os.environ:
         raise UsageError("--seeds: each seed is a process of its own; run it without torchrun")
-    if (name := request_task(request).name) != DEFAULT_TASK:
-        raise UsageError(f"--seeds: ensembles of {name} are of folders of their own; train each seed, see --ensemble")
+    name = request_task(request).name
+    if name != DEFAULT_TASK and not issubclass(predictor_of(name), LabelPredictor):
+        raise UsageError(f"--seeds: there are no ensembles of {name}; train one seed")
     if request.pretrained is not None:
         raise UsageError("--seeds: models that go on from one model are too much alike; leave out --from")
 

@@ -183,18 +183,19 @@ def claim(path: Path) -> None:
 
 
 def require_same_tokens(folder: ModelFolder, like: ModelFolder) -> ModelFolder:
-    """Refuse a model whose tokenizers differ from those of another model, because its token ids differ in meaning.
+    """Refuse a model whose tokenizers or labels differ from those of another model: its ids differ in meaning.
 
     Args:
         like: folder of the other model.
 
     Raises:
-        UsageError: the tokenizers differ.
+        UsageError: tokenizers or labels differ.
     """
-    for role in ("source_tokenizer", "target_tokenizer"):
-        own, other = (str(each.facts["files"][each.facts[role]]) for each in (folder, like))
+    for role in ("source_tokenizer", "target_tokenizer", "tokenizer", "labels"):
+        own, other = (each.facts.get("files", {}).get(each.facts.get(role)) for each in (folder, like))
         if own != other:
-            raise UsageError(f"ensemble: {folder.path} has other tokens than {like.path}; train it on the same data")
+            what = "labels" if role == "labels" else "tokens"
+            raise UsageError(f"ensemble: {folder.path} has other {what} than {like.path}; train it on the same data")
     return folder
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from heedful.config.base import read_toml, validate
 from heedful.engines.exported import ENGINES, find_exported, named_engine
-from heedful.engines.folder import CONFIG, ModelFolder
-from heedful.engines.label_arrays import LabelRun
+from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
+from heedful.engines.label_arrays import LabelRun, mean_run
 from heedful.engines.labels import open_label_graphs
 from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json
@@ -58,15 +58,17 @@ class LabelPredictor(Predictor, ABC):
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch; onnx, if `heedful export` wrote it; or "auto": onnx where its results equal PyTorch's and
                 ONNX Runtime is installed, else torch.
-            ensemble: must be empty; part of the signature that all predictors share.
+            ensemble: folders of further models with the same tokens and labels, which run in PyTorch; the probabilities
+                of all are averaged.
 
         Raises:
-            UsageError: there is no such engine, or the ensemble is not empty.
+            UsageError: there is no such engine, it runs no ensemble, or the ensemble has other tokens or labels.
             FileRefused: the list of labels is damaged.
         """
-        if ensemble:
-            raise UsageError(f"{folder.path}: a {self.noun} runs alone; leave the ensemble out")
+        if ensemble and engine not in ("auto", "torch"):
+            raise UsageError(f"engine {engine}: an ensemble of {self.noun}s runs in PyTorch; take torch or auto")
         self.folder = folder
+        self._others: Final = [require_same_tokens(each, folder) for each in ensemble]
         self.text: Final = validate(TextConfig, read_toml(folder.path / CONFIG).get("text", {}), "text")
         self.tokenizer: Final = load_tokenizer(
             folder.file("tokenizer"), self.text.source_units, self.text.normalization
@@ -105,15 +107,24 @@ class LabelPredictor(Predictor, ABC):
             FileRefused: the folder holds a model of another task.
         """
         if self._model is None:
-            with needed_for("running this model"):
-                from heedful.models.label_model import LabelModel
-                from heedful.models.store import load_model
-            model = load_model(self.folder, (len(self.tokenizer), len(self.labels)), self._device)
-            if not isinstance(model, LabelModel):
-                raise FileRefused(f"{self.folder.path}: its model is no {self.noun}")
-            model.has_label_sets = self.text.labels == "several"
-            self._model = model
+            self._model = self._load(self.folder)
         return self._model
+
+    def _load(self, folder: ModelFolder) -> "LabelModel":
+        """PyTorch model of a folder.
+
+        Raises:
+            MissingExtra: PyTorch is not installed.
+            FileRefused: the folder holds a model of another task.
+        """
+        with needed_for("running this model"):
+            from heedful.models.label_model import LabelModel
+            from heedful.models.store import load_model
+        model = load_model(folder, (len(self.tokenizer), len(self.labels)), self._device)
+        if not isinstance(model, LabelModel):
+            raise FileRefused(f"{folder.path}: its model is no {self.noun}")
+        model.has_label_sets = self.text.labels == "several"
+        return model
 
     def label_run(self) -> LabelRun:
         """Return the function that computes label probabilities, loaded on first use.
@@ -128,10 +139,10 @@ class LabelPredictor(Predictor, ABC):
         if self._run is None:
             self._run = self._graph()
         if self._run is None:
-            model = self.model()
+            models = [self.model(), *map(self._load, self._others)]
             from heedful.models.label_model import label_run
 
-            self._run = label_run(model)
+            self._run = mean_run([*map(label_run, models)])
         return self._run
 
     def _graph(self) -> LabelRun | None:
@@ -141,7 +152,7 @@ class LabelPredictor(Predictor, ABC):
             MissingExtra: the engine is onnx, and ONNX Runtime is not installed.
         """
         exported = self.exported.get("onnx")
-        if self._engine == "torch" or exported is None:
+        if self._engine == "torch" or exported is None or self._others:
             return None
         if self._engine == "auto" and (exported.fault or not exported.parity.is_exact):
             return None
