@@ -119,7 +119,7 @@ def column_of(table: Any, column: str) -> list[str]:
         DataError: there is no such column, or a value is missing or no text.
     """
     texts: list[str] = []
-    for number, row in enumerate(_rows(table, "table")):
+    for number, row in enumerate(example_rows(table, "table")):
         if column not in row:
             raise DataError(f"table: row {number} has no column {column!r}; it has {_listed(row)}")
         text = row[column]
