@@ -107,6 +107,7 @@ def test_an_ensemble_of_seeds_has_the_mean_of_their_probabilities(model: Path, t
         shares, seconds, means = (result.probabilities for result in results)
         assert means == pytest.approx({label: (shares[label] + seconds[label]) / 2 for label in shares}, abs=1e-6)
     assert any(first.probabilities != pytest.approx(mean.probabilities) for first, mean in zip(one, both, strict=True))
+    assert "members     2, which predict together" in heedful("info", tmp_path / "both").out
     rows = [(text, "good" if number % 2 else "poor") for number, text in enumerate(texts * 3)]
     foreign = tmp_path / "foreign.tsv"
     foreign.write_text("".join(f"{text}\t{label}\n" for text, label in rows), "utf-8")

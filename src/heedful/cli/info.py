@@ -17,6 +17,7 @@ from heedful.text.durations import duration
 
 if TYPE_CHECKING:
     from heedful.engines.exported import Exported
+    from heedful.engines.folder import ModelFolder
     from heedful.predictors.interface import Predictor
     from heedful.predictors.translator import Translator
 
@@ -75,6 +76,7 @@ def _about_model(translator: "Translator") -> list[Row]:
         ("kind", str(facts.get("kind", ""))),
         ("languages", " to ".join(map(str, facts.get("languages", []))).replace("source to target", "not known")),
         ("parameters", f"{num_parameters(translator.folder.file('weights')):,}"),
+        *_about_members(translator.folder),
         ("vocabulary", vocabulary),
         ("source", f"cut after {text.max_tokens} tokens"),
         ("search", f"beam {search.beam}, {search.length_penalty} length penalty {search.alpha:g}"),
@@ -93,10 +95,18 @@ def _about_other(predictor: "Predictor") -> list[Row]:
         ("task", folder.task),
         ("kind", str(folder.facts.get("kind", ""))),
         ("parameters", f"{num_parameters(folder.file('weights')):,}"),
+        *_about_members(folder),
         *_about_code(predictor),
         ("written by", f"heedful {folder.facts.get('heedful', '')}"),
         *_about_settings(predictor),
     ]
+
+
+def _about_members(folder: "ModelFolder") -> list[Row]:
+    from heedful.engines.members import members_of
+
+    number = 1 + len(members_of(folder))
+    return [("members", f"{number}, which predict together")] if number > 1 else []
 
 
 def _about_settings(predictor: "Predictor") -> list[Row]:
