@@ -164,10 +164,9 @@ def _markdown(name: str, notebook: Any, language: str) -> str:
             parts.append(cell.source)
             if len(parts) == 1:
                 title, _, rest = cell.source.partition("\n")
-                links = f'<a class="notebook" href="{name}.ipynb" download>{words[0]}</a>'
-                if name in WITH_NUMBERS:
-                    links += f' · <a href="{LEARN}">{words[2]}</a>'
-                parts = [f"{title}\n\n{links}\n\n{rest}"]
+                own = f'<a href="{LEARN}">{words[2]}</a> · ' if name in WITH_NUMBERS else ""
+                links = f'{own}<a href="{name}.ipynb" download>{words[0]}</a>'
+                parts = [f'{title}\n\n<div class="beside">{links}</div>\n\n{rest}']
             continue
         parts.append(f"```python\n{cell.source}\n```")
         text = "".join(map(_text, cell.outputs)).rstrip()

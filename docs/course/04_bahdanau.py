@@ -197,11 +197,11 @@ plt.show()
 
 # %% page="page" alt="Page with the attention of the reversed digits, and the view Learn" alt_zh="网页：倒写数字时的注意力，以及学习视图"
 source, target, weights = drawn
-pieces = tuple(str(token - 3) for token in source[:-1].tolist())
-said = tuple(str(token - 3) for token in target.tolist())
-text = " ".join(said)
+pieces = tuple(f"▁{token - 3}" for token in source[:-1].tolist())  # ▁ begins a word
+said = tuple(f"▁{token - 3}" for token in target.tolist())
+text = "".join(said).replace("▁", " ").strip()
 Translation(
-    source=" ".join(pieces),
+    source="".join(pieces).replace("▁", " ").strip(),
     text=text,
     log_prob=0.0,
     score=0.0,
