@@ -89,6 +89,19 @@ def test_parts_of_the_page_train_and_are_opened(folder: Path):
     assert both.translate(["12"])[0].text == both.translate(["12", "3456"])[0].text  # padding changes nothing
 
 
+def test_parts_are_compared_where_their_code_is_allowed(folder: Path):
+    score = "own_parts:squared_distance"
+    (folder / "grid.toml").write_text(
+        f'axes = {{ "model.attention.score" = ["general", "{score}"] }}\n[base]\npreset = "luong"\n'
+        "[base.model]\nhidden_size = 8\nembedding_size = 8\nnum_layers = 1\n"
+        '[base.text]\nsource_units = "characters"\ntarget_units = "characters"\n'
+        "[base.training]\nmax_steps = 2\nbatch_tokens = 256\nvalidate_every = 2\n",
+        encoding="utf-8",
+    )
+    table = heedful.compare("grid.toml", "pairs.tsv", code=[score], quiet=True).comparison
+    assert [row.name for row in table.rows] == ["general", score]
+
+
 def test_a_loop_of_ones_own_changes_the_model_in_its_folder(folder: Path, capsys: pytest.CaptureFixture[str]):
     small = '{**QUICK, "training.max_steps": 1, "model.num_layers": 1}'
     code = block("A training loop of your own").replace('{"training.max_steps": 1}', small)

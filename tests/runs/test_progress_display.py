@@ -1,6 +1,7 @@
 import io
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.text import Text
 from heedful.runs import progress_display as progress
 from heedful.runs.progress_display import LiveDisplay, NotebookDisplay, PlainLines, followed, one_line, where
 from heedful.training.progress import Progress, Validation
+from tests.thorough import thorough
 
 RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
 SAMPLE = ("ein [b]Mann[/b]", "a man", "a\tmen")
@@ -125,3 +127,21 @@ def test_a_notebook_has_a_bar_with_the_time_left_and_no_markup_of_the_data():
     assert "&lt;b&gt;ein" in shown[2]
     display(replace(RUNNING, done=0.0))
     assert "value=" not in shown[3]  # without a limit the bar moves to and fro
+
+
+@thorough
+def test_a_training_in_a_real_notebook_shows_its_bar(tmp_path: Path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    code = (
+        "import heedful\n"
+        "pairs = [(f'wort{n} x', f'word{n} y') for n in range(40)]\n"
+        "settings = {'training.max_steps': 4, 'training.validate_every': 2, 'training.export': False}\n"
+        "heedful.train(pairs, dev=pairs[:10], test=pairs[:5], out='m', preset='tiny', settings=settings)"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output.data["text/html"] for output in notebook.cells[0].outputs if "data" in output]
+    assert "<progress" in shown[0]
+    assert "validation" in shown[0]
+    assert "step 4" in shown[0]
+    assert "translation" in shown[-1]  # the model, as the value of the cell

@@ -13,6 +13,7 @@ from heedful.comparison.run import Runner, run_grid
 from heedful.comparison.summary import Comparison, RowSummary
 from heedful.comparison.tables import length_rows, remarks, score_rows, to_markdown, to_text
 from heedful.config.base import merge, validate
+from heedful.config.plugins import allow_code
 from heedful.data.rows import Columns
 from heedful.errors import EndedElsewhere, UsageError
 from heedful.models.store import DEFAULT_TASK
@@ -94,6 +95,7 @@ def compare_grid(
     baseline: str = "",
     gold: str | Path | Mapping[str, Any] = "",
     device: str = "cpu",
+    code: Sequence[str] = (),
     quiet: bool = False,
     runner: Runner | None = None,
 ) -> ComparisonResult:
@@ -113,6 +115,7 @@ def compare_grid(
         baseline: row that all others are compared with; empty = the grid's.
         gold: file of manual alignments of the test pairs, or a mapping of the fields of the grid's [gold] section.
         device: PyTorch device.
+        code: parts outside the package that rows may name, each ``module:Class`` or ``module:function``.
         quiet: whether to print warnings only.
         runner: callbacks for training and messages; None = train without a display, print messages to standard error.
 
@@ -131,6 +134,7 @@ def compare_grid(
     """
     if not data:
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
+    allow_code(code)
     settings = _grid(Path(grid), baseline)
     request = TrainRequest(
         is_compared=True,
