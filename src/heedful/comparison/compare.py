@@ -134,8 +134,7 @@ def compare_grid(
     """
     if not data:
         raise UsageError("compare: no data given; give one file of pairs, or two aligned files")
-    allow_code(code)
-    settings = _grid(Path(grid), baseline)
+    settings = _grid(Path(grid), baseline, code)
     request = TrainRequest(
         is_compared=True,
         data=_paths(data),
@@ -151,8 +150,7 @@ def compare_grid(
     by_hand = validate(GoldSettings, merge(settings.gold.model_dump(mode="json"), gold_settings), "gold")
     if request.task not in ("", DEFAULT_TASK) and by_hand.links:
         raise UsageError(f"compare: {request.task} has no word alignments: leave out the manual links")
-    options = ["--out", str(out)] if out else []
-    options += ["--task", task] if task else []
+    options = [*(["--out", str(out)] if out else []), *(["--task", task] if task else [])]
     options += ["--minutes-per-run", f"{minutes_per_run:g}"] if minutes_per_run else []
     options += ["--seeds", ",".join(map(str, seeds))] if seeds else []
     options += ["--baseline", baseline] if baseline else []
@@ -167,8 +165,9 @@ def compare_grid(
     return ComparisonResult(run_grid(plan, runner or _printing(quiet)), plan.out, plan.command)
 
 
-def _grid(path: Path, baseline: str) -> Grid:
-    """Read a grid, and replace its baseline unless the other one is empty."""
+def _grid(path: Path, baseline: str, code: Sequence[str]) -> Grid:
+    """Read a grid, whose rows may name this code, and replace its baseline unless the other one is empty."""
+    allow_code(code)
     grid = read_grid(path)
     return validate(Grid, {**grid.model_dump(mode="json"), "baseline": baseline}) if baseline else grid
 
