@@ -9,7 +9,7 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(("supported", "wanted"), [(True, "bfloat16"), (False, "float32")])
 def test_auto_is_what_the_processor_multiplies_fastest(supported: bool, wanted: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: supported)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: supported)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: supported or including_emulation)
     assert resolve_precision("auto", CPU) == wanted
     assert resolve_precision("auto", torch.device("cuda")) == wanted
     assert resolve_precision("auto", torch.device("meta")) == "float32"

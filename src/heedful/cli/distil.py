@@ -112,7 +112,7 @@ def run(
         device=choose_device(device),
     )
     info, outcome = train_and_watch(request, messages)
-    print_results(info, outcome, request.device, messages)
+    print_results(info, outcome, messages)
     items = as_items(find_pairs(request.dev))
     print(compared(model, load_to_run(student, engine, device, kind=Translator), items), end="")
 

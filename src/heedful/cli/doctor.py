@@ -12,9 +12,10 @@ import re
 import shutil
 import sys
 import tomllib
+import warnings
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from heedful.cli.messages import aligned
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, Quiet
@@ -100,18 +101,45 @@ def _pytorch() -> list[Row]:
     from heedful.attention.kernels.devices import UNTIMED, has_triton
     from heedful.training.precision import resolve_precision
 
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    names, problem = _cuda_devices()
     has_mps = torch.backends.mps.is_available()
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "processor only"
     precision = resolve_precision("auto", torch.device("cuda" if names else "cpu"))
     return [
         ("PyTorch", f"{torch.__version__}, built for {build}"),
-        ("CUDA devices", ", ".join(names) or "none"),
+        ("CUDA devices", "; ".join(names) or f"none{problem}"),
         ("GPU kernels", f"{'installed' if has_triton() else 'not installed'}; {UNTIMED}"),
         ("MPS device", "yes" if has_mps else "no"),
         ("compiled kernels", _kernels()),
         ("trains in", f"{precision}{'' if precision == 'bfloat16' else ': no bfloat16 products here'}"),
+        ("trains on", "the faster device for the corpus: --device auto" if names else "the CPU"),
     ]
+
+
+def _cuda_devices() -> tuple[list[str], str]:
+    """Names of the CUDA devices that PyTorch can use, and if there are none, the reason as far as it is known."""
+    import torch
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        number = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if number:
+        return [_cuda_device(index) for index in range(number)], ""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if torch.version.cuda and visible is not None and visible.strip() in ("", "-1"):
+        return [], f": CUDA_VISIBLE_DEVICES={visible.strip()} hides them"
+    reason = " ".join(str(said[0].message).split()) if said else ""
+    return [], f": {reason.partition('. ')[0].removeprefix('CUDA initialization: ')}" if reason else ""
+
+
+def _cuda_device(index: int) -> str:
+    """Name, compute capability, memory and number format of a CUDA device."""
+    import torch
+
+    facts: Any = torch.cuda.get_device_properties(index)
+    with torch.cuda.device(index):
+        narrow = "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "no bfloat16"
+    return f"{facts.name}, {facts.major}.{facts.minor}, {facts.total_memory / 1e9:.0f} GB, {narrow}"
 
 
 def _kernels() -> str:

@@ -343,6 +343,22 @@ def choose_device(name: str) -> str:
     return name
 
 
+def choose_training_device(name: str) -> str:
+    """Choose the device of a training, which compares CPU and GPU where the user leaves the choice.
+
+    Args:
+        name: device that the user named.
+
+    Returns:
+        The result of `choose_device`; "auto" for auto where there is a CUDA device.
+
+    Raises:
+        UsageError: the device does not exist.
+    """
+    device = choose_device(name)
+    return name if name == "auto" and device == "cuda" else device
+
+
 def parse_columns(text: str) -> "Columns":
     """Parse two columns.
 

@@ -39,7 +39,7 @@ from heedful.cli.options import (
     Separator,
     Test,
     Threads,
-    choose_device,
+    choose_training_device,
     parse_columns,
     parse_languages,
     prepare_training,
@@ -213,12 +213,12 @@ def run(
         preset=preset,
         settings=merged_settings(config, settings or (), options),
         pretrained=origin,
-        device=choose_device(device),
+        device=choose_training_device(device),
     )
     if seeds > 1:
         return train_seeds(request, seeds, threads, messages, is_plain=not (monolingual or profile))
     request = _with_monolingual(request, monolingual, minutes, messages)
-    print_results(*train_and_watch(request, messages, profile), request.device, messages)
+    print_results(*train_and_watch(request, messages, profile), messages)
 
 
 def _with_monolingual(
@@ -233,11 +233,10 @@ def _with_monolingual(
     return with_back_translation(request, monolingual, minutes, messages, train)
 
 
-def print_results(info: "RunInfo", outcome: "Outcome", device: str, messages: Messages) -> None:
+def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages) -> None:
     """Print how a training ended, its test scores, and what to do next; makes the model ready for use.
 
     Args:
-        device: PyTorch's device.
         messages: printer of what is not a result.
     """
     from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
@@ -245,8 +244,8 @@ def print_results(info: "RunInfo", outcome: "Outcome", device: str, messages: Me
 
     print(ending(info, outcome))
     remember(info, messages.say)
-    print(score_test(info, outcome, device, messages.say), end="")
-    for line in (compare_with_pretrained(info, device), judge(info, outcome)):
+    print(score_test(info, outcome, info.device, messages.say), end="")
+    for line in (compare_with_pretrained(info, info.device), judge(info, outcome)):
         if line:
             print(line)
     export_and_calibrate(info, messages.say)
@@ -315,6 +314,7 @@ def describe(info: "RunInfo", preset: str) -> list[str]:
         f"model: {model.kind}{f', preset {preset}' if preset else ''}, {info.num_parameters:,} parameters",
         f"vocabulary: {info.data.vocabulary}",
         f"folder: {info.folder}",
+        *([info.device_line] if info.device_line else []),
     ]
     return [*lines, f"resuming at step {info.step:,}"] if info.step else [*lines, *info.advice]
 

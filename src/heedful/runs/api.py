@@ -196,7 +196,7 @@ def _trained(request: TrainRequest, hidden: Sequence[str], watch: Watcher | None
         result = train(request, Console(report, started, say))
     if result.info is None:
         raise EndedElsewhere(0)
-    for text in _results(result.info, result.outcome, request.device, say):
+    for text in _results(result.info, result.outcome, result.info.device, say):
         say(text)
     export_and_calibrate(result.info, say)
     return result.info.folder

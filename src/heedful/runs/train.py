@@ -33,9 +33,11 @@ from heedful.runs.pretrained import PretrainedModel, with_pretrained
 from heedful.runs.request import TrainRequest
 from heedful.runs.settings import SettingsLayers
 from heedful.runs.throughput_measurement import measure_throughput
+from heedful.runs.training_device import TrainingDevice, describe_device, faster_device, settled_device
 from heedful.tasks.advice import named_sections
 from heedful.tasks.experiment import Experiment, upgraded
 from heedful.tasks.interface import Prepared, Task
+from heedful.tasks.throughput import Throughput
 from heedful.text.text_files import language_names
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, process_group
@@ -69,6 +71,10 @@ class RunInfo:
     """Lines about the reasons for chosen settings, and about what can be expected."""
     pretrained: PretrainedModel | None = None
     """Trained model that this training goes on from."""
+    device: str = "cpu"
+    """PyTorch's device that trains."""
+    device_line: str = ""
+    """Line about device, number format, batch and time."""
 
 
 @final
@@ -108,6 +114,7 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
         Stopped: a signal arrived; everything is saved, and the same call resumes.
         EndedElsewhere: training ended on another process; raised on every process but the first.
     """
+    request = replace(request, device=settled_device(request.device))
     with process_group(request.device) as ranks, watching_contention(torch.get_num_threads()), ExitStack() as resources:
         task = request_task(request)
         if not ranks.is_first:
@@ -117,14 +124,14 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
 
         def begin() -> list[float]:
             facts = resources.enter_context(read_facts(request, task))
-            ready.append(_prepare(request, facts, console.warn))
+            ready.append(_prepare(request, facts, console.warn, ranks.place.size))
             return [float(size) for size in ready[0].data.sizes]
 
         ranks.first(begin)  # an error of the first process ends the others, too
         (run,) = ready
         is_wanted = run.experiment.training.tensorboard
         shown = shown_in_tensorboard(console.watch, run.facts.folder, is_wanted, console.warn)
-        return _lead(run, ranks, request.device, replace(console, watch=resources.enter_context(shown)), times)
+        return _lead(run, ranks, replace(console, watch=resources.enter_context(shown)), times)
 
 
 @dataclass(frozen=True)
@@ -140,9 +147,10 @@ class _Run:
     """Lines about the reasons for chosen settings, and about what can be expected."""
     test_seconds: Callable[[float], float]
     """Estimate of the time of the test from that of a validation."""
+    device: TrainingDevice
 
 
-def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]) -> _Run:
+def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None], num_processes: int) -> _Run:
     """Prepare the data, resolve the settings, which are stored, and build the model.
 
     Raises:
@@ -177,18 +185,25 @@ def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]
     if pretrained and is_new:
         for line in pretrained.warnings(language_names(request.data, request.columns), task.encoded_sides(data)):
             warn(line)
-    if experiment.training.max_minutes and has_plan:
-        pace = measure_throughput(task, experiment, folder, data, request.device)
-        time_limited_defaults = merge(
-            file_defaults, task.time_limited_defaults(data, experiment, pace, bool(request.preset))
-        )
-        experiment = layers.resolve(with_pretrained(time_limited_defaults, pretrained, True))
+
+    def measure(device: str) -> Throughput:
+        return measure_throughput(task, experiment, folder, data, device)
+
+    def replan(pace: Throughput) -> Experiment:
+        chosen = merge(file_defaults, task.time_limited_defaults(data, experiment, pace, bool(request.preset)))
+        return layers.resolve(with_pretrained(chosen, pretrained, bool(pace.seconds)))
+
+    device = faster_device(request.device, experiment, data.num_examples, measure, replan)
+    if has_plan and (experiment.training.max_minutes or device.name != "cpu"):
+        pace = device.pace or measure(device.name)
+        pace = pace.shared_by(num_processes) if pace.step_seconds else pace
+        device, experiment = replace(device, pace=pace), replan(pace)
     model = task.build_model(experiment, data.sizes)  # before the settings of a model that cannot be built are saved
     with atomic_write(folder / EXPERIMENT, is_internal=True) as stream:
         stream.write(to_toml(experiment))
     advice = _advice(task, request, data, experiment)
     test_seconds = (lambda seconds: 0.0) if request.is_compared else _test_seconds(experiment, data)
-    return _Run(facts, data, experiment, model, advice, test_seconds)
+    return _Run(facts, data, experiment, model, advice, test_seconds, device)
 
 
 def _unlimited(experiment: Experiment) -> Experiment:
@@ -206,8 +221,8 @@ def _advice(task: Task[Any, Any], request: TrainRequest, data: Prepared, experim
     return (*reasons, *([expectation] if expectation else []))
 
 
-def _lead(run: _Run, ranks: Ranks, device: str, console: Console, times: StepTimes) -> TrainResult:
-    task, folder, pretrained = run.facts.task, run.facts.folder, run.facts.pretrained
+def _lead(run: _Run, ranks: Ranks, console: Console, times: StepTimes) -> TrainResult:
+    task, folder, pretrained, device = run.facts.task, run.facts.folder, run.facts.pretrained, run.device.name
     data, experiment, model = run.data, run.experiment, run.model
     validator = task.validator(data, experiment)
     task.initialize(model, data)
@@ -230,7 +245,10 @@ def _lead(run: _Run, ranks: Ranks, device: str, console: Console, times: StepTim
         if pretrained and not history.step:
             score = score_text(key := experiment.training.select_by, trainer.scores()[key])
             advice = (*advice, f"before: {score} on validation, with the weights of {pretrained.path}")
-        info = RunInfo(folder, experiment, num_parameters, data, history.step, advice, pretrained)
+        steps_per_epoch = -(-sampler.num_batches(0) // experiment.training.accumulate)
+        line = describe_device(device, experiment, num_parameters, run.device.pace, steps_per_epoch)
+        advice = (*advice, run.device.reason) if run.device.reason else advice
+        info = RunInfo(folder, experiment, num_parameters, data, history.step, advice, pretrained, device, line)
         console.started(info)
         outcomes.append(trainer.run())
     if (folder / MANIFEST).exists():

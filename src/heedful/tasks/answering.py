@@ -80,9 +80,7 @@ class AnsweringTask(LabelTask[StoryFile]):
     def time_limited_defaults(
         self, data: LabelData, experiment: Experiment, pace: Throughput, is_named: bool = False
     ) -> Tree:
-        return merge(
-            _planned(data, experiment, pace.num_units), {"training": {"validation_items": pace.validation_items}}
-        )
+        return merge(_planned(data, experiment, pace), {"training": {"validation_items": pace.validation_items}})
 
     def reasons(self, data: LabelData, experiment: Experiment) -> Mapping[str, str]:
         if not _has_spans(experiment):
@@ -167,15 +165,17 @@ class AnsweringTask(LabelTask[StoryFile]):
         return {"accuracy": report.exact_match, "f1": report.f1}
 
 
-def _planned(data: LabelData, experiment: Experiment, num_seen: float = 0.0) -> Tree:
+def _planned(data: LabelData, experiment: Experiment, pace: Throughput | None = None) -> Tree:
     """Settings of a training.
 
     Args:
-        num_seen: number of stories that can be trained on in a limited time; 0 = no limit.
+        pace: measured speeds, in stories, and limit of time; None = not measured, and no limit.
     """
     training = experiment.training
     num_tokens = int(data.train.source.lengths.sum())
-    plan = plan_landing(COURSE, len(data.train), num_tokens, training.max_steps, num_seen)
+    plan = plan_landing(
+        COURSE, len(data.train), num_tokens, training.max_steps, pace.num_units if pace else 0.0, pace=pace
+    )
     return {"training": {"select_by": "accuracy", **plan.settings(LEARNING_RATE, training.is_limited)}}
 
 

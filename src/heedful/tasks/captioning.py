@@ -159,7 +159,7 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         self, data: CaptioningData, experiment: Experiment, pace: Throughput, is_named: bool = False
     ) -> Tree:
         limits = {"training": {"validation_items": pace.validation_items}}
-        return merge(_planned(data, experiment, pace.num_units), limits)
+        return merge(_planned(data, experiment, pace), limits)
 
     @property
     def poor_scores(self) -> Mapping[str, float]:
@@ -210,15 +210,19 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         return {"onnx": partial(export_engine, model, predictor.folder, "onnx", False, draw, most)}
 
 
-def _planned(data: CaptioningData, experiment: Experiment, num_units: float = 0.0) -> Tree:
+def _planned(data: CaptioningData, experiment: Experiment, pace: Throughput | None = None) -> Tree:
     """Settings of a training.
 
     Args:
-        num_units: number of tokens of captions that can be trained on in a limited time; 0 = no limit.
+        pace: measured speeds, in tokens of captions, and limit of time; None = not measured, and no limit.
     """
     training = experiment.training
     num_captions, num_tokens = len(data.train), int(data.train.target.lengths.sum())
-    plan = plan_landing(COURSE, num_captions, num_tokens, training.max_steps, num_units * num_captions / num_tokens)
+    num_seen = pace.num_units * num_captions / num_tokens if pace else 0.0
+    per_token = num_captions / num_tokens
+    plan = plan_landing(
+        COURSE, num_captions, num_tokens, training.max_steps, num_seen, pace=pace, items_per_unit=per_token
+    )
     select_by = caption_metrics(experiment.text.target_units)[-1]
     if select_by == "bleu" and num_tokens < (BLEU_WORDS + 1) * num_captions:  # EOS is a token too
         select_by = "token_error_rate"

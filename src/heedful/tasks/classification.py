@@ -165,12 +165,15 @@ class ClassificationTask(LabelTask[PairFile]):
         return items
 
     def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
+        return self._planned(data, experiment)
+
+    def _planned(self, data: LabelData, experiment: Experiment, pace: Throughput | None = None) -> Tree:
         training = experiment.training
         num_tokens = int(data.train.source.lengths.sum())
         num_updates = min(MOST_UPDATES, WANTED_UPDATES + UPDATES_PER_LABEL * len(data.labels))
         course = Course(TEXTS_PER_UPDATE, num_updates, EPOCHS)
         multiple = MOST_EPOCHS if training.max_minutes else 1
-        plan = plan_landing(course, len(data.train), num_tokens, training.max_steps, multiple=multiple)
+        plan = plan_landing(course, len(data.train), num_tokens, training.max_steps, multiple=multiple, pace=pace)
         encoder = getattr(experiment.model, "encoder", experiment.model.kind)
         is_limited = bool(training.max_steps or training.max_epochs or training.max_target_tokens)
         selected = SELECTED[experiment.text.labels]
@@ -179,15 +182,19 @@ class ClassificationTask(LabelTask[PairFile]):
     def time_limited_defaults(
         self, data: LabelData, experiment: Experiment, pace: Throughput, is_named: bool = False
     ) -> Tree:
+        planned = self._planned(data, experiment, pace)
+        if not pace.seconds:
+            return planned
         training = experiment.training
-        texts_per_step = len(data.train) * training.batch_tokens / int(data.train.source.lengths.sum())
-        tenth = max(1, int(pace.num_units / texts_per_step) // 10)
+        batch_tokens = planned["training"]["batch_tokens"] if pace.step_seconds else training.batch_tokens
+        texts_per_step = len(data.train) * batch_tokens / int(data.train.source.lengths.sum())
+        tenth = max(1, int(pace.num_units / (texts_per_step + pace.balanced_units)) // 10)
         limits = {
             "validate_every": min(training.validate_every, tenth),
             "validation_items": pace.validation_items,
             "optimizer": {"schedule": {"warmup_steps": min(training.optimizer.schedule.warmup_steps, tenth)}},
         }
-        return merge(self.data_defaults(data, experiment), {"training": limits})
+        return merge(planned, {"training": limits})
 
     def reader(self, items: Any, data: LabelData, experiment: Experiment) -> Reader:
         if data.ngrams is None:

@@ -176,12 +176,14 @@ class Task(ABC, Generic[FileT, DataT]):
     def time_limited_defaults(
         self, data: DataT, experiment: Experiment, pace: Throughput, is_named: bool = False
     ) -> Tree:
-        """Choose settings that suit the prepared data and a limit of time; by default those of `data_defaults`.
+        """Choose settings that suit the prepared data and measured speeds, mostly for a limit of time.
+
+        By default, these are the settings of `data_defaults`.
 
         Args:
             data: from `completed`.
             experiment: configuration with the settings of `data_defaults`.
-            pace: limit of time, and speeds measured with that configuration.
+            pace: limit of time, if there is one, and speeds measured with that configuration.
             is_named: whether the user named the preset, so that the model keeps its size.
 
         Returns:

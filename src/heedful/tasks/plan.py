@@ -2,7 +2,8 @@
 
 Without a limit of time, the corpus decides: the smaller it is, the smaller the model and its batches. With a limit,
 training makes enough updates to learn from, by Muon, warms up for a twentieth of them, lands at a learning rate of zero
-when the time is over, and spends little of the time on validations.
+when the time is over, and spends little of the time on validations. Where a step takes a fixed time whatever its size,
+as on a GPU, batches grow until that time no longer matters, and the learning rate with them.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.throughput import Throughput
+from heedful.tasks.throughput import Throughput, largest_batch, rate_growth
 from heedful.text.tokenizer import Units
 
 Size = Literal["small", "tiny", "mini"]
@@ -28,6 +29,8 @@ FULL_WARMUP: Final = 4000
 """Warm-up of Vaswani et al. 2017, section 5.3: the peak is proportional to 1 / sqrt(warm-up), so that the rate falls
 along the same curve after any warm-up."""
 MOST_LEARNING_RATE: Final = 6e-3
+MOST_RATE: Final = 2e-2
+"""Largest learning rate of a batch that grew."""
 MUON_RATE: Final = 1e-2
 WIDE_RATE: Final = 3e-3
 """Peak learning rate of Muon for Transformers of `WIDE` and more, which learn far less at the usual one."""
@@ -121,56 +124,95 @@ def plan_training(
 
     Args:
         is_sized: whether the size of a Transformer is chosen too.
-        pace: limit of time, and speeds of the training that was planned without one; None = no limit.
+        pace: limit of time, and speeds of the training that was planned without one; None = no limit, and a step that
+            costs in proportion to its size.
         batch_tokens: largest number of positions of a batch; 0 = chosen.
         optimizer: optimizer whose learning rate is chosen; empty = Adam's, without a limit of time.
     """
     usual_tokens = max(512, min(4096, size.num_target_tokens // 220 // 64 * 64))
+    preset = size.sizes[0] if is_sized else ""
+    positions_per_unit = size.num_positions / max(1, size.num_target_tokens)
+    # Positions whose computation takes as long as the fixed part of a step.
+    balanced = 0.0 if pace is None else pace.balanced_units * positions_per_unit
+    most_tokens = _grown(usual_tokens, balanced, size, pace)
+    if pace is None or not pace.seconds:
+        return _unlimited(size, preset, batch_tokens or most_tokens, usual_tokens, batch_tokens, optimizer, pace)
     steps_per_epoch = max(1, size.num_target_tokens // usual_tokens)
     warmup_steps = max(400, min(4000, 2 * steps_per_epoch))
-    validate_every = max(100, min(1000, steps_per_epoch))
-    preset = size.sizes[0] if is_sized else ""
-    learning_rate = _muon_rate(preset and PRESETS[preset]) if optimizer == "muon" else LEARNING_RATE
-    if pace is None:
-        return TrainingPlan(preset, batch_tokens or usual_tokens, learning_rate, warmup_steps, validate_every)
     num_tokens = pace.num_units
     if is_sized:
-        preset, num_tokens = _affordable(size, num_tokens)
+        preset, num_tokens = _affordable(size, num_tokens, most_tokens / (most_tokens + balanced))
+        balanced *= num_tokens / pace.num_units
+        most_tokens = _grown(usual_tokens, balanced, size, pace)
     num_positions = num_tokens * size.num_positions / size.num_target_tokens
-    if not batch_tokens:
-        wanted = int(num_positions / WANTED_STEPS) // 64 * 64
-        batch_tokens = min(usual_tokens, max(LEAST_TOKENS, wanted))
-    num_steps = int(num_positions / batch_tokens)
+    is_chosen = not batch_tokens
+    if is_chosen:
+        wanted = int(num_positions / WANTED_STEPS - balanced) // 64 * 64
+        # Where the fixed part is four fifths of a step, a smaller batch would bring hardly any more steps.
+        least_tokens = max(LEAST_TOKENS, min(most_tokens, int(balanced / 4) // 64 * 64))
+        batch_tokens = min(most_tokens, max(least_tokens, wanted))
+    num_steps = int(num_positions / (batch_tokens + balanced))
+    learning_rate = _muon_rate(preset and PRESETS[preset]) if optimizer == "muon" else LEARNING_RATE
     if optimizer == "muon":
         warmup_steps = max(1, min(warmup_steps, num_steps // 20))
-        learning_rate = _muon_rate(preset and PRESETS[preset])
     elif num_steps < 10 * warmup_steps:
         warmup_steps = max(1, num_steps // 10)
         learning_rate = min(MOST_LEARNING_RATE, LEARNING_RATE * sqrt(FULL_WARMUP / warmup_steps))
+    if is_chosen:
+        learning_rate = min(MOST_RATE, learning_rate * rate_growth(batch_tokens, usual_tokens))
     validate_every = max(1, num_steps // pace.num_validations)
-    num_epochs = num_tokens / size.num_target_tokens
+    num_epochs = num_tokens / size.num_target_tokens * (batch_tokens / (batch_tokens + balanced))
     return TrainingPlan(
         preset, batch_tokens, learning_rate, warmup_steps, validate_every, pace.validation_items, num_epochs
     )
 
 
-def _affordable(size: CorpusSize, num_tokens: float) -> tuple[Size, float]:
+def _grown(usual_tokens: int, balanced: float, size: CorpusSize, pace: Throughput | None) -> int:
+    """Largest batch that is worth its number of updates, a multiple of 64 positions if it is not the usual one."""
+    tokens = largest_batch(usual_tokens, balanced, size.num_positions, inf if pace is None else pace.most_tokens)
+    return tokens if tokens == usual_tokens else max(64, tokens // 64 * 64)
+
+
+def _unlimited(
+    size: CorpusSize,
+    preset: str,
+    batch_tokens: int,
+    usual_tokens: int,
+    by_hand: int,
+    optimizer: Landing | Literal[""],
+    pace: Throughput | None,
+) -> TrainingPlan:
+    """Plan of a training without a limit of time."""
+    learned_tokens = usual_tokens if by_hand else batch_tokens
+    steps_per_epoch = max(1, size.num_target_tokens // learned_tokens)
+    warmup_steps = max(400, min(4000, 2 * steps_per_epoch))
+    validate_every = max(100, min(1000, steps_per_epoch))
+    if pace is not None:
+        units = batch_tokens * size.num_target_tokens / max(1, size.num_positions)
+        validate_every = max(validate_every, pace.least_interval(units))
+    learning_rate = _muon_rate(preset and PRESETS[preset]) if optimizer == "muon" else LEARNING_RATE
+    learning_rate *= rate_growth(learned_tokens, usual_tokens)
+    return TrainingPlan(preset, batch_tokens, learning_rate, warmup_steps, validate_every)
+
+
+def _affordable(size: CorpusSize, num_tokens: float, share: float) -> tuple[Size, float]:
     """Larger of the two models that suit a corpus if it learns from enough tokens in the time, else the smaller one.
 
     Args:
-        num_tokens: number of tokens that the larger model can be trained on in the time.
+        num_tokens: number of tokens that the larger model can be trained on in the time, if steps had no fixed part.
+        share: part of the time that is not the fixed part of steps.
 
     Returns:
         The model's preset, and the number of tokens that it can be trained on.
     """
     larger, *smaller = size.sizes[:2]
-    if not smaller or num_tokens >= min(WANTED_EPOCHS * size.num_target_tokens, WANTED_TOKENS):
+    if not smaller or num_tokens * share >= min(WANTED_EPOCHS * size.num_target_tokens, WANTED_TOKENS):
         return larger, num_tokens
     return smaller[0], num_tokens * SIZES[larger][1] / SIZES[smaller[0]][1]
 
 
 def replan(size: CorpusSize, experiment: Experiment, pace: Throughput, is_named: bool = False) -> TrainingPlan:
-    """Plan a training again, now for a limit of time; what the user chose stays as it is.
+    """Plan a training again, now for the measured speeds and a limit of time; what the user chose stays as it is.
 
     Args:
         experiment: configuration with the settings of the plan without a limit, except those that the user chose.
@@ -182,10 +224,12 @@ def replan(size: CorpusSize, experiment: Experiment, pace: Throughput, is_named:
     kind = landing_optimizer(experiment)
     plan = plan_training(size, is_sized, pace, batch_tokens, kind)
     if kind == "muon" and not is_sized:
-        plan = replace(plan, learning_rate=_muon_rate(experiment.model))
+        growth = 1.0 if batch_tokens else rate_growth(plan.batch_tokens, usual.batch_tokens)
+        plan = replace(plan, learning_rate=_muon_rate(experiment.model) * growth)
     is_usual = optimizer.schedule.kind == LANDING_SCHEDULE and optimizer.schedule.warmup_steps == usual.warmup_steps
-    # Muon's rate depends on the model, Adam's on the schedule.
-    is_planned = kind == "muon" or (kind == "adam" and is_usual)
+    # Muon's rate depends on the model, Adam's on the schedule; without a limit of time, on the batch alone.
+    is_unlimited = not pace.seconds and optimizer.kind == "adam" and optimizer.learning_rate == usual.learning_rate
+    is_planned = kind == "muon" or (kind == "adam" and is_usual) or is_unlimited
     return plan if is_planned else replace(plan, learning_rate=optimizer.learning_rate)
 
 

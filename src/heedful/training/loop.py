@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.cpu.threads import adapt_threads
 from heedful.data.batch import Batch, Position, Sampler
-from heedful.errors import FileRefused, NonFiniteError, Stopped
+from heedful.errors import FileRefused, NonFiniteError, ResourceError, Stopped
 from heedful.layers.normalizing import is_soft_step, set_soft
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.checkpoint_formats import read_state
@@ -65,6 +66,8 @@ class _Window:
 
 REPORT_SECONDS: Final = 1.0
 CHECKPOINT_SECONDS: Final = 300.0
+_OF_LOST_DEVICES: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "CUDA driver error")
+"""Beginnings of PyTorch's messages after which a GPU computes nothing more in this process."""
 
 
 @final
@@ -135,7 +138,7 @@ class Trainer:
         state = self._state
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
-        with StopRequest(self._warn) as stop, self._time, tuned_process():
+        with StopRequest(self._warn) as stop, self._time, tuned_process(), self._telling_lost_device():
             self._times.start()
             while self._is_validation_due or not state.finished:
                 if self._is_validation_due:
@@ -150,6 +153,28 @@ class Trainer:
         speed = state.num_target_tokens / max(1e-9, state.update_seconds)
         totals = (state.step, state.seconds, self._sign * state.best, state.best_step, state.finished)
         return Outcome(*totals, state.num_target_tokens, speed, self._epochs())
+
+    @contextmanager
+    def _telling_lost_device(self) -> Generator[None]:
+        """Turn errors of a GPU that cannot be used any more into one line.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            ResourceError: the device failed; the checkpoint resumes on it, or on another.
+            RuntimeError: another error, passed on.
+        """
+        try:
+            yield
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            if isinstance(error, torch.OutOfMemoryError) or not reason.startswith(_OF_LOST_DEVICES):
+                raise
+            raise ResourceError(
+                f"{self._train_state.device} failed at step {self._state.step}: {reason}; the last checkpoint is of "
+                f"step {self.saved_step}; run the same command to continue there, on another device with --device cpu"
+            ) from None
 
     def scores(self) -> dict[str, float]:
         """Validate the present weights; all processes call this.
@@ -229,7 +254,13 @@ class Trainer:
         num_tokens = sum(batch.num_units for batch in batches)
         is_by_token = config.optimizer.mean_over == "tokens"
         divisor = num_tokens if is_by_token else sum(len(batch) for batch in batches)
+        num_parts = self._train_state.num_parts
         total, norm = self._train_state.differentiate(batches, divisor)
+        if self._train_state.num_parts > num_parts:
+            self._warn(
+                f"out of memory on {self._train_state.device} at step {state.step}: from here on each batch is "
+                f"computed in {self._train_state.num_parts} parts, whose gradients add up to the same"
+            )
         if not math.isfinite(total) or not math.isfinite(norm):
             raise NonFiniteError(
                 f"step {state.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "

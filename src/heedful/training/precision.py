@@ -24,7 +24,8 @@ def resolve_precision(precision: Precision, device: torch.device, num_parameters
     if precision != "auto":
         return precision
     if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+        # Older devices emulate bfloat16, more slowly than they compute float32.
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     if num_parameters < SMALL_PARAMETERS:
         return "float32"
     if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():  # pyright: ignore[reportPrivateUsage]

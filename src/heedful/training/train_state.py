@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.data.batch import Batch
+from heedful.errors import ResourceError
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
 from heedful.training.average import PolynomialAverage
@@ -44,6 +45,8 @@ class TrainState:
         ranks.broadcast(model)
         # Validation calls submodules, which a sharded model does not support, so it needs a whole copy.
         self._spare: Final = copy.deepcopy(model) if self._is_sharded and ranks.is_first else None
+        self.num_parts = 1
+        """Number of parts in which each batch is computed, because the device's memory does not hold it at once."""
         self.model: Final = model
         if self.device.type == "cpu":
             accelerate(model, CPU_FORMS)
@@ -54,6 +57,11 @@ class TrainState:
         self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer, product_dtype(config.precision))
         self._average: Final = PolynomialAverage(model, config.average, config.start_share)
+
+    def synchronize(self) -> None:
+        """Wait until the device has computed all that was asked of it."""
+        if self.device.type != "cpu":
+            torch.accelerator.synchronize(self.device)
 
     @property
     def rate(self) -> float:
@@ -78,21 +86,17 @@ class TrainState:
 
         Raises:
             LostProcess: another process ended, or does not respond.
+            ResourceError: the device's memory does not hold a step of one example. Where it does not hold a batch, the
+                batch is computed in parts, whose gradients add up to the same.
         """
         self.module.train()
-        # FSDP averages over processes what has to be summed.
-        scale = self._ranks.place.size if self._is_sharded else 1
-        total = 0.0
-        for batch in batches:
-            share = self._ranks.share(batch)
-            with self._ranks.connected(), autocast(self._config.precision, self.device):
-                sums: LossSum = self.module(*self.tensors_of(share.batch))
-            loss = sums.total / (divisor if share.is_real else math.inf)
-            total += float(loss.detach())
-            self._times.mark("forward")
-            with self._ranks.connected():
-                (loss * scale if scale > 1 else loss).backward()
-            self._times.mark("backward")
+        buffers = {name: buffer.clone() for name, buffer in self._buffers.items()}
+        while True:
+            try:
+                total = self._add_gradients(batches, divisor)
+                break
+            except torch.OutOfMemoryError:
+                self._halve(max(len(self._ranks.share(batch).batch) for batch in batches), buffers)
         parameters = list(self.module.parameters())
         if not self._is_sharded:
             self._ranks.add_gradients(parameters)
@@ -100,6 +104,48 @@ class TrainState:
         with self._ranks.connected():
             norm = whole(nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True))
         return sum(row[0] for row in self._ranks.gather(total)), float(norm)
+
+    def _add_gradients(self, batches: Sequence[Batch], divisor: int) -> float:
+        """Add the gradient of this process's share of the batches, and return its loss."""
+        # FSDP averages over processes what has to be summed.
+        scale = self._ranks.place.size if self._is_sharded else 1
+        total = 0.0
+        for batch in batches:
+            share = self._ranks.share(batch)
+            for part in _divided(share.batch, self.num_parts):
+                with self._ranks.connected(), autocast(self._config.precision, self.device):
+                    sums: LossSum = self.module(*self.tensors_of(part))
+                loss = sums.total / (divisor if share.is_real else math.inf)
+                total += float(loss.detach())
+                self._times.mark("forward")
+                with self._ranks.connected():
+                    (loss * scale if scale > 1 else loss).backward()
+                self._times.mark("backward")
+        return total
+
+    def _halve(self, num_rows: int, buffers: Mapping[str, Tensor]) -> None:
+        """Compute batches in twice as many parts from now on, and undo what the failed step changed.
+
+        Raises:
+            ResourceError: a part is a single example already, or the model is sharded, whose processes must not differ.
+        """
+        for parameter in self.module.parameters():
+            parameter.grad = None
+        torch.cuda.empty_cache()
+        if self._is_sharded:
+            raise ResourceError(
+                f"out of memory on {self.device}: batches of a sharded model are not divided; "
+                "set a smaller training.batch_tokens and a larger training.accumulate, in another --out"
+            )
+        if self.num_parts >= num_rows:
+            raise ResourceError(
+                f"out of memory on {self.device}: it does not hold a step of one example; shorten the examples "
+                "(text.max_tokens) or choose a smaller model, in another --out; or train on the CPU: --device cpu"
+            )
+        self.num_parts *= 2
+        for name, buffer in self._buffers.items():
+            buffer.copy_(buffers[name])
+        torch.manual_seed(torch.initial_seed())  # dropout is a function of the step
 
     def update(self, step: int, rate: float) -> None:
         """Update the weights along the gradient.
@@ -188,3 +234,10 @@ class TrainState:
             tensor, parameter = tensors["optimizer"][name], named[name.rpartition(".")[0]]
             state[name] = laid_as(tensor, parameter) if tensor.shape == parameter.shape else tensor
         restore_optimizer(self.optimizer, state, self.parameter_order)
+
+
+def _divided(batch: Batch, num_parts: int) -> list[Batch]:
+    """Divide a batch; neighbours are of similar length, and so are the parts."""
+    if num_parts == 1:
+        return [batch]
+    return [batch.rows(slice(first, None, num_parts)) for first in range(min(num_parts, len(batch)))]

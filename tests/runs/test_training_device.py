@@ -1,0 +1,93 @@
+"""Device of a training: the faster one, and what is said about it."""
+
+import pytest
+import torch
+
+from heedful.cli.options import choose_training_device
+from heedful.errors import UsageError
+from heedful.runs.training_device import AUTO, MOST_COMPARED, describe_device, faster_device, settled_device
+from heedful.tasks.experiment import Experiment
+from heedful.tasks.plan import CorpusSize, adapt
+from heedful.tasks.throughput import Throughput
+from tests.requests import load_experiment
+
+PACES = {"cpu": Throughput(0.0, 5_000.0, 30.0), "cuda": Throughput(0.0, 500_000.0, 300.0, 0.08)}
+
+
+def chosen(num_pairs: int, name: str = AUTO, memory: str = "") -> tuple[str, str, list[str]]:
+    """Device, reason and measured devices for a corpus of short pairs."""
+    size, measured = CorpusSize(num_pairs, 12 * num_pairs, 12 * num_pairs), list[str]()
+    experiment = load_experiment(adapted=adapt(size, load_experiment()))
+
+    def measure(device: str) -> Throughput:
+        measured.append(device)
+        if device == memory:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return PACES[device]
+
+    def replan(pace: Throughput) -> Experiment:
+        return load_experiment(adapted=adapt(size, experiment, pace))
+
+    device = faster_device(name, experiment, num_pairs, measure, replan)
+    return device.name, device.reason, measured
+
+
+def test_a_corpus_of_few_pairs_takes_the_cpu_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(PACES, "cpu", Throughput(0.0, 12_000.0, 30.0))
+    name, reason, _ = chosen(300)
+    assert name == "cpu"
+    assert reason.startswith("device: the CPU, because it is faster for so few examples (12,000 against 6,")
+    assert reason.endswith("otherwise: --device cuda")
+
+
+def test_a_large_one_takes_the_gpu_unasked():
+    assert chosen(15_000) == ("cuda", "", ["cpu", "cuda"])
+    assert chosen(MOST_COMPARED + 1) == ("cuda", "", [])
+    for name in ("cpu", "cuda", "cuda:1"):
+        assert chosen(300, name) == (name, "", [])
+
+
+def test_a_gpu_without_memory_for_a_step_leaves_the_cpu():
+    assert chosen(300, memory="cuda")[:2] == (
+        "cpu",
+        "device: the CPU, because the GPU's memory does not hold a step",
+    )
+
+
+def test_auto_is_left_open_only_where_there_are_two_devices(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert [choose_training_device("auto"), settled_device("auto"), settled_device("cpu")] == ["cpu"] * 3
+    with pytest.raises(UsageError, match="device cuda: PyTorch sees no CUDA device; train on the CPU"):
+        settled_device("cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [choose_training_device("auto"), settled_device("auto"), settled_device("cuda:1")] == [
+        "auto",
+        "auto",
+        "cuda:1",
+    ]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert settled_device("auto") == "cuda"
+
+
+@pytest.mark.parametrize(
+    ("settings", "pace", "end"),
+    [
+        ((), None, "batches of 512 positions"),
+        (("training.max_minutes=3",), None, "batches of 512 positions, at most 3 min 00 s"),
+        # 512 tokens of a step at 5,000 a second.
+        (("training.max_steps=100",), PACES["cpu"], "batches of 512 positions, at most 10 s"),
+        (("training.max_epochs=50", "training.max_steps=1000"), PACES["cpu"], "at most 20 s"),
+        (
+            ("training.max_target_tokens=50000", "training.accumulate=2"),
+            PACES["cpu"],
+            "512 positions x 2, at most 10 s",
+        ),
+        ((), PACES["cpu"], "batches of 512 positions"),
+    ],
+)
+def test_what_is_said_before_the_first_step(settings: tuple[str, ...], pace: Throughput | None, end: str):
+    experiment = load_experiment(settings=("training.batch_tokens=512", "training.precision=float32", *settings))
+    line = describe_device("cpu", experiment, 1_000, pace, steps_per_epoch=4)
+    assert line.startswith("device: cpu, float32, batches of 512 positions")
+    assert line.endswith(end)
