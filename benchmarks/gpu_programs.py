@@ -88,6 +88,9 @@ def jobs() -> Iterator[Job]:
         products = {"IS_QUERY": is_query, "ROWS": 32, "COLUMNS": 32, "WIDTH": 64}
         yield Job(f"add_products {side}", attention_programs.add_products, products, 4)
         yield Job(f"gradient_tile {side}", additive_programs.gradient_tile, {**tile, "HAS_VECTOR": is_query}, 4)
+    quick = {"QUICK": 21.0, "LARGE": 0.5, "IS_MANY": True, "WIDTH": 512}
+    ends = dict.fromkeys(("lowest_query", "highest_query", "lowest_key", "highest_key", "vector", "features"), "*fp32")
+    yield Job("feature_tile", additive_programs.feature_tile, quick, 4, {**ends, "moves": "*fp64"})
     for is_transposed in (True, False):
         tile = {"IS_TRANSPOSED": is_transposed, "ROWS": 32}
         label = f"operand_tile{', transposed' * is_transposed}"

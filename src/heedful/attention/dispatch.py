@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
+from math import prod
 from typing import Final, NamedTuple
 
 import torch
@@ -28,7 +29,7 @@ from heedful.attention.kernels.interface import Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
-from heedful.attention.lowered import LoweredDistance, LoweredScore, broadcast
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding
 from heedful.attention.nonfinite import (
@@ -290,8 +291,7 @@ def _lower(
     leading = broadcast(query.shape[:-2], raw_key.shape[:-2])
     num_queries, num_keys = query.shape[-2], raw_key.shape[-2]
     rows = _bounds(masking, score, leading, num_queries, num_keys, query.device)
-    mode = _mode(query, raw_key, value)
-    reached = None
+    mode, reached = _mode(query, raw_key, value), None
     if rows is not None and mode in {"compile", "transform"}:
         query, key, value, reached = with_zeros_unseen(query, key, value, rows, len(leading))
     elif rows is not None and mode == "eager" and value.device.type != "cpu":
@@ -320,8 +320,16 @@ def _lower(
         mode=mode,
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
         has_bias=pairs.bias is not None,
+        num_numbers=_num_numbers(pairs) if mode == "eager" and value.device.type == "cuda" else 0,
     )
     return _Call(score, pairs, value, rows, normalizer, request, reached)
+
+
+def _num_numbers(pairs: LoweredScore) -> int:
+    """Number of numbers that the formula of an additive score writes to memory; 0 for other scores."""
+    if not isinstance(pairs, LoweredAdditive):
+        return 0
+    return prod(pairs.leading) * pairs.query.shape[-2] * pairs.key.shape[-2] * pairs.key.shape[-1]
 
 
 def _is_learned(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None) -> bool:

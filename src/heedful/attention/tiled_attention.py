@@ -24,6 +24,8 @@ from heedful.attention.tile_autograd import in_tiles
 
 WHOLE: Final = 1 << 22
 """Number of scores up to which all queries form one tile and nothing is recomputed."""
+LARGE_WHOLE: Final = 1 << 28
+"""The same on a GPU, which launches few large operations sooner than many small ones."""
 TILE: Final = 1 << 19
 """Number of scores in a tile, unless a single query has more."""
 
@@ -76,7 +78,8 @@ class Tiled(Kernel):
             per_query += _NUMBERS_PER_BIAS * request.num_keys
         # A traced graph must be valid for all sizes; a tree needs all queries at once.
         is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
-        if is_one_tile or per_query * request.num_queries <= WHOLE:
+        whole = LARGE_WHOLE if request.device == "cuda" else WHOLE
+        if is_one_tile or per_query * request.num_queries <= whole:
             return compute(operands)
         types = operands.types()
         return in_tiles(

@@ -35,7 +35,7 @@ class Program:
 
 PROGRAMS = SimpleNamespace(
     **{name: Program() for name in ("attend_rows", "slope_rows", "add_products", "distance_gradient")},
-    **{name: Program() for name in ("score_tile", "gradient_tile", "operand_tile")},
+    **{name: Program() for name in ("score_tile", "gradient_tile", "operand_tile", "feature_tile")},
     DISTANCE=SimpleNamespace(value=2),
     BLOCK=SimpleNamespace(value=32),
     LIMIT=SimpleNamespace(value=43.0),

@@ -43,6 +43,8 @@ class Request:
     """Profile of a distance score."""
     has_bias: bool = False
     """Whether the score has a bias by positions."""
+    num_numbers: int = 0
+    """Number of numbers that the formula of an additive score writes to memory, on a GPU; 0 = not counted."""
 
 
 class Kernel(ABC):

@@ -65,6 +65,59 @@ def slope(x):
 
 
 @triton.jit
+def feature_tile(
+    lowest_query, highest_query, lowest_key, highest_key, vector, moves, features, size, width,
+    QUICK: tl.constexpr, LARGE: tl.constexpr, IS_MANY: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Choose the form of each feature by the ranges of queries and keys, in one program.
+
+    Args:
+        lowest_query: [size] smallest number of each feature of all queries; NaN where there is one.
+        highest_query: [size] the largest.
+        lowest_key: [size] the same of all keys.
+        highest_key: [size] the largest.
+        vector: [size].
+        moves: [2, size] float64, out: addends of queries and keys.
+        features: [3, width], out, see above.
+        width: a multiple of `BLOCK`.
+        QUICK: largest sum of the quick form.
+        LARGE: sum that a feature must reach somewhere for the quick form.
+        IS_MANY: whether there are enough features for the quick form.
+        WIDTH: power of two, at least width.
+    """
+    h = tl.arange(0, WIDTH)
+    inside = h < size
+    numbers = tl.load(vector + h, inside, 0.0)
+    lowest = tl.load(lowest_query + h, inside, 0.0).to(tl.float64)
+    centre = tl.load(highest_query + h, inside, 0.0).to(tl.float64)
+    low = tl.load(lowest_key + h, inside, 0.0).to(tl.float64)
+    sums = tl.load(highest_key + h, inside, 0.0).to(tl.float64) + centre
+    # Comparisons with NaN are false, and so are those of infinity with the limit.
+    fits = (centre - lowest <= LIMIT) & (sums <= LIMIT) & (sums >= -3.0e38)
+    is_quick = fits & (sums <= QUICK) & (tl.maximum(sums, -lowest - low) >= LARGE)
+    way = tl.where(fits, 0.0, 1.0)
+    if IS_MANY:
+        way = tl.where(is_quick, -1.0, way)
+    # Scaling by a power of two is exact, and keeps products with a denominator in range.
+    largest = tl.max(tl.abs(numbers), axis=0)
+    if numbers.dtype == tl.float64:
+        exponent = (largest.to(tl.int64, bitcast=True) >> 52) & 2047
+        power = (exponent << 52).to(tl.float64, bitcast=True)
+        is_normal = (exponent > 0) & (exponent < 2047)
+    else:
+        exponent = (largest.to(tl.int32, bitcast=True) >> 23) & 255
+        power = (exponent << 23).to(tl.float32, bitcast=True)
+        is_normal = (exponent > 0) & (exponent < 254)
+    power = tl.where(is_normal, power, 1.0)
+    tl.store(moves + h, -centre, inside)
+    tl.store(moves + size + h, centre, inside)
+    is_there = h < width
+    tl.store(features + h, numbers / power, is_there)
+    tl.store(features + width + h, tl.where(inside, way, 0.0).to(numbers.dtype), is_there)
+    tl.store(features + 2 * width + h, tl.zeros_like(numbers) + power, is_there)
+
+
+@triton.jit
 def operand_tile(
     rows, move, operands, num_rows, size, width, batch_stride, row_stride, feature_stride, plane,
     IS_TRANSPOSED: tl.constexpr, ROWS: tl.constexpr,

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.devices import UNTIMED, interpreter_note, supports_device
+from heedful.attention.kernels.devices import UNTIMED, against_auto, supports_device
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
@@ -37,6 +37,8 @@ MANY: Final = 128
 """Number of features from which constant errors are no larger than those of tanh in float32."""
 BUSY: Final = 42
 """Number of tiles per launch, if there are as many: fewer would leave the device idle, more need memory."""
+FEW_KEYS: Final = 512
+"""Number of keys that are always one block, because launches would take longer than its memory is worth."""
 
 
 @final
@@ -52,7 +54,7 @@ class TritonAdditiveScores(ScoreKernel):
         return supports_device(request.mode, request.device, request.dtype)
 
     def declines_auto(self, request: Request) -> str | None:
-        return interpreter_note(request.device)
+        return against_auto(request.device, request.num_numbers)
 
     def scores(self, pairs: LoweredScore) -> tuple[Tensor, Tensor | None]:
         if not isinstance(pairs, LoweredAdditive):
@@ -309,8 +311,8 @@ def _flat(rows: Tensor) -> Tensor:
 
 
 def _blocks(num_row_tiles: int, num_keys: int) -> list[slice]:
-    """Blocks of keys: as few as keep the device busy, because each holds six numbers per key."""
-    size = -(-BUSY // max(1, num_row_tiles)) * COLUMNS
+    """Blocks of keys: all at once where they are few; else as few as keep the device busy, each with its operands."""
+    size = max(FEW_KEYS, -(-BUSY // max(1, num_row_tiles)) * COLUMNS)
     return [slice(first, min(first + size, num_keys)) for first in range(0, num_keys, size)]
 
 
@@ -324,22 +326,16 @@ def _prepare(query: Tensor, key: Tensor, vector: Tensor, is_transposed: bool) ->
     """Operands [3, batch, row, hidden] of both sides (transposed: [3, batch, hidden, row]) and features [3, hidden]."""
     programs, size = _programs(), vector.shape[0]
     width = -(-size // programs.BLOCK.value) * programs.BLOCK.value
-    # NaN propagates through the maximum, and comparisons with NaN are false.
-    ends = [(part.amin(dim=(0, 1)).double(), part.amax(dim=(0, 1)).double()) for part in (query, key)]
-    (lowest, centre), (lowest_key, highest) = ends
-    fits = (centre - lowest <= programs.LIMIT.value) & (highest + centre <= programs.LIMIT.value)
-    fits &= (highest + centre).isfinite()
-    is_quick = fits & (highest + centre <= QUICK) & (torch.maximum(highest + centre, -lowest - lowest_key) >= LARGE)
-    way = (~fits).to(vector.dtype) - is_quick.to(vector.dtype) * float(size >= MANY)
-    # Scaling by a power of two is exact, and keeps products with a denominator in range.
-    largest = vector.abs().amax()
-    exponent = torch.where(largest.isfinite(), torch.frexp(largest).exponent, 0)
-    features = vector.new_zeros(3, width)
-    features[0, :size] = torch.ldexp(vector, -exponent)
-    features[1, :size] = way
-    features[2] = torch.ldexp(torch.ones_like(largest), exponent)
+    # NaN propagates through the extremes.
+    ranges = [end for part in (query, key) for end in part.reshape(-1, size).aminmax(dim=0)]
+    moves = vector.new_empty(2, size, dtype=torch.float64)
+    features = vector.new_empty(3, width)
+    programs.feature_tile[(1,)](
+        *ranges, vector.contiguous(), moves, features, size, width,
+        QUICK=QUICK, LARGE=LARGE, IS_MANY=size >= MANY, WIDTH=1 << (width - 1).bit_length(),
+    )  # fmt: skip
     operands: list[Tensor] = []
-    for part, move in ((query, -centre), (key, centre)):
+    for part, move in zip((query, key), moves, strict=True):
         num_rows = part.shape[1]
         operand = vector.new_empty(3, len(part), *((width, num_rows) if is_transposed else (num_rows, width)))
         grid = len(part) * -(-num_rows // ROWS) * (width // programs.BLOCK.value)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention.interface import Attended, Normalizer
-from heedful.attention.kernels.devices import UNTIMED, interpreter_note, supports_device
+from heedful.attention.kernels.devices import UNTIMED, against_auto, supports_device
 from heedful.attention.kernels.fused.plan import FusedChoice, FusedPlan
 from heedful.attention.kernels.fused.triton_ops import Operands, fused_attention
 from heedful.attention.kernels.interface import Kernel, Request
@@ -50,7 +50,7 @@ class FusedTriton(Kernel):
     def declines_auto(self, request: Request) -> str | None:
         if request.pairs is LoweredDot and request.normalizer is Softmax:
             return "PyTorch multiplies matrices faster: by name only"
-        return interpreter_note(request.device)
+        return against_auto(request.device, request.num_numbers)
 
     def run(
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request

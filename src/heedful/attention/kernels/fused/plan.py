@@ -7,7 +7,7 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from heedful.attention.kernels.additive.triton_ops import Sight, batch_indices
+from heedful.attention.kernels.additive.triton_ops import FEW_KEYS, Sight, batch_indices
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds, lead
@@ -20,6 +20,8 @@ COLUMNS: Final = 64
 STRIP: Final = 3 << 18
 """Largest number of scores in memory at once, unless 32 queries have more; the backward pass holds as many weights
 too."""
+LARGE_STRIP: Final = 1 << 23
+"""The same where the keys are few, and launches would take longer than the memory is worth."""
 
 _STRIP_KIND, _DOT_KIND, _DISTANCE_KIND = 0, 1, 2
 
@@ -124,7 +126,8 @@ class FusedPlan:
             Slices of whole tiles, except for the last.
         """
         per_row = max(1, self.num_elements * self.num_keys)
-        size = max(1, STRIP // per_row // ROWS) * ROWS
+        scores = LARGE_STRIP if self.num_keys <= FEW_KEYS else STRIP
+        size = max(1, scores // per_row // ROWS) * ROWS
         return [slice(row, min(row + size, self.num_queries)) for row in range(0, self.num_queries, size)]
 
 
