@@ -27,6 +27,7 @@ from heedful.training.distributed import Ranks, SingleProcess
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Trainer
 from heedful.training.progress import Validation
+from heedful.training.train_state import StepSums
 from tests.models.tiny import CONFIGS
 from tests.prove.disk import without_waiting
 from tests.prove.prove_checkpoints import Record, bits, newest, table
@@ -141,9 +142,9 @@ def noted_losses(trainer: Trainer) -> list[float]:
     losses: list[float] = []
     known = trainer._train_state.differentiate
 
-    def noted(*given: object) -> tuple[float, float]:
+    def noted(*given: object) -> StepSums:
         found = known(*given)  # type: ignore[arg-type]
-        losses.append(found[0])
+        losses.append(found.read()[0])
         return found
 
     trainer._train_state.differentiate = noted  # type: ignore[method-assign]

@@ -48,6 +48,7 @@ FREE_ON_RESUME: Final = (
     "training.max_minutes",
     "training.patience",
     "training.precision",
+    "training.execution",
     "training.optimizer.learning_rate",
     "training.optimizer.schedule.",
     "training.parallel",

@@ -2,10 +2,13 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import final
+from typing import Any, Final, final
 
 import torch
 from torch import Tensor, nn
+
+_torch: Final[Any] = torch
+"""PyTorch with its operations on lists of tensors, which have no public names."""
 
 
 @final
@@ -43,8 +46,7 @@ class PolynomialAverage:
         """
         if self._average:
             share = min(1.0, (self._exponent + 1.0) / (step + self._exponent))
-            for average, weights in zip(self._average, self._weights, strict=True):
-                average.lerp_(weights, share)
+            _torch._foreach_lerp_(self._average, self._weights, share)
 
     @torch.no_grad()
     def evaluated(self) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
 """Settings of training."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -68,6 +68,9 @@ class TrainingConfig(Config):
     less; 0 = none."""
     precision: Precision = "auto"
     """Number format of products: float32, bfloat16, or the faster one that trains as well (auto)."""
+    execution: Literal["auto", "eager"] = "auto"
+    """Way to run a step on a CUDA device: recorded once for each padded shape and replayed as a CUDA graph, where the
+    model allows it (auto), or launched operation by operation (eager)."""
     parallel: Literal["data", "sharded"] = "data"
     """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""
     max_steps: int = Field(default=0, ge=0, le=MOST_STEPS)
@@ -116,14 +119,6 @@ class TrainingConfig(Config):
         limits = (self.max_steps, self.max_epochs, self.max_target_tokens, 60.0 * self.max_minutes)
         done = zip((step, epochs, tokens, seconds), limits, strict=True)
         return min(1.0, max(number / limit if limit else 0.0 for number, limit in done))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_execution(cls, values: Any) -> Any:
-        # Configurations of earlier versions name the only remaining way to run a step.
-        if isinstance(values, dict) and values.get("execution") == "eager":
-            return {key: value for key, value in values.items() if key != "execution"}
-        return values
 
     @model_validator(mode="after")
     def _check_sharding(self) -> Self:

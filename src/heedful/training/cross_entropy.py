@@ -18,6 +18,8 @@ from heedful.training.cross_entropy_rows import RowLosses, take_losses
 
 GROUP_ELEMENTS: Final = 8_000_000
 """Number of logits in memory at a time; each group adds once to the gradient of the weight."""
+LARGE_GROUP_ELEMENTS: Final = 1 << 27
+"""The same on a GPU."""
 
 
 class CrossEntropy(NamedTuple):
@@ -49,7 +51,8 @@ def linear_cross_entropy(
         bias: [vocabulary] or None.
         gold: [token] ids.
         label_smoothing: e, in [0, 1).
-        row_weights: [token] factors of the losses, which get no gradient; None = 1.
+        row_weights: [token] factors of the losses, which get no gradient; a token of weight 0 counts as no correct one;
+            None = 1.
 
     Returns:
         Loss and log probabilities; accumulated in float32 at least.
@@ -129,7 +132,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias_grad = torch.zeros_like(bias) if wants_gradient and bias is not None else None
         compute = _product_dtype(weight)
         narrow_weight = weight.to(compute)
-        rows = max(1, GROUP_ELEMENTS // len(weight))
+        # A GPU has the memory, and one chain of large operations keeps it busy.
+        rows = max(1, (GROUP_ELEMENTS if weight.device.type == "cpu" else LARGE_GROUP_ELEMENTS) // len(weight))
         multiple = ROW_MULTIPLE if rows >= ROW_MULTIPLE else 1
         rows -= rows % multiple
         for start in range(0, len(gold), rows):
@@ -167,7 +171,11 @@ def _weighted(row_losses: RowLosses, row_weights: Tensor, gradient: Tensor) -> R
     """Multiply losses, and their gradients [row, vocabulary] in place, by factors."""
     gradient *= row_weights[:, None].to(gradient.dtype)
     bias_gradient = None if row_losses.bias_gradient is None else gradient.to(row_losses.bias_gradient.dtype).sum(0)
-    return row_losses._replace(losses=row_losses.losses * row_weights, bias_gradient=bias_gradient)
+    return row_losses._replace(
+        losses=row_losses.losses * row_weights,
+        is_correct=row_losses.is_correct & (row_weights != 0.0),
+        bias_gradient=bias_gradient,
+    )
 
 
 def _filled(rows: Tensor, multiple: int) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from heedful.cpu.availability import copied, loops_problem
+from heedful.cpu.concrete import concrete
 from heedful.cpu.threads import run_parts
 from heedful.errors import ShapeError
 
@@ -97,17 +98,13 @@ def _by_operations(
     label_smoothing: float,
     wants_gradient: bool,
 ) -> RowLosses:
-    if (
-        gold.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and ((gold < 0) | (gold >= logits.shape[1])).any()
-    ):
+    if gold.device.type == "cpu" and concrete(gold) and ((gold < 0) | (gold >= logits.shape[1])).any():
         raise ShapeError(f"linear_cross_entropy: gold has ids outside the vocabulary of {logits.shape[1]}")
     wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
     losses = torch.empty(len(logits), dtype=wide, device=logits.device)
     log_probs, is_correct = torch.empty_like(losses), torch.empty_like(gold, dtype=torch.bool)
     bias_gradient = None if bias is None else torch.zeros_like(bias)
-    step = max(1, BLOCK_ELEMENTS // logits.shape[1])
+    step = max(1, BLOCK_ELEMENTS // logits.shape[1] if logits.device.type == "cpu" else len(logits))
     for start in range(0, len(logits), step):
         rows = slice(start, start + step)
         labels = gold[rows, None]

@@ -2,31 +2,31 @@
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
 
 from heedful.cpu.threads import adapt_threads
 from heedful.data.batch import Batch, Position, Sampler
-from heedful.errors import FileRefused, NonFiniteError, ResourceError, Stopped
+from heedful.errors import FileRefused, NonFiniteError, Stopped
 from heedful.layers.normalizing import is_soft_step, set_soft
 from heedful.training.checkpoint import Checkpoint
 from heedful.training.checkpoint_formats import read_state
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, SingleProcess
 from heedful.training.loss import TrainingStep
+from heedful.training.lost_device import telling_lost_device
 from heedful.training.memory_settings import tuned_process
 from heedful.training.progress import Outcome, Progress, Validation, Watcher
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import Interrupted, StopRequest, WorkingTime
 from heedful.training.step_times import NOT_TIMED, StepTimes
 from heedful.training.storage import Best, Storage
-from heedful.training.train_state import TrainState
+from heedful.training.train_state import StepSums, TrainState
 
 
 @dataclass
@@ -64,10 +64,17 @@ class _Window:
     num_tokens: int = 0
 
 
+class _PendingStep(NamedTuple):
+    """Step that was launched, and whose loss was not read yet."""
+
+    number: int
+    sums: StepSums
+    divisor: int
+    num_tokens: int
+
+
 REPORT_SECONDS: Final = 1.0
 CHECKPOINT_SECONDS: Final = 300.0
-_OF_LOST_DEVICES: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "CUDA driver error")
-"""Beginnings of PyTorch's messages after which a GPU computes nothing more in this process."""
 
 
 @final
@@ -108,7 +115,7 @@ class Trainer:
         self._times: Final = times
         self._ranks: Final = ranks or SingleProcess()
         self._config: Final = config
-        self._train_state: Final = TrainState(step, config, self._ranks, times)
+        self._train_state: Final = TrainState(step, config, self._ranks, times, warn)
         self._sampler: Final = sampler
         self._folder: Final = folder
         self._storage: Final = Storage(folder, keep, warn)
@@ -121,6 +128,7 @@ class Trainer:
         self._remaining_work = 0.0
         self._state = TrainerState()
         self._window = _Window()
+        self._pending: Final[list[_PendingStep]] = []
         self._passed = 0.0
         self._is_ready = False
         self._time: Final = WorkingTime()
@@ -138,7 +146,8 @@ class Trainer:
         state = self._state
         batches = iter(self._sampler)
         self._saved_at = time.monotonic()
-        with StopRequest(self._warn) as stop, self._time, tuned_process(), self._telling_lost_device():
+        device_errors = telling_lost_device(self._train_state.device, lambda: state.step, lambda: self.saved_step)
+        with StopRequest(self._warn) as stop, self._time, tuned_process(), device_errors:
             self._times.start()
             while self._is_validation_due or not state.finished:
                 if self._is_validation_due:
@@ -153,28 +162,6 @@ class Trainer:
         speed = state.num_target_tokens / max(1e-9, state.update_seconds)
         totals = (state.step, state.seconds, self._sign * state.best, state.best_step, state.finished)
         return Outcome(*totals, state.num_target_tokens, speed, self._epochs())
-
-    @contextmanager
-    def _telling_lost_device(self) -> Generator[None]:
-        """Turn errors of a GPU that cannot be used any more into one line.
-
-        Yields:
-            Nothing.
-
-        Raises:
-            ResourceError: the device failed; the checkpoint resumes on it, or on another.
-            RuntimeError: another error, passed on.
-        """
-        try:
-            yield
-        except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            if isinstance(error, torch.OutOfMemoryError) or not reason.startswith(_OF_LOST_DEVICES):
-                raise
-            raise ResourceError(
-                f"{self._train_state.device} failed at step {self._state.step}: {reason}; the last checkpoint is of "
-                f"step {self.saved_step}; run the same command to continue there, on another device with --device cpu"
-            ) from None
 
     def scores(self) -> dict[str, float]:
         """Validate the present weights; all processes call this.
@@ -255,31 +242,46 @@ class Trainer:
         is_by_token = config.optimizer.mean_over == "tokens"
         divisor = num_tokens if is_by_token else sum(len(batch) for batch in batches)
         num_parts = self._train_state.num_parts
-        total, norm = self._train_state.differentiate(batches, divisor)
+        sums = self._train_state.differentiate(batches, divisor)
+        self._pending.append(_PendingStep(state.step, sums, divisor, num_tokens))
         if self._train_state.num_parts > num_parts:
             self._warn(
                 f"out of memory on {self._train_state.device} at step {state.step}: from here on each batch is "
                 f"computed in {self._train_state.num_parts} parts, whose gradients add up to the same"
             )
-        if not math.isfinite(total) or not math.isfinite(norm):
-            raise NonFiniteError(
-                f"step {state.step}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
-                "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
-            )
+        self._settle(1 if self._train_state.is_ahead else 0)
         factor = rate_factor(config.optimizer.schedule, state.step, config.max_steps, self._passed, self._share())
         state.learning_rate = config.optimizer.learning_rate * factor
         self._train_state.update(state.step, state.learning_rate)
         state.epoch, state.batch = self._sampler.position
         self._passed = self._epochs()
-        self._window.loss += total * divisor
-        self._window.num_tokens += num_tokens
         state.num_target_tokens += num_tokens
         duration = self._time.seconds
         state.seconds += duration
         state.update_seconds += duration
-        state.recent_loss += total * divisor
         state.recent_tokens += num_tokens
         state.recent_seconds += duration
+
+    def _settle(self, num_left: int = 0) -> None:
+        """Read the losses of steps that were launched, but for the newest ones.
+
+        Args:
+            num_left: number of steps whose losses are not read yet.
+
+        Raises:
+            NonFiniteError: one of them is not finite; no step from it on is kept.
+        """
+        while len(self._pending) > num_left:
+            step = self._pending.pop(0)
+            total, norm = step.sums.read()
+            if not math.isfinite(total) or not math.isfinite(norm):
+                raise NonFiniteError(
+                    f"step {step.number}: the loss is {total} and its gradient's norm {norm}; nothing of this step "
+                    "was kept; try a lower training.optimizer.learning_rate or training.precision=float32"
+                )
+            self._window.loss += total * step.divisor
+            self._window.num_tokens += step.num_tokens
+            self._state.recent_loss += total * step.divisor
 
     def _validate_now(self, stop: StopRequest) -> int:
         """Validate, select the best model and save, unless a signal ends the validation at once.
@@ -288,6 +290,7 @@ class Trainer:
             The signal that arrived at any process; 0 = none.
         """
         state = self._state
+        self._settle()
         # Averaged over all steps since the last validation, so that the log does not depend on when reports are due.
         loss = state.recent_loss / max(1, state.recent_tokens)
         speed = state.recent_tokens / max(1e-9, state.recent_seconds)
@@ -391,6 +394,7 @@ class Trainer:
             self._window = _Window()
 
     def _save(self) -> None:
+        self._settle()
         checkpoint = Checkpoint(self._state.step, self._train_state.tensors(), vars(self._state))
 
         def write() -> list[float]:

@@ -1,8 +1,10 @@
 """Loss: maximum likelihood with teacher forcing, label-smoothed, over real tokens only."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
@@ -23,6 +25,21 @@ class TrainingStep(nn.Module, ABC):
     """Model and loss as one module, the only interface that the training loop and wrappers need."""
 
     model: nn.Module
+    has_fixed_shape: bool = False
+    """Whether no shape within a step may depend on how much of a batch is padding, as in a recording."""
+
+    @property
+    def recording_problem(self) -> str:
+        """Reason why steps cannot be recorded and replayed; empty = they can."""
+        return "the task has no padded batches"
+
+    def pad(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Pad a batch to one of few shapes, for steps that can be recorded; the padding counts for nothing.
+
+        Args:
+            arrays: those of `heedful.data.batch.Batch.arrays`.
+        """
+        return [*arrays]
 
     @abstractmethod
     def forward(self, *tensors: Tensor) -> LossSum:

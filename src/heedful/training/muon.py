@@ -19,6 +19,8 @@ UPDATE_SIZE: Final = 0.2
 """Root mean square of a matrix's update at a learning rate of 1, about that of Adam, so that one rate suits both; Liu
 et al. 2025, arXiv:2502.16982, section 2.2."""
 _SMALLEST_NORM: Final = 1e-30
+_torch: Final[Any] = torch
+"""PyTorch with its operations on lists of tensors, which have no public names."""
 
 
 def orthogonalize(matrices: Tensor, dtype: torch.dtype) -> Tensor:
@@ -99,22 +101,26 @@ class Muon(torch.optim.Optimizer):
 
     def _update_matrices(self, gradients: dict[Tensor, Tensor], rate: float, decay: float) -> None:
         """Update W by -rate (decay W + 0.2 sqrt(max(rows, columns)) orthogonal(G + momentum)); blocks by themselves."""
+        weights, slopes = [*gradients], [*gradients.values()]
+        for weight in weights:
+            if not self.state[weight]:
+                self.state[weight]["momentum"] = torch.zeros_like(weight)
+        momenta = [self.state[weight]["momentum"] for weight in weights]
+        # One launch for all matrices on a GPU.
+        _torch._foreach_lerp_(momenta, slopes, 1.0 - self._momentum)
+        ahead = _torch._foreach_lerp(slopes, momenta, self._momentum)  # Nesterov's
+        _torch._foreach_mul_(weights, 1.0 - rate * decay)
         by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
-        for weight, gradient in gradients.items():
-            state = self.state[weight]
-            if not state:
-                state["momentum"] = torch.zeros_like(weight)
-            state["momentum"].lerp_(gradient, 1.0 - self._momentum)
-            ahead = gradient.lerp(state["momentum"], self._momentum)  # Nesterov's
-            weight.mul_(1.0 - rate * decay)
-            for block, direction in zip(square_maps(weight), square_maps(ahead), strict=True):
-                pair = (block, direction) if block.shape[0] <= block.shape[1] else (block.mT, direction.mT)
+        for weight, direction in zip(weights, ahead, strict=True):
+            for block, part in zip(square_maps(weight), square_maps(direction), strict=True):
+                pair = (block, part) if block.shape[0] <= block.shape[1] else (block.mT, part.mT)
                 by_shape.setdefault(pair[0].shape, []).append(pair)
         for shape, pairs in by_shape.items():
             # Matrices of one shape are multiplied together.
-            updates = orthogonalize(torch.stack([direction for _, direction in pairs]), self._dtype)
-            for (block, _), update in zip(pairs, updates, strict=True):
-                block.add_(update.to(block.dtype), alpha=-rate * UPDATE_SIZE * sqrt(shape[1]))
+            updates = orthogonalize(torch.stack([part for _, part in pairs]), self._dtype)
+            blocks = [block for block, _ in pairs]
+            scale = -rate * UPDATE_SIZE * sqrt(shape[1])
+            _torch._foreach_add_(blocks, [*updates.to(blocks[0].dtype).unbind()], alpha=scale)
 
     def _update_others(self, gradients: dict[Tensor, Tensor], rate: float, decay: float) -> None:
         for parameter in gradients:

@@ -23,6 +23,7 @@ def sequence_loss(
     label_smoothing: float,
     taught: Int[Tensor, "link 3"] | None = None,
     alignment_weight: float = 0.0,
+    is_packed: bool = True,
 ) -> LossSum:
     """Compute the summed loss of a batch: the smoothed likelihood of real tokens, and the model's extra losses.
 
@@ -33,6 +34,8 @@ def sequence_loss(
             (1 - e) on the gold token, e / V on each.
         taught: [link, 3] row, target position and source position of aligned tokens; None = attention is not taught.
         alignment_weight: weight of the guided alignment loss; see `alignment_loss`.
+        is_packed: whether padding is left out before the vocabulary layer, the largest product of a small model. If
+            not, it has the weight 0 there, and no shape depends on how much of it there is.
     """
     real = target_out != PAD
     if isinstance(model, HardAttention):
@@ -40,16 +43,20 @@ def sequence_loss(
     decoded = model(inputs, target_in, need=() if taught is None else ("weights",))
     output = model.output
     layer = output.weight, output.bias
-    # Padding never reaches the vocabulary layer, the largest product of a small model.
-    gold = target_out[real]
-    features = decoded.features[real]
-    if decoded.copying is None:
-        entropy = linear_cross_entropy(features, *layer, gold, label_smoothing)
+    if not is_packed:
+        features, gold = decoded.features.flatten(0, 1), target_out.flatten()
+        row_weights = real.flatten().to(torch.float32)
+        entropy = linear_cross_entropy(features, *layer, gold, label_smoothing, row_weights)
+        token_log_probs = (entropy.gold_log_probs * row_weights).unflatten(0, target_out.shape)
     else:
-        log_generated, log_copied = decoded.copying.gold_shares(target_out, real)
-        entropy = copy_cross_entropy(features, *layer, gold, log_generated, log_copied, label_smoothing)
-    token_log_probs = torch.zeros_like(target_out, dtype=entropy.gold_log_probs.dtype)
-    token_log_probs[real] = entropy.gold_log_probs
+        gold, features = target_out[real], decoded.features[real]
+        if decoded.copying is None:
+            entropy = linear_cross_entropy(features, *layer, gold, label_smoothing)
+        else:
+            log_generated, log_copied = decoded.copying.gold_shares(target_out, real)
+            entropy = copy_cross_entropy(features, *layer, gold, log_generated, log_copied, label_smoothing)
+        token_log_probs = torch.zeros_like(target_out, dtype=entropy.gold_log_probs.dtype)
+        token_log_probs[real] = entropy.gold_log_probs
     total = entropy.total
     for extra in model.extra_losses(decoded, token_log_probs, real).values():
         total = total + extra
@@ -57,4 +64,6 @@ def sequence_loss(
         if (seen := decoded.attended_positions) is not None:
             taught = taught[seen[taught[:, 0], taught[:, 2]]]  # nothing else can have weight
         total = total + alignment_weight * alignment_loss(weights, taught)
-    return LossSum(total, entropy.gold_log_probs.sum(), entropy.num_correct, real.sum())
+    # Padding has the log probability 0 where it was not left out.
+    log_likelihood = (entropy.gold_log_probs if is_packed else token_log_probs).sum()
+    return LossSum(total, log_likelihood, entropy.num_correct, real.sum())

@@ -2,11 +2,13 @@
 
 import copy
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, final
+from dataclasses import dataclass
+from typing import Any, Final, final
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.data.batch import Batch
@@ -19,22 +21,62 @@ from heedful.training.distributed import Ranks
 from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
 from heedful.training.precision import autocast, product_dtype
+from heedful.training.recorded_step import RecordedStep
+from heedful.training.recording import CudaGraphs, Recorder
 from heedful.training.sharding import laid_as, shard, whole, whole_tensors
 from heedful.training.step_times import NOT_TIMED, StepTimes
+
+
+@final
+@dataclass(frozen=True)
+class StepSums:
+    """Loss of a step, and the norm of its gradient before clipping."""
+
+    numbers: Tensor | tuple[float, float]
+    event: torch.cuda.Event | None = None
+    """Moment at which the device has computed and copied the numbers; None = they are known."""
+
+    def read(self) -> tuple[float, float]:
+        """Return loss and norm, after waiting for them."""
+        if self.event is not None:
+            self.event.synchronize()
+        if isinstance(self.numbers, Tensor):
+            loss, norm = self.numbers.tolist()
+            return loss, norm
+        return self.numbers
+
+
+def make_recorder(device: torch.device) -> Recorder | None:
+    """Make the recorder of a device.
+
+    Args:
+        device: device that trains.
+
+    Returns:
+        The recorder; None where operations cannot be recorded.
+    """
+    return CudaGraphs() if device.type == "cuda" else None
 
 
 @final
 class TrainState:
     """Model in training with its optimizer and average, on one process or several."""
 
-    def __init__(self, step: TrainingStep, config: TrainingConfig, ranks: Ranks, times: StepTimes = NOT_TIMED) -> None:
+    def __init__(
+        self,
+        step: TrainingStep,
+        config: TrainingConfig,
+        ranks: Ranks,
+        times: StepTimes = NOT_TIMED,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
         """Start from the first process's weights.
 
         Args:
             step: model and loss, on their device; the model is trained in place.
             ranks: processes that train together; all make the same calls.
             times: timer of forward and backward.
-
+            warn: callback for warnings.
         """
         model = step.model
         self._times: Final = times
@@ -57,6 +99,15 @@ class TrainState:
         self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer, product_dtype(config.precision))
         self._average: Final = PolynomialAverage(model, config.average, config.start_share)
+        self._recorded: Final = self._recording(make_recorder(self.device), warn)
+
+    def _recording(self, recorder: Recorder | None, warn: Callable[[str], None]) -> RecordedStep | None:
+        """Recorded steps, where the device, the settings and the model have them."""
+        config, module = self._config, self.module
+        has_soft_steps = bool(config.soft_start or config.soft_share)
+        if recorder is None or config.execution == "eager" or self._is_sharded or has_soft_steps:
+            return None
+        return None if module.recording_problem else RecordedStep(module, config.precision, recorder, warn)
 
     def synchronize(self) -> None:
         """Wait until the device has computed all that was asked of it."""
@@ -74,7 +125,7 @@ class TrainState:
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
         return [names[id(parameter)] for group in self.optimizer.param_groups for parameter in group["params"]]
 
-    def differentiate(self, batches: Sequence[Batch], divisor: int) -> tuple[float, float]:
+    def differentiate(self, batches: Sequence[Batch], divisor: int) -> StepSums:
         """Compute the gradient of all processes' loss over a divisor, and clip it.
 
         Args:
@@ -82,7 +133,7 @@ class TrainState:
             divisor: number of loss units, or examples, of all batches.
 
         Returns:
-            The loss, and the norm of its gradient before clipping.
+            The loss, and the norm of its gradient before clipping, which may still be under way on the device.
 
         Raises:
             LostProcess: another process ended, or does not respond.
@@ -103,25 +154,41 @@ class TrainState:
             self._times.mark("backward")
         with self._ranks.connected():
             norm = whole(nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True))
-        return sum(row[0] for row in self._ranks.gather(total)), float(norm)
+        if isinstance(total, Tensor):  # of a device that computes while Python goes on
+            return StepSums(torch.stack((total, norm.to(total.dtype))).to("cpu", non_blocking=True), _moment())
+        return StepSums((sum(row[0] for row in self._ranks.gather(float(total))), float(norm)))
 
-    def _add_gradients(self, batches: Sequence[Batch], divisor: int) -> float:
+    @property
+    def is_ahead(self) -> bool:
+        """Whether Python launches a step while the device computes the one before, so that losses are read late."""
+        return self.device.type == "cuda" and self._ranks.place.size == 1
+
+    def _add_gradients(self, batches: Sequence[Batch], divisor: int) -> Tensor | float:
         """Add the gradient of this process's share of the batches, and return its loss."""
+        if self._recorded is not None:
+            self._recorded.begin()
         # FSDP averages over processes what has to be summed.
         scale = self._ranks.place.size if self._is_sharded else 1
-        total = 0.0
+        total: Tensor | float = 0.0
         for batch in batches:
             share = self._ranks.share(batch)
+            own_divisor = divisor if share.is_real else math.inf
             for part in _divided(share.batch, self.num_parts):
-                with self._ranks.connected(), autocast(self._config.precision, self.device):
-                    sums: LossSum = self.module(*self.tensors_of(part))
-                loss = sums.total / (divisor if share.is_real else math.inf)
-                total += float(loss.detach())
-                self._times.mark("forward")
-                with self._ranks.connected():
-                    (loss * scale if scale > 1 else loss).backward()
+                loss = self._replayed(part, own_divisor)
+                if loss is None:
+                    with self._ranks.connected(), autocast(self._config.precision, self.device):
+                        sums: LossSum = self.module(*self.tensors_of(part))
+                    loss = sums.total / own_divisor
+                    self._times.mark("forward")
+                    with self._ranks.connected():
+                        (loss * scale if scale > 1 else loss).backward()
+                total = total + (loss.detach() if self.is_ahead else float(loss.detach()))
                 self._times.mark("backward")
         return total
+
+    def _replayed(self, part: Batch, divisor: float) -> Tensor | None:
+        """Loss of a batch whose recorded step added its gradients; None if its step is not recorded."""
+        return None if self._recorded is None else self._recorded.add(part.arrays(), divisor, self._moved)
 
     def _halve(self, num_rows: int, buffers: Mapping[str, Tensor]) -> None:
         """Compute batches in twice as many parts from now on, and undo what the failed step changed.
@@ -131,6 +198,8 @@ class TrainState:
         """
         for parameter in self.module.parameters():
             parameter.grad = None
+        if self._recorded is not None:
+            self._recorded.forget()
         torch.cuda.empty_cache()
         if self._is_sharded:
             raise ResourceError(
@@ -162,7 +231,7 @@ class TrainState:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._average.update(step)
-        if self._buffers:
+        if self._buffers and self._ranks.place.size > 1:
             # Each process updated the buffers with its share of the batch.
             rows = self._ranks.gather(*[float(buffer) for buffer in self._buffers.values()])
             for buffer, numbers in zip(self._buffers.values(), zip(*rows, strict=True), strict=True):
@@ -170,7 +239,12 @@ class TrainState:
 
     def tensors_of(self, batch: Batch) -> list[Tensor]:
         """Move a batch to the device."""
-        return [torch.from_numpy(array).to(self.device, non_blocking=True) for array in batch.arrays()]
+        return [self._moved(array) for array in batch.arrays()]
+
+    def _moved(self, array: NDArray[Any]) -> Tensor:
+        tensor = torch.from_numpy(array)
+        # Python need not wait for a copy from pinned memory.
+        return (tensor.pin_memory() if self.device.type == "cuda" else tensor).to(self.device, non_blocking=True)
 
     def averaged(self) -> dict[str, Tensor]:
         """Return the weights to validate and save; all processes call this.
@@ -234,6 +308,12 @@ class TrainState:
             tensor, parameter = tensors["optimizer"][name], named[name.rpartition(".")[0]]
             state[name] = laid_as(tensor, parameter) if tensor.shape == parameter.shape else tensor
         restore_optimizer(self.optimizer, state, self.parameter_order)
+
+
+def _moment() -> torch.cuda.Event:
+    event = torch.cuda.Event()
+    event.record()
+    return event
 
 
 def _divided(batch: Batch, num_parts: int) -> list[Batch]:
