@@ -1,6 +1,7 @@
 """All that is to be fast on a GPU, beside what eager PyTorch and Hugging Face need, and beside the device's floor.
 
-    python benchmarks/gpu.py [--repeats N] [--only additive,memory,training,decoding] [--pairs train.de train.en ...]
+    python benchmarks/gpu.py [--repeats N] [--only grid,additive,memory,training,decoding] [--seconds 300]
+        [--pairs train.de train.en ...] [--json new.json] [--compare old.json]
 
 One line for each target: our time, its floor, the share of the floor, the rival's time, and the target. Floors of
 additive attention, for each query * key * hidden: our quick form takes 3.5 operations of the arithmetic units
@@ -8,12 +9,14 @@ additive attention, for each query * key * hidden: our quick form takes 3.5 oper
 special units (16 a cycle); features take `rank` multiply-adds of the tensor cores at the rate of a matrix product
 measured here. That of training is the model's own products on real tokens at that rate. Times are medians of what CUDA
 events measure, after warming up, of random inputs. `--only units` confirms the rates that floors are made of
-(benchmarks/gpu_units.py). `--tiny` runs all of it on a CPU in small shapes, which times nothing worth knowing: it shows
+(benchmarks/gpu_units.py). `--json` keeps the rows, `--compare` puts them beside those of an earlier run, and no section
+begins after `--seconds`. `--tiny` runs all of it on a CPU in small shapes, which times nothing worth knowing: it shows
 that the rows run.
 """
 
 import argparse
 import importlib.util
+import json
 import statistics
 import subprocess
 import sys
@@ -34,7 +37,16 @@ from heedful.attention.lowered import LoweredAdditive
 
 SHAPE: Final = (32, 256, 256, 512)
 """Batch, queries, keys, hidden of the targets."""
-SECTIONS: Final = ("units", "additive", "memory", "training", "decoding", "pairs")
+SECTIONS: Final = ("units", "grid", "additive", "memory", "training", "decoding", "pairs")
+_LENGTHS: Final = ((1, 15), (1, 20), (1, 60), (20, 20), (60, 60))
+GRID: Final = (
+    *((batch, *lengths, hidden) for batch in (5, 32, 80) for lengths in _LENGTHS for hidden in (256, 512)),
+    *((8, 256, 256, hidden) for hidden in (64, 256, 512)),
+    *((32, 128, 128, hidden) for hidden in (64, 256, 512)),
+    *((1, 1024, 1024, hidden) for hidden in (64, 512)),
+    *((2, 1, 4096, hidden) for hidden in (64, 512)),
+)
+"""Shapes of calls, batch, queries, keys, hidden: steps of decoders, sentences, documents."""
 
 
 class Units(NamedTuple):
@@ -180,16 +192,49 @@ def additive_rows(setting: Setting, units: Units) -> Iterator[Row]:
         theirs = setting.microseconds(lambda: eager(query, key, value, vector))
     yield Row("additive attention, forward, fp32", "with context", ours, "us", floor + 5e5 * products, theirs)
 
-    def both(forward: Callable[..., Tensor], *given: Tensor) -> None:
-        leaves = [part.detach().requires_grad_() for part in given]
-        result = forward(*leaves)
-        torch.autograd.grad(result, leaves, torch.ones_like(result))
-
     ours = setting.microseconds(lambda: both(lambda *parts: run(*parts).context, query, key, value))
     theirs = setting.microseconds(lambda: both(eager, query, key, value, vector))
     # Scores twice, and what reaches queries and keys, each six and a half operations and half a reciprocal.
     floor = 1e6 * floor_seconds(elements, 2 * 3.5 + 2 * 6.5, 4 * 0.5, units)
     yield Row("additive attention, both ways, fp32", "<= 600 us", ours, "us", floor, theirs)
+
+
+def grid_rows(setting: Setting) -> Iterator[Row]:
+    """Additive calls of many shapes, as `attend` chooses, beside plain operations and their compiled form."""
+    compiled = eager if setting.is_tiny else torch.compile(eager, dynamic=True)
+    for shape in GRID[:2] if setting.is_tiny else GRID:
+        for dtype in (torch.float32, torch.bfloat16):
+            (query, key, value), score = draw(setting, shape, dtype)
+            vector = score.vector
+
+            def ours(*parts: Tensor, score: Ready = score) -> Tensor:
+                return attend(*parts, score=score).context
+
+            def plain(*parts: Tensor, vector: Tensor = vector) -> Tensor:
+                return eager(*parts, vector)
+
+            def other(*parts: Tensor, vector: Tensor = vector) -> Tensor:
+                return compiled(*parts, vector)
+
+            for ways in ("forward", "both ways"):
+
+                def seconds(run: Callable[..., Tensor], ways: str = ways, parts: Any = (query, key, value)) -> float:
+                    if ways == "forward":
+                        with torch.no_grad():
+                            return setting.microseconds(lambda: run(*parts))
+                    return setting.microseconds(lambda: both(run, *parts))
+
+                found = [seconds(run) for run in (ours, plain, other)]
+                what = f"attend {' x '.join(map(str, shape))}, {str(dtype)[6:]}, {ways}"
+                ratios = f"{found[1] / found[0]:.2f}x plain, {found[2] / found[0]:.2f}x compiled"
+                yield Row(what, ">= 0.95x", found[0], "us", None, found[1], ratios)
+
+
+def both(forward: Callable[..., Tensor], *given: Tensor) -> None:
+    """Compute a result and its gradients."""
+    leaves = [part.detach().requires_grad_() for part in given]
+    result = forward(*leaves)
+    torch.autograd.grad(result, leaves, torch.ones_like(result))
 
 
 def memory_rows(setting: Setting) -> Iterator[Row]:
@@ -228,6 +273,27 @@ def train_seconds(setting: Setting, model: nn.Module, loss: Callable[[], Tensor]
         found.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+
+    return setting.seconds(step)
+
+
+def our_seconds(setting: Setting, model: nn.Module, batch: list[Tensor]) -> float:
+    """One step of `heedful train`: recorded where the device can, with copies of the batch, clipping and AdamW."""
+    from heedful.data.batching import PairBatch
+    from heedful.training.config import TrainingConfig
+    from heedful.training.distributed import SingleProcess
+    from heedful.training.pair_step import PairStep
+    from heedful.training.train_state import TrainState
+
+    source, lengths, target_in, target_out = (part.cpu().numpy() for part in batch)
+    pairs = PairBatch(source, lengths, target_in, target_out, (target_out > 0).sum(axis=1))
+    config = TrainingConfig(batch_tokens=64, validate_every=1, precision="bfloat16", average=0.0)
+    state = TrainState(PairStep(model, 0.1).to(setting.device), config, SingleProcess(), warn=print)
+    numbers = iter(range(1, 1 << 30))
+
+    def step() -> None:
+        state.differentiate([pairs], pairs.num_units)
+        state.update(next(numbers), 1e-4)
 
     return setting.seconds(step)
 
@@ -283,8 +349,7 @@ def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
         num_target = int((target_out > 0).sum())
         preset = PRESETS["tiny" if setting.is_tiny else "base"]
         size, layers, hidden = preset.model_size, preset.num_encoder_layers, preset.feedforward_size
-        model = PairStep(preset.build(words, words, True), 0.1).to(setting.device)
-        ours = train_seconds(setting, model, lambda m=model, b=batch, n=num_target: m(*b).total / n)
+        ours = our_seconds(setting, preset.build(words, words, True), batch)
         floor = transformer_products(lengths, num_target, size, hidden, layers, words) / units.matrices
         rivals = {}
         plain = Plain(words, size, layers, hidden).to(setting.device)
@@ -303,11 +368,13 @@ def training_rows(setting: Setting, units: Units) -> Iterator[Row]:
     batch = pairs_of_ids(setting, 48 if setting.is_tiny else 8_192, 24, words)
     recurrent = RECURRENT["rnnsearch"] if not setting.is_tiny else next(iter(RECURRENT.values()))
     model = PairStep(recurrent.build(words, words, False), 0.1).to(setting.device)
-    ours = train_seconds(setting, model, lambda: model(*batch).total / 1e3)
+    ours = our_seconds(setting, model.model, batch)
     with patch("heedful.attention.dispatch.KERNELS", plain_kernels()):
         theirs = train_seconds(setting, model, lambda: model(*batch).total / 1e3)
     remark = f"{theirs / ours:.2f}x"
-    yield Row("training, RNNsearch", "5x plain operations", 1e3 * ours, "ms", None, 1e3 * theirs, remark)
+    yield Row(
+        "training, RNNsearch", "<= 30 ms, 3x launched plain operations", 1e3 * ours, "ms", None, 1e3 * theirs, remark
+    )
 
 
 def plain_kernels() -> tuple[Any, ...]:
@@ -373,7 +440,9 @@ def missing(is_tiny: bool) -> str:
 
 
 def rows(name: str, setting: Setting, units: Units, files: list[str]) -> Iterator[Row]:
-    if name == "additive":
+    if name == "grid":
+        yield from grid_rows(setting)
+    elif name == "additive":
         yield from additive_rows(setting, units)
     elif name == "memory":
         yield from memory_rows(setting)
@@ -396,7 +465,12 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SECTIONS))
     parser.add_argument("--pairs", nargs="*", default=[])
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--seconds", type=float, default=300.0, help="no section begins later than this")
+    parser.add_argument("--json", type=Path, default=None, help="file for the rows")
+    parser.add_argument("--compare", type=Path, default=None, help="rows of an earlier run")
     given = parser.parse_args()
+    old = earlier_rows(given.compare) if given.compare else {}
+    begun, found = time.monotonic(), list[Row]()
     if reason := missing(given.tiny):
         print(f"nothing timed: {reason}")
         return
@@ -407,11 +481,28 @@ def main() -> None:
     print(f"{name}, PyTorch {torch.__version__}, bfloat16 products {units.matrices / 1e12:.1f} T operations/s")
     print(f"{'what':46} {'ours':>10} unit  {'floor':>9} {'share':>6} {'rival':>10}  target; remark")
     for section in given.only.split(","):
+        if time.monotonic() - begun > given.seconds:
+            print(f"{section}: left out, the time is up; --only {section}")
+            continue
         try:
             for row in rows(section, setting, units, given.pairs):
-                print(row, flush=True)
+                found.append(row)
+                before = old.get(row.what)
+                change = f"; was {before:.1f} {row.unit}, {before / row.ours:.2f}x" if before and row.ours else ""
+                print(f"{row}{change}", flush=True)
         except Exception as error:  # the other sections are still worth their time
             print(f"{section}: {type(error).__name__}: {error}", flush=True)
+    if given.json:
+        facts = {"device": name, "PyTorch": torch.__version__, "rows": [row._asdict() for row in found]}
+        given.json.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def earlier_rows(path: Path) -> dict[str, float]:
+    """Values of an earlier run, by row."""
+    try:
+        return {row["what"]: float(row["ours"]) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SystemExit(f"{path}: not the --json of an earlier run: {error}") from None
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
+from heedful.models.table import PRESETS
 from tests.architecture.package import ROOT
 
 
@@ -93,6 +94,29 @@ def test_without_a_gpu_one_line_says_so(capsys: pytest.CaptureFixture[str], monk
     units = gpu["Units"](128 * cycles, 16 * cycles, 1.0)
     assert gpu["floor_seconds"](2.0**30, 2.0, 1.0, units) == pytest.approx(257e-6, abs=1e-6)
     assert gpu["floor_seconds"](2.0**30, 6.0, 0.5, units) == pytest.approx(193e-6, abs=1e-6)
+    assert len(gpu["GRID"]) == len({*gpu["GRID"]}) == 40
+
+
+def test_rows_of_an_earlier_run_are_read_or_refused(tmp_path: Path):
+    gpu = runpy.run_path(str(ROOT / "benchmarks" / "gpu.py"))
+    row = gpu["Row"]("additive scores", "<= 160 us", 18.1, "us")
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({"rows": [row._asdict()]}), encoding="utf-8")
+    assert gpu["earlier_rows"](path) == {"additive scores": 18.1}
+    for text in ("", "[]", '{"rows": [{"what": "x"}]}', '{"rows": 3}'):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(SystemExit, match="not the --json of an earlier run"):
+            gpu["earlier_rows"](path)
+
+
+def test_a_step_hands_few_operations_to_a_gpu(monkeypatch: pytest.MonkeyPatch):
+    """Counted without one: forward and backward are one replay, and nothing else is done parameter by parameter."""
+    operations = runpy.run_path(str(ROOT / "benchmarks" / "host_operations.py"))
+    for name, preset in (("transformer", "mini"), ("rnnsearch", "rnnsearch-tiny")):
+        monkeypatch.setitem(operations["MODELS"], name, PRESETS[preset])
+        for optimizer, most in (("adam", 30), ("muon", 170)):
+            counter = operations["count_replayed"](name, 6, optimizer)
+            assert counter.num_launched <= most <= operations["TARGETS"][name], (name, optimizer, counter.names)
 
 
 def test_the_table_is_printed(

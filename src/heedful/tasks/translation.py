@@ -55,6 +55,7 @@ from heedful.evaluation.lead import are_summaries
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.export.engine import EngineKind, export_engine
 from heedful.models.attention_config import AttentionConfig
+from heedful.models.device_memory import as_memory_allows
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
@@ -325,7 +326,11 @@ class Validator:
         model = _seq2seq(model)
         greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
         backend = torch_backend(model, self._experiment.text.max_tokens)
-        decoded = decode_sorted(backend, self._sources, greedy, batch_tokens=VALIDATION_TOKENS)
+        decoded = as_memory_allows(
+            lambda tokens: decode_sorted(backend, self._sources, greedy, batch_tokens=tokens),
+            VALIDATION_TOKENS,
+            next(model.parameters()).device,
+        )
         outputs = [self._target_tokenizer.decode(hypotheses[0].token_ids) for hypotheses in decoded]
         scores = quick_scores(outputs, self._dev.references, self._language, metrics=self._metrics)
         texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs

@@ -1,0 +1,41 @@
+"""Batches as large as the memory of a device allows, for work whose results do not depend on them."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+GROWTH: Final = 16
+"""Factor of the size of batches on a GPU, whose launches cost the same whatever their size."""
+
+
+def as_memory_allows(work: Callable[[int], T], batch_tokens: int, device: torch.device) -> T:
+    """Do work in batches of the given size on a CPU, and in large ones on a GPU, halved whenever memory ends.
+
+    Args:
+        work: function of the largest number of positions in a batch; may be called again after it failed.
+        batch_tokens: number of positions that suits a CPU.
+        device: device that computes.
+
+    Returns:
+        The result of the work.
+
+    Raises:
+        OutOfMemoryError: memory does not hold a batch of one position.
+
+    Example:
+        >>> as_memory_allows(lambda tokens: tokens, 4096, torch.device("cpu"))
+        4096
+    """
+    size = batch_tokens if device.type == "cpu" else GROWTH * batch_tokens
+    while True:
+        try:
+            return work(size)
+        except torch.OutOfMemoryError:
+            if size <= 1:
+                raise
+        # Outside the handler, whose traceback holds the tensors of the failed batch.
+        size //= 2
+        torch.cuda.empty_cache()
