@@ -1,8 +1,12 @@
 import sys
+import warnings
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from heedful import __version__
 from heedful.cli.doctor import _is_older, _package
@@ -81,3 +85,41 @@ def test_requirements(requirement: str, row: tuple[str, str] | None):
 )
 def test_older(version: str, floor: str, expected: bool):
     assert _is_older(version, floor) == expected
+
+
+def cuda_row() -> str:
+    """Row of the CUDA devices."""
+    (row,) = [line for line in heedful("doctor").out.split("\n") if line.startswith("CUDA devices")]
+    return row.removeprefix("CUDA devices").strip()
+
+
+def test_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch):
+    def too_old() -> bool:
+        warnings.warn(
+            "CUDA initialization: The NVIDIA driver on your system is too old (found version 11040). Please update your "
+            "GPU driver by downloading and installing a new version",
+            stacklevel=1,
+        )
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert cuda_row() == "none"
+    monkeypatch.setattr(torch.cuda, "is_available", too_old)
+    assert cuda_row() == "none: The NVIDIA driver on your system is too old (found version 11040)"
+    for value in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+        assert cuda_row() == f"none: CUDA_VISIBLE_DEVICES={value} hides them"
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_a_gpu_is_described(has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch):
+    facts = SimpleNamespace(name="Tesla T4", major=7, minor=5, total_memory=15_800_000_000)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: facts)
+    monkeypatch.setattr(torch.cuda, "device", lambda index: nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
+    assert cuda_row() == f"Tesla T4, 7.5, 16 GB, {'' if has_bfloat16 else 'no '}bfloat16"
+    assert "the faster device for the corpus: --device auto" in heedful("doctor").out

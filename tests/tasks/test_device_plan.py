@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
-from heedful.runs.throughput_measurement import GROWTHS, StepTime, measure_sizes
+from heedful.runs.throughput_measurement import GROWTHS, MOST_STEPS, StepTime, _time_steps, measure_sizes
 from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.plan import WANTED_STEPS, WIDE_RATE, CorpusSize, adapt, plan_training
 from heedful.tasks.throughput import BATCHES_AN_EPOCH, GROWTH, Throughput, fit_step_time
@@ -128,3 +130,36 @@ def test_items_of_other_tasks_are_planned_alike():
     # Of few items, an epoch remains many batches.
     few = plan_landing(course, 300, 6_000, pace=pace)
     assert few.batch_tokens == plan_landing(course, 300, 6_000).batch_tokens
+
+
+class State:
+    """A training state whose steps take simulated time."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self.clock = clock
+        self.seen = list[int]()
+
+    def differentiate(self, batches: list[range], size: int) -> None:
+        # The first steps of a shape compile, and record.
+        self.clock[0] += (1.0 if self.seen.count(size) < 2 else 0.0) + FIXED + size / SPEED
+        self.seen.append(size)
+
+    def update(self, step: int, rate: float) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_steps_are_timed_after_what_is_done_once(is_repeated: bool, monkeypatch: pytest.MonkeyPatch):
+    clock = [0.0]
+    monkeypatch.setattr("heedful.runs.throughput_measurement.time.monotonic", lambda: clock[0])
+    batches = (SimpleNamespace(num_units=1_000 + number) for number in range(100))
+    state: Any = State(clock)
+    sampler: Any = batches
+    measured = _time_steps(state, sampler, 2, 100.0, is_repeated)
+    if is_repeated:
+        assert measured.units == 2_001
+        assert measured.seconds == pytest.approx(FIXED + 2_001 / SPEED)
+    else:
+        assert measured.units > 2_001  # each step has batches of its own, all but the first counted
+        assert len({*state.seen}) == len(state.seen) == MOST_STEPS + 1

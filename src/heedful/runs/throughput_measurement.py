@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from heedful.config.base import merge, validate
-from heedful.data.batch import Sampler
+from heedful.data.batch import Batch, Sampler
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import Prepared, Task
 from heedful.tasks.throughput import GROWTH, Throughput, fit_step_time
@@ -21,6 +21,8 @@ from heedful.training.train_state import TrainState
 MOST_STEPS: Final = 10
 MEASURED_SECONDS: Final = 2.0
 TRIED_ITEMS: Final = 20
+RECORDING_STEPS: Final = 3
+"""First steps of a size on a GPU that are not timed: the second one may be recorded."""
 GROWTHS: Final = (1, 3, GROWTH)
 """Sizes of the steps that are measured on a GPU, in usual batches."""
 
@@ -67,7 +69,7 @@ def measure_throughput(
 
     def measure(growth: int) -> StepTime:
         sampler = task.sampler(_changed(experiment, batch_tokens=growth * batch_tokens), folder, data)
-        return _time_steps(state, sampler, config.accumulate, MEASURED_SECONDS / len(growths))
+        return _time_steps(state, sampler, config.accumulate, MEASURED_SECONDS / len(growths), len(growths) > 1)
 
     steps, largest = measure_sizes(measure, growths)
     step_seconds, unit_seconds = fit_step_time(steps)
@@ -114,15 +116,22 @@ def measure_sizes(measure: Callable[[int], StepTime], growths: Sequence[int]) ->
     return steps, inf
 
 
-def _time_steps(state: TrainState, sampler: Sampler, accumulate: int, seconds: float) -> StepTime:
-    batches = iter(sampler)
+def _time_steps(state: TrainState, sampler: Sampler, accumulate: int, seconds: float, is_repeated: bool) -> StepTime:
+    """Time steps of one size, after those that compile, allocate and record.
+
+    Args:
+        is_repeated: whether all steps have the same batches, so that what is recorded for their shapes is timed.
+    """
+    batches, drawn = iter(sampler), list[Batch]()
+    num_warm = RECORDING_STEPS if is_repeated else 1
     num_units, num_steps, started = 0, 0, 0.0
-    for number in range(MOST_STEPS + 1):
-        drawn = [next(batches) for _ in range(accumulate)]
+    for number in range(MOST_STEPS + num_warm):
+        if not (is_repeated and drawn):
+            drawn = [next(batches) for _ in range(accumulate)]
         size = sum(batch.num_units for batch in drawn)
         state.differentiate(drawn, size)
         state.update(number + 1, 0.0)
-        if number == 0:  # the first step compiles and allocates
+        if number < num_warm:
             state.synchronize()
             started = time.monotonic()
             continue
