@@ -96,8 +96,8 @@ def cuda_row() -> str:
 def test_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch):
     def too_old() -> bool:
         warnings.warn(
-            "CUDA initialization: The NVIDIA driver on your system is too old (found version 11040). Please update your "
-            "GPU driver by downloading and installing a new version",
+            "CUDA initialization: The NVIDIA driver on your system is too old (found version 11040). Please update "
+            "your GPU driver by downloading and installing a new version",
             stacklevel=1,
         )
         return False

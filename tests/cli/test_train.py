@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,8 @@ def test_what_is_said_of_a_training(trained: Trained):
     ):
         assert line in done.err.split("\n")
     assert "pairs for training" in done.err
+    (device,) = [line for line in done.err.split("\n") if line.startswith("device: ")]
+    assert re.fullmatch(r"device: cpu, (float32|bfloat16), batches of \d+ positions", device)
     assert "step 4, epoch 1.00: loss " in done.err
     assert "  reference  " in done.err
     assert "resuming" not in done.err
