@@ -271,6 +271,33 @@ def linear_chain(scores: list[float], transition: Weights, start: list[float], s
     ]
 
 
+def monotonic(probabilities: Scores) -> Weights:
+    """Sum over all ways to walk along the keys: the probability that query i stops at key j.
+
+    A query begins where the one before stopped, and stops at each key with the probability of the two. One that may
+    attend nothing does not walk; who has passed the last key never comes back.
+
+    Args:
+        probabilities: [query, key] of stopping; None where not allowed.
+
+    Returns:
+        The weights.
+    """
+    places = {0: 1.0}
+    weights = []
+    for row in probabilities:
+        stopped = dict.fromkeys(range(len(row)), 0.0)
+        for first, share in places.items():
+            for key in range(first, len(row)):
+                probability = row[key] or 0.0
+                stopped[key] += share * probability
+                share *= 1 - probability
+        weights.append([stopped[key] for key in range(len(row))])
+        if any(probability is not None for probability in row):
+            places = stopped
+    return weights
+
+
 def projective_tree(scores: Scores) -> Weights:
     """Sum over all projective trees: the probability that key j is the head of query i; the first key is the root.
 

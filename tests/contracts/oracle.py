@@ -1,9 +1,11 @@
 """The oracle for a whole case: item by item, with what the mask means rather than what it computes."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import prod
+from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from heedful.attention.interface import Normalizer
 from heedful.attention.lowered import LoweredScore
+from heedful.attention.monotonic import HardMonotonic, Monotonic
 from heedful.attention.simplex import Entmax, Sparsemax
 from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough, gumbel_noise
@@ -23,6 +26,7 @@ from tests.attention.reference import (
     entmax,
     hard,
     linear_chain,
+    monotonic,
     projective_tree,
     reference_attention,
     reference_scores,
@@ -58,6 +62,21 @@ def _drawn(_: Normalizer, scores: Scores, noise: Weights) -> Weights:
     return by_row(hard)(_noisy(scores, noise))
 
 
+def _monotonic(normalizer: Monotonic, scores: Scores, noise: Weights) -> Weights:
+    normal = [[NormalDist().inv_cdf(math.exp(-math.exp(-each))) for each in row] for row in noise]
+    probabilities = by_row(sigmoid)(_noisy(scores, normal, normalizer.noise))
+    return monotonic(_hidden_like(scores, probabilities))
+
+
+def _hard_monotonic(_: HardMonotonic, scores: Scores, noise: Weights) -> Weights:
+    return monotonic([[None if score is None else float(score > 0.0) for score in row] for row in scores])
+
+
+def _hidden_like(scores: Scores, weights: Weights) -> Scores:
+    rows = zip(scores, weights, strict=True)
+    return [[None if s is None else w for s, w in zip(*row, strict=True)] for row in rows]
+
+
 def _relaxed(normalizer: GumbelSoftmax, scores: Scores, noise: Weights) -> Weights:
     return by_row(softmax)(_noisy(scores, noise, 1.0 / float(normalizer.temperature)))
 
@@ -73,6 +92,8 @@ ORACLES: Mapping[type[Normalizer], Oracle] = {
     Sigmoid: lambda _, scores, noise: by_row(sigmoid)(scores),
     LinearChain: _chain,
     NormalizedLinearChain: _normalized_chain,
+    Monotonic: _monotonic,
+    HardMonotonic: _hard_monotonic,
     ProjectiveTree: lambda _, scores, noise: projective_tree(scores),
 }
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from heedful.attention.dispatch import attend
+from heedful.attention.monotonic import Monotonic
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES, Additive, Concat, General, Location, Trilinear
 from heedful.pages.bundle import page_files
@@ -87,6 +88,8 @@ def test_normalizers_agree(script: Any, name: str, scores: tuple[float, ...], hi
     noise = [0.0] * len(scores)
     if name == "gumbel_softmax":
         normalizer = NORMALIZERS["softmax"]()
+    if name == "monotonic":
+        normalizer = Monotonic(noise=0.0)
     expected = normalizer.normalize(row, torch.tensor([allowed])).weights[0]
     found = script.evaluate(
         "([name, scores, allowed, noise]) => NORMALIZERS[name](scores, allowed, { temperature: 1, noise })",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heedful.attention.dispatch import Choice, attend, explain
     from heedful.attention.interface import Attended, Normalized, Normalizer, PreparedKey, Score
     from heedful.attention.masks import MASKS, Mask, causal, graph, local_monotonic, local_predictive, padding, window
+    from heedful.attention.monotonic import Chunkwise, HardMonotonic, Monotonic
     from heedful.attention.normalizers import NORMALIZERS
     from heedful.attention.reinforce import reinforce_loss, update_baseline
     from heedful.attention.scores import (
@@ -54,6 +55,7 @@ __all__ = [
     "Boxcar",
     "ChainDistribution",
     "Choice",
+    "Chunkwise",
     "Concat",
     "Constant",
     "Cosine",
@@ -65,10 +67,12 @@ __all__ = [
     "General",
     "GumbelSoftmax",
     "Hard",
+    "HardMonotonic",
     "Laplacian",
     "LinearChain",
     "Location",
     "Mask",
+    "Monotonic",
     "NadarayaWatsonRegressor",
     "Normalized",
     "NormalizedLinearChain",
@@ -118,6 +122,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
         "padding",
         "window",
     ),
+    "heedful.attention.monotonic": ("Chunkwise", "HardMonotonic", "Monotonic"),
     "heedful.attention.normalizers": ("NORMALIZERS",),
     "heedful.regression.estimator": ("NadarayaWatsonRegressor", "toy_data"),
     "heedful.attention.reinforce": ("reinforce_loss", "update_baseline"),

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal, final
+from typing import ClassVar, Literal, Self, final
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -194,6 +194,8 @@ class Normalizer(ABC):
     """Whether adding a constant to all scores of a row changes nothing."""
     has_gradient: ClassVar[bool] = True
     """Whether gradients flow from the weights to the scores."""
+    has_memory: ClassVar[bool] = False
+    """Whether weights of a query depend on those of the query before; `after` passes them from one call to the next."""
     learned: ClassVar[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
     """Fields that a model learns, with their shapes; each may have leading axes, aligned with those of the scores."""
 
@@ -217,6 +219,17 @@ class Normalizer(ABC):
             Itself, or its deterministic replacement.
         """
         return self
+
+    def after(self, previous: Float[Tensor, "*#batch key"]) -> Self:
+        """Return the normalizer of the queries that follow, which only one with memory has.
+
+        Args:
+            previous: [*batch, key] weights of the query before the first.
+
+        Raises:
+            UsageError: the normalizer has no memory.
+        """
+        raise UsageError(f"{type(self).__name__}: its weights do not depend on those of another query")
 
     def why_not(self, num_queries: int, num_keys: int) -> str | None:
         """Say why weights are undefined for these numbers of queries and keys.

@@ -3,6 +3,7 @@
 from typing import Final
 
 from heedful.attention.interface import Normalizer
+from heedful.attention.monotonic import HardMonotonic, Monotonic
 from heedful.attention.simplex import Entmax, Sparsemax
 from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import GumbelSoftmax, Hard, Sampled, StraightThrough
@@ -19,6 +20,8 @@ NORMALIZERS: Final[dict[str, type[Normalizer]]] = {
     "sigmoid": Sigmoid,
     "linear_chain": LinearChain,
     "normalized_linear_chain": NormalizedLinearChain,
+    "monotonic": Monotonic,
+    "hard_monotonic": HardMonotonic,
     "projective_tree": ProjectiveTree,
 }
 """All normalizers; each constructor works without arguments."""

@@ -8,6 +8,7 @@ Noise is a function of (seed, row, key) alone, so that a recomputed tile of rows
 Two calls with the same seed draw the same noise; without a seed, each call draws one from torch's generator.
 """
 
+import math
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, final
@@ -85,12 +86,23 @@ def gumbel_noise(seed: Tensor | int, row_ids: RowIds, num_keys: int, dtype: torc
     Returns:
         [*batch, query, key] finite, between -4 and 38.
     """
-    bits = random_bits(seed, row_ids, num_keys)
-    # 1 - u rather than u, because large noise decides the argmax, and floating point is finest near 0. A float64 holds
-    # 53 bits.
-    uniform = ((bits >> 11) & ((1 << 53) - 1)).to(dtype) * 2.0**-53
-    uniform = uniform.clamp_(2.0**-54, 1.0 - torch.finfo(dtype).eps / 2)
-    return uniform.neg_().log1p_().neg_().log_().neg_()
+    # 1 - u rather than u, because large noise decides the argmax, and floating point is finest near 0.
+    return _uniform(seed, row_ids, num_keys, dtype).neg_().log1p_().neg_().log_().neg_()
+
+
+def normal_noise(seed: Tensor | int, row_ids: RowIds, num_keys: int, dtype: torch.dtype = torch.float32) -> Scores:
+    """Draw standard normal noise.
+
+    Args:
+        seed: as for `random_bits`.
+        row_ids: [*batch, query] int64.
+        num_keys: at least 0.
+        dtype: float32 or float64.
+
+    Returns:
+        [*batch, query, key] finite, between -9 and 9.
+    """
+    return _uniform(seed, row_ids, num_keys, dtype).mul_(2.0).sub_(1.0).erfinv_().mul_(math.sqrt(2.0))
 
 
 def hard(scores: Scores, allowed: Allowed | None = None) -> Scores:
@@ -196,6 +208,13 @@ def gumbel_softmax(
     return _relax(scaled, allowed, inverse_temperature, is_hard, seed, row_ids).to(scores.dtype)
 
 
+def _uniform(seed: Tensor | int, row_ids: Tensor, num_keys: int, dtype: torch.dtype) -> Tensor:
+    """Uniform numbers in (0, 1), of the 53 bits that a float64 holds."""
+    bits = random_bits(seed, row_ids, num_keys)
+    uniform = ((bits >> 11) & ((1 << 53) - 1)).to(dtype) * 2.0**-53
+    return uniform.clamp_(2.0**-54, 1.0 - torch.finfo(dtype).eps / 2)
+
+
 def _mix(state: Tensor) -> Tensor:
     """Output function of SplitMix64; int64 products wrap, and shifts are corrected for the sign bit."""
     state = (state ^ ((state >> 30) & ((1 << 34) - 1))) * _FIRST_FACTOR
@@ -203,7 +222,12 @@ def _mix(state: Tensor) -> Tensor:
     return state ^ ((state >> 31) & ((1 << 33) - 1))
 
 
-def _fresh_seed() -> Tensor:
+def fresh_seed() -> Tensor:
+    """Draw a seed from torch's generator.
+
+    Returns:
+        [] int64.
+    """
     if not concrete():
         return torch.randint(torch.iinfo(torch.int64).max, ())  # neither compilers nor vmap take draws in place
     return torch.empty((), dtype=torch.int64).random_()
@@ -289,13 +313,13 @@ class Sampled(Normalizer):
         return 1.0 / self.temperature
 
     def seeded(self) -> "Sampled":
-        return self if self.seed is not None else replace(self, seed=_fresh_seed())
+        return self if self.seed is not None else replace(self, seed=fresh_seed())
 
     def without_noise(self) -> Hard:
         return Hard()
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
-        drawn = sample(scores, allowed, _fresh_seed() if self.seed is None else self.seed, row_ids)
+        drawn = sample(scores, allowed, fresh_seed() if self.seed is None else self.seed, row_ids)
         return Normalized(drawn.weights, entropy=drawn.entropy, log_prob=drawn.log_prob)
 
 
@@ -365,11 +389,11 @@ class GumbelSoftmax(Normalizer):
         return 1.0 / self.temperature
 
     def seeded(self) -> "GumbelSoftmax":
-        return self if self.seed is not None else replace(self, seed=_fresh_seed())
+        return self if self.seed is not None else replace(self, seed=fresh_seed())
 
     def without_noise(self) -> Hard | Softmax:
         return Hard() if self.is_hard else Softmax(self.temperature)
 
     def normalize(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Normalized:
-        seed = _fresh_seed() if self.seed is None else self.seed
+        seed = fresh_seed() if self.seed is None else self.seed
         return Normalized(_relax(scores, allowed, self.inverse_temperature, self.is_hard, seed, row_ids))

@@ -139,8 +139,13 @@ class AttentionConfig(Config):
 
     @property
     def remembers_weights(self) -> bool:
-        """Whether the score of a step depends on the weights of earlier ones."""
-        return self.has_coverage or self.location_filters > 0
+        """Whether a step depends on the weights of earlier ones: its score, or its normalizer."""
+        return self.has_coverage or self.location_filters > 0 or self.is_monotonic
+
+    @property
+    def is_monotonic(self) -> bool:
+        """Whether the normalizer goes on from the weights of the step before."""
+        return normalizer_class(self.normalizer).has_memory
 
 
 _SUMMABLE: Final = ("general", "additive", "concat")
@@ -304,8 +309,10 @@ def why_unsuitable(
         return "a bias by positions needs queries and keys of one sequence, as in self-attention"
     if (config.remembers_weights or config.coverage_weight) and (num_heads or role != "source"):
         name = "coverage is" if config.has_coverage or config.coverage_weight else "location filters are"
+        if config.is_monotonic:
+            name = "weights that go on from those of the word before are"
         return f"{name} for decoders that attend step by step: rnnsearch, luong and show_attend_tell"
-    if config.remembers_weights and score_class(config.score).is_positional:
+    if (config.has_coverage or config.location_filters) and score_class(config.score).is_positional:
         name = "coverage is" if config.has_coverage else "what location filters see is"
         return f"{name} added to keys, which this score does not read"
     if config.has_sentences and (num_heads or role != "source"):

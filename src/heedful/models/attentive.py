@@ -19,8 +19,8 @@ from heedful.models.interface import Decoded, Seq2Seq
 from heedful.models.reinforcement import Reinforcement
 
 Coverage = tuple[Tensor, ...]
-"""Weights of earlier steps [source, hypothesis, position] that scores depend on: their sums, with coverage, then those
-of the last step, with location filters; empty = neither."""
+"""Weights of earlier steps [source, hypothesis, position] that a step depends on: their sums, with coverage, then those
+of the last step, with location filters or a normalizer that goes on from them; empty = neither."""
 
 
 class AttentiveSeq2Seq(Seq2Seq, ABC):
@@ -135,11 +135,14 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             mask = mask & local_predictive(centre, self.attention.half_width, over=self.attention.softmax_over)
         is_shared = isinstance(values, StepwiseValue)
         is_covered = self.attention.remembers_weights or (self.training and self.attention.coverage_weight > 0.0)
+        normalizer = self.normalizer()
+        if normalizer.has_memory:
+            normalizer = normalizer.after(coverage[-1])
         attended = attend(
             *self._covered(query, keys, values.constant if is_shared else values, lengths, coverage),
             score=self.score,
             mask=mask.each_query(query.shape[-2], 1) if coverage else mask,
-            normalizer=self.normalizer(),
+            normalizer=normalizer,
             need=(
                 *need,
                 *self.reinforcement.need,
@@ -176,10 +179,14 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             num_positions: number of source positions, padding included.
 
         Returns:
-            [source, hypothesis, position] zeros, once for coverage and once for location filters.
+            [source, hypothesis, position] zeros for coverage, and for the weights of the step before zeros, or all weight
+            on the first position if the normalizer goes on from them.
         """
-        number = (self.coverage_map is not None) + (self.location is not None)
-        return (like.new_zeros(*like.shape[:2], num_positions),) * number
+        nothing = like.new_zeros(*like.shape[:2], num_positions)
+        sums = () if self.coverage_map is None else (nothing,)
+        if self.attention.is_monotonic:
+            return (*sums, torch.cat((torch.ones_like(nothing[..., :1]), nothing[..., 1:]), dim=-1))
+        return sums if self.location is None else (*sums, nothing)
 
     def add_coverage(
         self, coverage: Coverage, attended: Attended
@@ -197,7 +204,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         if weights is None:
             return ()
         sums = tuple(each + weights.to(each.dtype) for each in coverage[:1] if self.coverage_map is not None)
-        return (*sums, *(weights.to(each.dtype) for each in coverage[-1:] if self.location is not None))
+        return (*sums, *(weights.to(each.dtype) for each in coverage[len(sums) :]))
 
     def first_places(
         self, like: Float[Tensor, "source hypothesis size"]

@@ -30,7 +30,7 @@ export const FORMULAS = {
   dot: 'q · k', scaled_dot: 'q · k / √d', general: 'qᵀ W k', trilinear: 'w · [q; k; q ∘ k]', cosine: 'q · k / (|q| |k|)', additive: 'v · tanh(W q + U k)', concat: 'v · tanh([W U] [q; k])', location: '(L q)ⱼ,  Lⱼ = [cos j, sin j]', uniform: '0',
   gaussian: '−|q − k|² / 2b²', laplacian: '−|q − k| / b', boxcar: '0,  |q − k| < b', triangular: 'log(1 − |q − k| / b)', epanechnikov: 'log(1 − |q − k|² / b²)', constant: '0',
   softmax: 'exp(s / T) / Σ exp(s / T)', sparsemax: 'argmin |w − s / T|², w ∈ Δ', entmax: '[s / 2T − τ]₊²,  α = 1.5', hard: 'argmax s', sampled: 'w ~ softmax(s / T)', straight_through: 'argmax s', gumbel_softmax: 'softmax((s + g) / T)',
-  sigmoid: '1 / (1 + exp(−s))', linear_chain: 'p(zⱼ = 1)', normalized_linear_chain: 'p(zⱼ = 1) / Σ p(z = 1)', projective_tree: 'p(j → i)',
+  sigmoid: '1 / (1 + exp(−s))', linear_chain: 'p(zⱼ = 1)', normalized_linear_chain: 'p(zⱼ = 1) / Σ p(z = 1)', monotonic: 'p(j) Π (1 − p(k < j)),  p = 1 / (1 + exp(−s))', hard_monotonic: '1 at the first s > 0', projective_tree: 'p(j → i)',
 };
 
 const allowedOf = (scores, allowed) => scores.map((score, index) => allowed[index] && score > -Infinity);
@@ -72,6 +72,12 @@ function sigmoids(scores, allowed) {
   return scores.map((score, index) => (is[index] ? 1 / (1 + Math.exp(-score)) : 0));
 }
 
+// The first query of monotonic attention: it stops at a key, or passes on to the next.
+function stops(probabilities) {
+  let reaches = 1;
+  return probabilities.map((each) => { const weight = reaches * each; reaches *= 1 - each; return weight; });
+}
+
 function shared(weights) {
   const sum = weights.reduce((a, b) => a + b, 0);
   return sum > 0 ? weights.map((each) => each / sum) : weights;
@@ -89,6 +95,8 @@ export const NORMALIZERS = {
   sigmoid: (scores, allowed) => sigmoids(scores, allowed),
   linear_chain: (scores, allowed) => sigmoids(scores, allowed), // a chain without transitions
   normalized_linear_chain: (scores, allowed) => shared(sigmoids(scores, allowed)),
+  monotonic: (scores, allowed) => stops(sigmoids(scores, allowed)), // without noise
+  hard_monotonic: (scores, allowed) => stops(sigmoids(scores, allowed).map((each) => (each > 0.5 ? 1 : 0))),
 };
 
 // Probability that key j is the head of query i, over projective trees with node 0 as root; by listing every tree.
