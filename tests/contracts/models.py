@@ -169,8 +169,9 @@ def sums_to_one(model: Seq2Seq) -> bool:
     config = getattr(model, "config", None)
     if isinstance(config, LuongConfig) and not config.is_end_attended:
         return False
-    window = config.attention.window if isinstance(config, Attentive) else "global"
-    return window == "global"
+    if not isinstance(config, Attentive):
+        return True
+    return config.attention.window == "global" and not config.attention.is_monotonic
 
 
 def distance(one: Tensor, other: Tensor) -> float:

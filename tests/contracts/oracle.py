@@ -63,7 +63,8 @@ def _drawn(_: Normalizer, scores: Scores, noise: Weights) -> Weights:
 
 
 def _monotonic(normalizer: Monotonic, scores: Scores, noise: Weights) -> Weights:
-    normal = [[NormalDist().inv_cdf(math.exp(-math.exp(-each))) for each in row] for row in noise]
+    # Gumbel noise is made of 1 - u, where normal noise is made of u.
+    normal = [[-NormalDist().inv_cdf(math.exp(-math.exp(-each))) for each in row] for row in noise]
     probabilities = by_row(sigmoid)(_noisy(scores, normal, normalizer.noise))
     return monotonic(_hidden_like(scores, probabilities))
 

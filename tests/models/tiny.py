@@ -113,6 +113,8 @@ CONFIGS: Mapping[str, Config] = {
     ),
     "rnnsearch-coverage": changed(_RNNSEARCH, attention={"has_coverage": True, "coverage_weight": 1.0}),
     "rnnsearch-filters": changed(_RNNSEARCH, attention={"location_filters": 3, "location_width": 5}),
+    "rnnsearch-stops": changed(_RNNSEARCH, attention={"normalizer": "monotonic", "location_filters": 2}),
+    "luong-stops": changed(_LUONG, attention={"normalizer": "monotonic", "window": "global"}, has_feeding=False),
     "luong-filters": changed(
         _LUONG,
         attention={"location_filters": 2, "location_width": 3, "has_coverage": True, "window": "global"},

@@ -10,6 +10,7 @@ chunks (MoChA: Chiu and Raffel 2018, arXiv:1712.05382, eq. 16 to 22) a query att
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, Self, final
@@ -85,7 +86,11 @@ class Monotonic(Normalizer):
         stops, passes = torch.sigmoid(energies), torch.sigmoid(-energies)
         if allowed is not None:
             stops, passes = stops.masked_fill(~allowed, 0.0), passes.masked_fill(~allowed, 1.0)
-        return Normalized(_each_query(stops, passes, allowed, self.previous).to(scores.dtype))
+
+        def walk(query: int, carried: Tensor) -> Tensor:
+            return stops[..., query, :] * _looked_at(passes[..., query, :], carried)
+
+        return Normalized(_in_turn(walk, energies, allowed, self.previous).to(scores.dtype))
 
 
 @final
@@ -104,7 +109,7 @@ class HardMonotonic(Normalizer):
     """
 
     previous: Tensor | None = None
-    """[*batch, key] as in `Monotonic`."""
+    """[*batch, key] as in `Monotonic`; the first key that has weight counts."""
     offset: Tensor | float = 0.0
     """r, as in `Monotonic`."""
 
@@ -128,8 +133,13 @@ class HardMonotonic(Normalizer):
         is_chosen = scores.to(wide_dtype(scores.dtype)) + _aligned(self.offset, scores) > 0.0
         if allowed is not None:
             is_chosen = is_chosen & allowed
-        stops = is_chosen.to(scores.dtype)
-        return Normalized(_each_query(stops, 1.0 - stops, allowed, self.previous))
+
+        def first(query: int, carried: Tensor) -> Tensor:
+            # Sums alone, because a graph for another runtime has no loop over keys.
+            ahead = is_chosen[..., query, :] & (carried.cumsum(dim=-1) > 0.0)
+            return (ahead & (ahead.cumsum(dim=-1) == 1)).to(scores.dtype)
+
+        return Normalized(_in_turn(first, scores, allowed, self.previous))
 
 
 @final
@@ -182,27 +192,33 @@ class Chunkwise(Normalizer):
         return Normalized(weights.to(scores.dtype))
 
 
-def _each_query(stops: Tensor, passes: Tensor, allowed: Tensor | None, previous: Tensor | None) -> Tensor:
-    """Weights [*batch, query, key] from the probabilities of stopping at a key and of passing it.
+def _first_weights(scores: Tensor, previous: Tensor | None) -> Tensor:
+    """Weights [*batch, key] that the first query goes on from.
 
     Raises:
-        ShapeError: the weights of the query before are those of another number of keys.
+        ShapeError: they are those of another number of keys.
     """
-    if not stops.shape[-1]:
-        return stops
     if previous is None:
-        carried = functional.pad(torch.ones_like(stops[..., 0, :1]), (0, stops.shape[-1] - 1))
-    elif previous.shape[-1] == stops.shape[-1]:
-        carried = previous.to(stops.dtype)
-    else:
-        raise ShapeError(f"monotonic: weights of {previous.shape[-1]} keys before scores of {stops.shape[-1]}")
-    is_reached = None if allowed is None else allowed.expand(stops.shape).any(dim=-1, keepdim=True)
-    rows = []
-    for query in range(stops.shape[-2]):
-        row = stops[..., query, :] * _looked_at(passes[..., query, :], carried)
-        carried = row if is_reached is None else torch.where(is_reached[..., query, :], row, carried)
+        return functional.pad(torch.ones_like(scores.sum(dim=-2)[..., :1]), (0, scores.shape[-1] - 1))
+    if previous.shape[-1] != scores.shape[-1]:
+        raise ShapeError(f"monotonic: weights of {previous.shape[-1]} keys before scores of {scores.shape[-1]}")
+    return previous.to(scores.dtype)
+
+
+def _in_turn(
+    row_of: Callable[[int, Tensor], Tensor], scores: Tensor, allowed: Tensor | None, previous: Tensor | None
+) -> Tensor:
+    """Weights [*batch, query, key], each row from its number and the row before that had a key to attend to."""
+    if not scores.shape[-1]:
+        return scores
+    carried = _first_weights(scores, previous)
+    has_key = None if allowed is None else allowed.expand(scores.shape).any(dim=-1, keepdim=True)
+    rows: list[Tensor] = []
+    for query in range(scores.shape[-2]):
+        row = row_of(query, carried)
+        carried = row if has_key is None else torch.where(has_key[..., query, :], row, carried)
         rows.append(row)
-    return torch.stack(rows, dim=-2) if rows else stops
+    return torch.stack(rows, dim=-2) if rows else scores
 
 
 def _looked_at(passes: Tensor, carried: Tensor) -> Tensor:

@@ -94,7 +94,7 @@ class NormalizerLayer(SoftStart):
         self.normalizer: Final = normalizer
         for name, shape in normalizer.learned.items():
             leading = (1, num_heads) if num_heads else ()
-            self.register_parameter(name, nn.Parameter(torch.zeros(*leading, *shape)))
+            self.register_parameter(name, nn.Parameter(torch.zeros((*leading, *shape))))
 
     def forward(self) -> Normalizer:
         """Return the normalizer with the current parameters.

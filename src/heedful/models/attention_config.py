@@ -145,7 +145,7 @@ class AttentionConfig(Config):
     @property
     def is_monotonic(self) -> bool:
         """Whether the normalizer goes on from the weights of the step before."""
-        return normalizer_class(self.normalizer).has_memory
+        return build_normalizer(self).has_memory
 
 
 _SUMMABLE: Final = ("general", "additive", "concat")

@@ -179,13 +179,13 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             num_positions: number of source positions, padding included.
 
         Returns:
-            [source, hypothesis, position] zeros for coverage, and for the weights of the step before zeros, or all weight
-            on the first position if the normalizer goes on from them.
+            [source, hypothesis, position] zeros for coverage, and for the weights of the step before zeros, or all
+            weight on the first position if the normalizer goes on from them.
         """
         nothing = like.new_zeros(*like.shape[:2], num_positions)
         sums = () if self.coverage_map is None else (nothing,)
         if self.attention.is_monotonic:
-            return (*sums, torch.cat((torch.ones_like(nothing[..., :1]), nothing[..., 1:]), dim=-1))
+            return (*sums, nothing + (torch.arange(num_positions, device=nothing.device) == 0))
         return sums if self.location is None else (*sums, nothing)
 
     def add_coverage(
