@@ -89,6 +89,18 @@ CHINESE: Final = {
     "about ten exponentials per score and key, keys^3 in total; all scores in memory": (
         "每个分数每个键十来次指数，总共 keys^3；所有分数都在内存里"
     ),
+    "weights[i, j] = probability that query i stops at key j, beginning where the query before it stopped": (
+        "weights[i, j] = 查询 i 停在键 j 的概率，从上一个查询停下处开始"
+    ),
+    "one-hot of the first key with a score above 0, from the key of the query before on": (
+        "从上一个查询的键开始，第一个打分大于 0 的键的独热向量"
+    ),
+    "four exponentials per score; queries follow each other, each with log2(keys) operations; all scores in memory": (
+        "每个分数 4 次指数；查询依次进行，每个先后有 log2(keys) 步运算；所有分数都在内存里"
+    ),
+    "four operations per score; queries follow each other; all scores in memory": (
+        "每个分数 4 次运算；查询依次进行；所有分数都在内存里"
+    ),
     # masks
     "Let every query attend the first `lengths` keys": "每个查询可以注意到前 `lengths` 个键",
     "Let a query attend keys up to its own position; the last query has the position of the last key": (
@@ -159,6 +171,10 @@ CHINESE: Final = {
     ),
     "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m": (
         "local-p 由循环解码器的状态预测中心；多头注意力请用 local-m"
+    ),
+    "weights that go on from those of the word before are for decoders that attend step by step: rnnsearch, luong and "
+    "show_attend_tell": (
+        "接着上一个词的权重往前走的注意力，要用在逐步注意的解码器里：rnnsearch、luong 和 show_attend_tell"
     ),
     "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient": (
         "自注意力里采样到的键没有回报；gumbel_softmax 也采样，而且有梯度"

@@ -115,6 +115,9 @@ CONFIGS: Mapping[str, Config] = {
     "rnnsearch-filters": changed(_RNNSEARCH, attention={"location_filters": 3, "location_width": 5}),
     "rnnsearch-stops": changed(_RNNSEARCH, attention={"normalizer": "monotonic", "location_filters": 2}),
     "luong-stops": changed(_LUONG, attention={"normalizer": "monotonic", "window": "global"}, has_feeding=False),
+    "luong-chunks": changed(
+        _LUONG, attention={"normalizer": "monotonic", "chunk_width": 2, "score": "additive", "window": "local-m"}
+    ),
     "luong-filters": changed(
         _LUONG,
         attention={"location_filters": 2, "location_width": 3, "has_coverage": True, "window": "global"},

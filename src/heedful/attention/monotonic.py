@@ -234,14 +234,12 @@ def _looked_at(passes: Tensor, carried: Tensor) -> Tensor:
 
 def _delayed(rows: Tensor, fill: float, by: int) -> Tensor:
     """Rows [*, key] whose key j has what key j - by had."""
-    kept = rows[..., : max(0, rows.shape[-1] - by)]
-    return functional.pad(kept, (rows.shape[-1] - kept.shape[-1], 0), value=fill)
+    return functional.pad(rows, (by, 0), value=fill)[..., : rows.shape[-1]]
 
 
 def _advanced(rows: Tensor, by: int) -> Tensor:
     """Rows [*, key] whose key j has what key j + by had."""
-    kept = rows[..., by:]
-    return functional.pad(kept, (0, rows.shape[-1] - kept.shape[-1]))
+    return functional.pad(rows, (0, by))[..., by:]
 
 
 def _aligned(offset: Tensor | float, scores: Tensor) -> Tensor | float:

@@ -86,6 +86,9 @@ class AttentionConfig(Config):
     recurrent decoders."""
     location_width: int = Field(default=15, ge=1, le=1001)
     """Positions that a filter sees, an odd number; 201 frames of speech in the paper."""
+    chunk_width: int = Field(default=1, ge=1, le=1000)
+    """w, keys of a chunk, of which monotonic attention chooses the last and a second score weighs all: MoChA, Chiu and
+    Raffel 2018, arXiv:1712.05382; 1 = the chosen key alone. For recurrent decoders."""
     has_sentences: bool = False
     """Whether a word's score is added to that of its sentence: hierarchical attention, Nallapati et al. 2016,
     arXiv:1602.06023, section 2.4. For recurrent decoders; sentences end in EOS, see text.split_sentences."""
@@ -135,12 +138,21 @@ class AttentionConfig(Config):
             raise ValueError(
                 f"location_width {self.location_width}: expected an odd number, so that filters have a middle"
             )
+        if self.chunk_width > 1 and not self.is_monotonic:
+            raise ValueError(f"chunk_width {self.chunk_width}: chunks end where normalizer monotonic stops; take it")
+        if self.chunk_width > 1 and self.has_sentences:
+            raise ValueError("chunk_width with has_sentences: chunks are of words alone; leave one out")
         return self
+
+    @property
+    def changes_keys(self) -> bool:
+        """Whether the keys of a step depend on the weights of earlier ones."""
+        return self.has_coverage or self.location_filters > 0
 
     @property
     def remembers_weights(self) -> bool:
         """Whether a step depends on the weights of earlier ones: its score, or its normalizer."""
-        return self.has_coverage or self.location_filters > 0 or self.is_monotonic
+        return self.changes_keys or self.is_monotonic
 
     @property
     def is_monotonic(self) -> bool:
@@ -312,7 +324,7 @@ def why_unsuitable(
         if config.is_monotonic:
             name = "weights that go on from those of the word before are"
         return f"{name} for decoders that attend step by step: rnnsearch, luong and show_attend_tell"
-    if (config.has_coverage or config.location_filters) and score_class(config.score).is_positional:
+    if config.changes_keys and score_class(config.score).is_positional:
         name = "coverage is" if config.has_coverage else "what location filters see is"
         return f"{name} added to keys, which this score does not read"
     if config.has_sentences and (num_heads or role != "source"):

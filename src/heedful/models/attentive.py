@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended, Need, PreparedKey, Score
 from heedful.attention.masks import Mask, graph, local_monotonic, local_predictive, padding
+from heedful.attention.monotonic import Chunkwise
 from heedful.attention.stepwise import StepwiseValue
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.sentence_states import SentenceStates
@@ -39,6 +40,8 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
     """v_p; None unless the window is local-p."""
     coverage_map: nn.Parameter | None
     """w; None without coverage."""
+    chunk_score: Score | None
+    """Second score, of the keys of a chunk (MoChA); None where chunks have one key."""
     location: "LocationFilters | None"
     """Filters of the weights of the step before; None without them."""
     sentences: SentenceStates | None
@@ -57,6 +60,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         self.sentences = SentenceStates(key_size) if config.has_sentences else None
         sentence_size = 0 if self.sentences is None else self.sentences.output_size
         self.score = build_score(config, query_size, key_size, sentence_size=sentence_size)
+        self.chunk_score = build_score(config, query_size, key_size) if config.chunk_width > 1 else None
         self.normalizer = NormalizerLayer(build_normalizer(config))
         self.reinforcement = build_reinforcement(config)
         is_predictive = config.window == "local-p"
@@ -64,7 +68,7 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         # Zero weights predict the middle of the source.
         self.position_vector = nn.Parameter(torch.zeros(query_size)) if is_predictive else None
         self.coverage_map = self.location = None
-        if config.remembers_weights:
+        if config.changes_keys:
             mapped_size = self.score.prepare(torch.empty(1, self.score.key_size)).key.shape[-1]
             self.coverage_map = nn.Parameter(torch.zeros(mapped_size)) if config.has_coverage else None
             if config.location_filters:
@@ -85,11 +89,14 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         """
         if self.sentences is not None and ids is not None:
             keys = torch.cat((keys, self.sentences(keys, ids, lengths)), dim=-1)
-        if self.attention.remembers_weights:
+        if self.attention.changes_keys:
             # Kernels round by the range of all keys, and coverage may shift it so far that padding would matter.
             real = torch.arange(keys.shape[1], device=keys.device) < lengths[:, None]
             keys = keys.masked_fill(~real[..., None], 0.0)
-        return self.score.prepare(keys)
+        prepared = self.score.prepare(keys)
+        if self.chunk_score is None:
+            return prepared
+        return PreparedKey(torch.cat((prepared.key, self.chunk_score.prepare(keys).key), dim=-1))
 
     def share_values(self, annotations: Float[Tensor, "source position size"]) -> Tensor | StepwiseValue:
         """Prepare values that the steps of a training share.
@@ -112,20 +119,20 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
         mask: Mask,
         need: tuple[Need, ...],
         coverage: Coverage = (),
-    ) -> Attended:
+    ) -> tuple[Attended, Coverage]:
         """Attend to the source.
 
         Args:
             query: [source, hypothesis or target, query_size].
-            keys: from `score.prepare`.
+            keys: from `prepare_keys`.
             values: [source, position, size], or the result of `share_values`.
             lengths: [source] positions that are attended.
             mask: from `visible_from` or `visible_at`.
             need: results requested beside the context.
-            coverage: from `first_coverage` or `add_coverage`.
+            coverage: from `first_coverage` or the step before.
 
         Returns:
-            Contexts [source, hypothesis or target, size], and the requested results.
+            Contexts [source, hypothesis or target, size] with the requested results, and the coverage of the next step.
 
         Cost: with coverage, every query has keys of its own, [source, hypothesis, position, size] numbers per step.
         """
@@ -134,25 +141,38 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             centre = lengths[:, None] * share  # p_t
             mask = mask & local_predictive(centre, self.attention.half_width, over=self.attention.softmax_over)
         is_shared = isinstance(values, StepwiseValue)
-        is_covered = self.attention.remembers_weights or (self.training and self.attention.coverage_weight > 0.0)
+        needs_weights = self.attention.remembers_weights or (self.training and self.attention.coverage_weight > 0.0)
+        need = (
+            *need,
+            *self.reinforcement.need,
+            *(values.need if is_shared else ()),
+            *(("weights",) if needs_weights else ()),
+            *self.copy_need,
+        )
         normalizer = self.normalizer()
         if normalizer.has_memory:
             normalizer = normalizer.after(coverage[-1])
-        attended = attend(
-            *self._covered(query, keys, values.constant if is_shared else values, lengths, coverage),
-            score=self.score,
-            mask=mask.each_query(query.shape[-2], 1) if coverage else mask,
-            normalizer=normalizer,
-            need=(
-                *need,
-                *self.reinforcement.need,
-                *(values.need if is_shared else ()),
-                *(("weights",) if is_covered else ()),
-                *self.copy_need,
-            ),
-        )
+        if coverage:
+            mask = mask.each_query(query.shape[-2], 1)
+        chunk_keys, keys = self._split(keys)
+        operands = self._covered(query, keys, values.constant if is_shared else values, lengths, coverage)
+        attended = attend(*operands, score=self.score, mask=mask, normalizer=normalizer, need=need)
+        after = self._added(coverage, attended.weights)
+        if self.chunk_score is not None and chunk_keys is not None and attended.weights is not None:
+            chunks = Chunkwise(attended.weights, self.attention.chunk_width)
+            own_keys = PreparedKey(chunk_keys[:, None])
+            attended = attend(
+                operands[0], own_keys, operands[2], score=self.chunk_score, mask=mask, normalizer=chunks, need=need
+            )
         attended = without_query_axis(attended) if coverage else attended
-        return values.accumulate_value_grad(attended) if is_shared else attended
+        return (values.accumulate_value_grad(attended) if is_shared else attended), after
+
+    def _split(self, keys: PreparedKey) -> tuple[Tensor | None, PreparedKey]:
+        """Keys of the chunk score, if there is one, and those of the score."""
+        if self.chunk_score is None:
+            return None, keys
+        own, chunk = keys.key.chunk(2, dim=-1)
+        return chunk, PreparedKey(own)
 
     def _covered(
         self, query: Tensor, keys: PreparedKey, values: Tensor, lengths: Tensor, coverage: Coverage
@@ -188,21 +208,11 @@ class AttentiveSeq2Seq(Seq2Seq, ABC):
             return (*sums, nothing + (torch.arange(num_positions, device=nothing.device) == 0))
         return sums if self.location is None else (*sums, nothing)
 
-    def add_coverage(
-        self, coverage: Coverage, attended: Attended
-    ) -> tuple[Float[Tensor, "source hypothesis position"], ...]:
-        """Add the weights of a step to the coverage.
-
-        Args:
-            coverage: from `first_coverage` or the step before.
-            attended: result of `attend_source`.
-
-        Returns:
-            The coverage of the next step; empty without coverage.
-        """
-        weights = attended.weights
-        if weights is None:
+    def _added(self, coverage: Coverage, weights: Tensor | None) -> Coverage:
+        """Coverage of the next step, from weights [source, hypothesis, 1, position]; empty if nothing reads it."""
+        if weights is None or not coverage:
             return ()
+        weights = weights.squeeze(-2)
         sums = tuple(each + weights.to(each.dtype) for each in coverage[:1] if self.coverage_map is not None)
         return (*sums, *(weights.to(each.dtype) for each in coverage[len(sums) :]))
 

@@ -186,7 +186,7 @@ class LuongState(State):
     place: tuple[Int[Tensor, "source hypothesis"], ...]
     """Target position t; empty unless the window is local-m."""
     coverage: tuple[Float[Tensor, "source hypothesis position"], ...] = ()
-    """Weights of earlier steps, as `AttentiveSeq2Seq.add_coverage` gives them; empty unless scores depend on them."""
+    """Weights of earlier steps, as `AttentiveSeq2Seq.attend_source` gives them; empty unless a step depends on them."""
 
 
 @final
@@ -269,12 +269,14 @@ class Luong(AttentiveSeq2Seq):
         mapped = self.decoder.units[0].input_map(self.target_embedding(tokens))
         layers = self._advance(mapped, state.fed, state.layers)
         mask = self.visible_at(state.place, self._num_attended(memory), memory.annotations.shape[1])
-        vectors, attended = self._attend(layers[-1][0], mask, memory, memory.annotations, need, state.coverage)
+        vectors, attended, coverage = self._attend(
+            layers[-1][0], mask, memory, memory.annotations, need, state.coverage
+        )
         after = LuongState(
             layers,
             (vectors,) if state.fed else (),
             tuple(position + 1 for position in state.place),
-            self.add_coverage(state.coverage, attended),
+            coverage,
         )
         return self.with_copying(vectors, {"cross": attended}, memory), after
 
@@ -284,7 +286,7 @@ class Luong(AttentiveSeq2Seq):
         if self.feed_map is None and not self.attention.remembers_weights:
             query, _ = self.decoder.run(embedded, start=memory.states)
             mask = visible_from(self.attention, 0, self._num_attended(memory))
-            vectors, attended = self._attend(query, mask, memory, memory.annotations, need)
+            vectors, attended, _ = self._attend(query, mask, memory, memory.annotations, need)
         else:
             vectors, attended = self._unroll(embedded, memory, need)
         features = dropout(vectors, self.config.output_dropout, self.training)
@@ -302,8 +304,8 @@ class Luong(AttentiveSeq2Seq):
         for position, each in enumerate(mapped.split(1, dim=1)):
             layers = self._advance(each, fed, layers)
             mask = visible_from(self.attention, position, self._num_attended(memory))
-            vector, attended = self._attend(layers[-1][0], mask, memory, values, need, coverage)
-            fed, coverage = (vector,), self.add_coverage(coverage, attended)
+            vector, attended, coverage = self._attend(layers[-1][0], mask, memory, values, need, coverage)
+            fed = (vector,)
             vectors.append(vector)
             steps.append(attended)
         return torch.cat(vectors, dim=1), join(steps)
@@ -321,10 +323,12 @@ class Luong(AttentiveSeq2Seq):
         values: Tensor | StepwiseValue,
         need: tuple[Need, ...],
         coverage: Coverage = (),
-    ) -> tuple[Tensor, Attended]:
+    ) -> tuple[Tensor, Attended, Coverage]:
         """Attentional vectors h~_t and weights a_t from h_t [source, hypothesis or target, hidden]."""
-        attended = self.attend_source(query, memory.prepared, values, self._num_attended(memory), mask, need, coverage)
-        return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended
+        attended, after = self.attend_source(
+            query, memory.prepared, values, self._num_attended(memory), mask, need, coverage
+        )
+        return torch.tanh(self.combine(torch.cat((attended.context, query), dim=-1))), attended, after
 
     def _num_attended(self, memory: LuongMemory) -> Tensor:
         return memory.lengths if self.config.is_end_attended else memory.lengths - 1

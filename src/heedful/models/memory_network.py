@@ -84,8 +84,9 @@ class MemoryNetworkConfig(Config):
         require_suitable(self.attention, self.hidden_size, self.hidden_size)
         if self.attention.window != "global":
             raise ValueError(f"attention.window {self.attention.window}: a question has no position among the facts")
-        unused = ("has_coverage", "coverage_weight", "location_filters", "has_sentences")
-        if refused := [name for name in unused if getattr(self.attention, name)]:
+        unused = ("has_coverage", "coverage_weight", "location_filters", "chunk_width", "has_sentences")
+        defaults = AttentionConfig.model_fields
+        if refused := [name for name in unused if getattr(self.attention, name) != defaults[name].default]:
             raise ValueError(f"attention.{refused[0]}: only decoders use it; leave it out")
         if self.chain != "none" and self.attention.normalizer != "softmax":
             raise ValueError(

@@ -162,7 +162,7 @@ class RNNsearchState(State):
     place: tuple[Int[Tensor, "source hypothesis"], ...] = ()
     """i, [source, hypothesis]; empty unless the window is local-m."""
     coverage: tuple[Float[Tensor, "source hypothesis position"], ...] = ()
-    """Weights of earlier steps, as `AttentiveSeq2Seq.add_coverage` gives them; empty unless scores depend on them."""
+    """Weights of earlier steps, as `AttentiveSeq2Seq.attend_source` gives them; empty unless a step depends on them."""
 
 
 @final
@@ -260,7 +260,7 @@ class RNNsearch(AttentiveSeq2Seq):
         if not isinstance(state, RNNsearchState):
             raise TypeError(f"rnnsearch: got {type(state).__name__}")
         embedded = self.target_embedding(tokens)
-        attended, new = self._advance(
+        attended, new, coverage = self._advance(
             state.hidden,
             self.decoder.input_map(embedded),
             memory,
@@ -270,9 +270,7 @@ class RNNsearch(AttentiveSeq2Seq):
             state.coverage,
         )
         features = self._read_out(state.hidden, new, embedded, attended.context, memory.is_mapped)
-        after = RNNsearchState(
-            new, tuple(each + 1 for each in state.place), self.add_coverage(state.coverage, attended)
-        )
+        after = RNNsearchState(new, tuple(each + 1 for each in state.place), coverage)
         return self.with_copying(features, {"cross": attended}, memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:
@@ -288,8 +286,7 @@ class RNNsearch(AttentiveSeq2Seq):
         for position, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             before.append(hidden)
             mask = visible_from(self.attention, position, memory.lengths)
-            attended, hidden = self._advance(hidden, mapped, memory, values, mask, need, coverage)
-            coverage = self.add_coverage(coverage, attended)
+            attended, hidden, coverage = self._advance(hidden, mapped, memory, values, mask, need, coverage)
             after.append(hidden)
             steps.append(attended)
         attended = join(steps)
@@ -305,18 +302,18 @@ class RNNsearch(AttentiveSeq2Seq):
         mask: Mask,
         need: tuple[Need, ...],
         coverage: Coverage,
-    ) -> tuple[Attended, Tensor]:
+    ) -> tuple[Attended, Tensor, Coverage]:
         """Context c_i, or its mapped form, and s_i from s_{i-1} and W E y_{i-1}, both [source, hypothesis, *]."""
         query = hidden if self.second is None else self.decoder.step(mapped, (hidden,))[0]
-        attended = self.attend_source(query, memory.prepared, values, memory.lengths, mask, need, coverage)
+        attended, after = self.attend_source(query, memory.prepared, values, memory.lengths, mask, need, coverage)
         mapped_context = attended.context[..., : 3 * self.config.hidden_size] if memory.is_mapped else None
         if self.second is not None:
             unit = self.second.input_map
             read = unit(attended.context) if mapped_context is None else mapped_context + unit.bias
-            return attended, self.second.step(read, (query,))[0]
+            return attended, self.second.step(read, (query,))[0], after
         if self.context_map is not None:
             mapped = mapped + (self.context_map(attended.context) if mapped_context is None else mapped_context)
-        return attended, self.decoder.step(mapped, (hidden,))[0]
+        return attended, self.decoder.step(mapped, (hidden,))[0], after
 
     def _read_out(
         self, before: Tensor, after: Tensor, embedded: Tensor, context: Tensor, is_mapped: bool = False

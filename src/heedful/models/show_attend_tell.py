@@ -117,7 +117,7 @@ class ShowAttendTellState(State):
     place: tuple[Int[Tensor, "source hypothesis"], ...] = ()
     """t, [source, hypothesis]; empty unless the window is local-m."""
     coverage: tuple[Float[Tensor, "source hypothesis region"], ...] = ()
-    """Weights of earlier steps, as `AttentiveSeq2Seq.add_coverage` gives them; empty unless scores depend on them."""
+    """Weights of earlier steps, as `AttentiveSeq2Seq.attend_source` gives them; empty unless a step depends on them."""
 
 
 @final
@@ -186,13 +186,13 @@ class ShowAttendTell(AttentiveSeq2Seq):
             raise TypeError(f"show_attend_tell: got {type(state).__name__}")
         embedded = self.target_embedding(tokens)
         mask = _seen(self.visible_at(state.place, memory.lengths, memory.annotations.shape[1]), memory)
-        attended, context = self._look(state.hidden, memory, memory.annotations, mask, need, state.coverage)
+        attended, context, coverage = self._look(state.hidden, memory, memory.annotations, mask, need, state.coverage)
         hidden, cell = self._advance(self.decoder.input_map(embedded), context, state.hidden, state.cell)
         after = ShowAttendTellState(
             hidden,
             cell,
             tuple(position + 1 for position in state.place),
-            self.add_coverage(state.coverage, attended),
+            coverage,
         )
         return Decoded(self._read_out(embedded, hidden, context), {"cross": attended}), after
 
@@ -210,9 +210,8 @@ class ShowAttendTell(AttentiveSeq2Seq):
         values = self.share_values(memory.annotations)
         for position, mapped in enumerate(self.decoder.input_map(embedded).split(1, dim=1)):
             mask = _seen(visible_from(self.attention, position, memory.lengths), memory)
-            attended, context = self._look(hidden, memory, values, mask, need, coverage)
+            attended, context, coverage = self._look(hidden, memory, values, mask, need, coverage)
             hidden, cell = self._advance(mapped, context, hidden, cell)
-            coverage = self.add_coverage(coverage, attended)
             states.append(hidden)
             contexts.append(context)
             steps.append(attended)
@@ -238,12 +237,11 @@ class ShowAttendTell(AttentiveSeq2Seq):
         mask: Mask,
         need: tuple[Need, ...],
         coverage: Coverage,
-    ) -> tuple[Attended, Tensor]:
+    ) -> tuple[Attended, Tensor, Coverage]:
         """Weights alpha_t, and the context z_t [source, hypothesis, D], from h_{t-1}."""
-        attended = self.attend_source(hidden, memory.prepared, values, memory.lengths, mask, need, coverage)
-        if self.gate is None:
-            return attended, attended.context
-        return attended, torch.sigmoid(self.gate(hidden)) * attended.context
+        attended, after = self.attend_source(hidden, memory.prepared, values, memory.lengths, mask, need, coverage)
+        context = attended.context
+        return attended, context if self.gate is None else torch.sigmoid(self.gate(hidden)) * context, after
 
     def _advance(self, mapped: Tensor, context: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """h_t and c_t from the mapped word, z_t, h_{t-1} and c_{t-1}."""
