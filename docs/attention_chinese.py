@@ -101,6 +101,7 @@ CHINESE: Final = {
     "four operations per score; queries follow each other; all scores in memory": (
         "每个分数 4 次运算；查询依次进行；所有分数都在内存里"
     ),
+    "fixed numbers of queries and keys": "查询和键的个数固定",
     # masks
     "Let every query attend the first `lengths` keys": "每个查询可以注意到前 `lengths` 个键",
     "Let a query attend keys up to its own position; the last query has the position of the last key": (

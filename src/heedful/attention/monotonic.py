@@ -30,7 +30,7 @@ from heedful.errors import ShapeError, UsageError
 class Monotonic(Normalizer):
     """weights[i, j] = probability that query i stops at key j, beginning where the query before it stopped.
 
-    Raffel et al. 2017, arXiv:1704.00784, eq. 8 and 9. Where a query may pass all keys, the weights of a row sum to less
+    Raffel et al. 2017, arXiv:1704.00784, eq. 9. Where a query may pass all keys, the weights of a row sum to less
     than 1, and so do those of all later rows. A query that may attend nothing changes nothing for the next one. At
     inference `HardMonotonic` is in its place.
 
@@ -98,7 +98,7 @@ class Monotonic(Normalizer):
 class HardMonotonic(Normalizer):
     """weights = one-hot of the first key with a score above 0, from the key of the query before on.
 
-    Raffel et al. 2017, arXiv:1704.00784, algorithm 1, with a zero row where there is none, and from then on.
+    Raffel et al. 2017, arXiv:1704.00784, algorithm 1. Where there is none the row is zero, and so are all later ones.
 
     Cost: four operations per score; queries follow each other; all scores in memory.
 
