@@ -62,7 +62,7 @@ class Tiled(Kernel):
 
     def memory_of(self, request: Request) -> str:
         if request.normalizer.scope == "matrix":
-            return "query * key (a tree needs all scores at once)"
+            return "query * key (the normalizer needs all scores at once)"
         if request.mode != "eager":
             return "query * key (traced operations form one tile)"
         return self.memory
@@ -76,7 +76,7 @@ class Tiled(Kernel):
         per_query = prod(pairs.leading) * request.num_keys * self.scoring.numbers_per_score(pairs)
         if request.has_bias:
             per_query += _NUMBERS_PER_BIAS * request.num_keys
-        # A traced graph must be valid for all sizes; a tree needs all queries at once.
+        # A traced graph must be valid for all sizes; a normalizer of matrices needs all queries at once.
         is_one_tile = request.mode != "eager" or normalizer.scope == "matrix"
         whole = LARGE_WHOLE if request.device == "cuda" else WHOLE
         if is_one_tile or per_query * request.num_queries <= whole:
