@@ -15,6 +15,7 @@ from heedful.attention.lowered import LoweredDistance
 from heedful.attention.profiles import PROFILES
 from heedful.errors import KernelUnsupported, ShapeError, UsageError
 from tests.attention.reference import by_row, reference_attention, reference_scores, softmax
+from tests.thorough import sampled
 
 SMOOTH = ["gaussian", "laplacian", "triangular", "epanechnikov"]
 EXPONENTIAL = ["gaussian", "laplacian"]
@@ -159,6 +160,7 @@ SHAPES = [
 ]
 
 
+@sampled(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("profile", list(PROFILES))
 @pytest.mark.parametrize("is_bounded", [False, True])
