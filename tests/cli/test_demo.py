@@ -1,5 +1,6 @@
 """`heedful demo`, with a training too short to learn anything."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,12 @@ def test_samples_are_right_and_held_out(source: str):
     read = read_date if target.count("-") == 2 else read_number
     assert read(source) == target
     assert split_of(target) == "test"
+
+
+def test_whoever_lacks_pytorch_learns_so_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = heedful("demo")
+    assert (done.code, done.out, len(done.errors)) == (6, "", 1)
+    assert "this command needs PyTorch: " in done.errors[0]
+    assert [*tmp_path.iterdir()] == []

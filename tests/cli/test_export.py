@@ -309,6 +309,16 @@ def test_a_failed_export_costs_no_model(
     assert f"next:  heedful translate {tmp_path / 'm'}" in done.out
 
 
+def test_without_ctranslate2_the_other_engine_runs(model: Path, monkeypatch: pytest.MonkeyPatch):
+    wanted = heedful("translate", model, "--beam", "1", "--engine", "ctranslate2", stdin=LINES.encode()).out
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    done = heedful("translate", model, "--beam", "1", stdin=LINES.encode())
+    assert (done.code, done.err, done.out) == (0, "engine onnx\n", wanted)
+    named = heedful("translate", model, "--beam", "1", "--engine", "ctranslate2", stdin=LINES.encode())
+    assert (named.code, named.out) == (6, "")
+    assert "running a model in CTranslate2 needs ctranslate2: pip install" in named.errors[0]
+
+
 def test_a_missing_runtime_is_named_before_any_work(trained: Trained, monkeypatch: pytest.MonkeyPatch):
     def work(*arguments: object) -> None:
         raise AssertionError("exported before asking for ONNX Runtime")

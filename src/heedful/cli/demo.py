@@ -109,6 +109,7 @@ def run(
         raise UsageError(f"--task {task}: no such demonstration{did_you_mean(task, ('translation', *OTHERS))}")
     prepare_training(threads)
     messages = Messages(quiet)
+    importlib.import_module("torch")  # whoever lacks it learns so before anything is written
     if task in OTHERS:
         importlib.import_module(OTHERS[task]).demonstrate(out, minutes, seed, choose_device(device), messages)
         return
