@@ -10,6 +10,7 @@ from heedful.attention.scores import Additive
 from heedful.attention.simplex import Sparsemax
 from heedful.errors import UsageError
 from heedful.layers.hugging_face import use_in_transformers
+from tests.architecture.package import ROOT
 
 transformers = pytest.importorskip("transformers")
 
@@ -74,3 +75,14 @@ def test_models_with_an_attention_of_their_own_are_refused_and_capture_says_so()
     model = transformers.BertModel(transformers.BertConfig(**SIZES)).eval()
     with pytest.warns(UserWarning, match="no attention was recorded"), heedful.capture(model):
         model(input_ids=IDS)
+
+
+def test_the_recipe_of_the_page_runs(capsys: pytest.CaptureFixture[str]):
+    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    recipe = page.split("### A model of Hugging Face's transformers")[1].split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(recipe, "page", "exec"), names)
+    weights = names["captured"].weights("encoder.layer.0.attention.self")[0, 0, 0]
+    assert weights[4] == 0
+    assert float(weights.sum()) == pytest.approx(1.0)
+    assert "tensor(" in capsys.readouterr().out
