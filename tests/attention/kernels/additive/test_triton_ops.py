@@ -13,6 +13,7 @@ from torch import Tensor
 from heedful.attention.kernels import devices
 from heedful.attention.kernels.additive import triton_ops as additive_triton
 from heedful.attention.kernels.additive.triton_ops import TritonAdditiveScores, additive_scores
+from heedful.attention.kernels.fused.kernel import FusedTriton
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDot
 from heedful.errors import ShapeError
@@ -269,3 +270,13 @@ def test_pairs_of_another_kind_raise():
 def test_triton_is_not_imported_before_it_is_used():
     code = "import sys, heedful.attention.dispatch; sys.exit('triton' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_small_calls_on_a_gpu_take_plain_operations():
+    """Where they were measured to be faster; a call whose numbers would fill half a gigabyte takes these kernels."""
+    for kernel in (TritonAdditiveScores(), FusedTriton()):
+        few, many = (replace(REQUEST, num_numbers=number) for number in (80 * 20 * 256, 32 * 256 * 256 * 512))
+        assert kernel.declines_auto(few) == "plain operations are faster for so few numbers"
+        assert kernel.declines_auto(many) is None
+        assert kernel.declines_auto(REQUEST) is None
+        assert kernel.declines_auto(replace(many, device="cpu")) == "runs in Triton's interpreter here: by name only"
