@@ -88,7 +88,8 @@ def test_it_gives_what_plain_operations_give(score: str, mask: str, normalizer: 
 @pytest.mark.parametrize("score", ["additive", "dot", "laplacian"])
 @pytest.mark.parametrize("mask", ["none", "window & padding"])
 def test_strips_and_tiles(score: str, mask: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fused_plan, "STRIP", 0)
+    for size in ("STRIP", "LARGE_STRIP"):
+        monkeypatch.setattr(fused_plan, size, 0)
     case = make_case(score, mask, (1,), 37, 70, size=3)
     agree(run(case, "fused_triton"), run(case, "plain"))
 
@@ -217,7 +218,8 @@ def test_empty_axes(num_queries: int, num_keys: int, value_size: int):
 @runs
 def test_no_array_of_all_queries_and_keys(monkeypatch: pytest.MonkeyPatch):
     """With strips of 32 queries nothing that is made holds more numbers than a strip or an operand."""
-    monkeypatch.setattr(fused_plan, "STRIP", 0)
+    for name in ("STRIP", "LARGE_STRIP"):
+        monkeypatch.setattr(fused_plan, name, 0)
     sizes: list[int] = []
     real_empty, real_zeros = Tensor.new_empty, Tensor.new_zeros
 
