@@ -103,6 +103,10 @@ prove-page: $(VENV)/.installed-dev ## test that the page runs no script of its d
 prove-web: $(VENV)/.installed-dev $(RUNTIME) ## test a model in JavaScript against Python, and 10,000 texts in its page; MODEL= SOURCES= (minutes)
 	$(BIN)/python -m tests.prove.prove_web $(MODEL) $(SOURCES) $(ARGS)
 
+.PHONY: prove-package
+prove-package: $(VENV)/.installed-dev ## pack the npm package, check and bundle it, run it in Node 20 and 22; MODEL= TEXT= (minutes; downloads tools)
+	$(BIN)/python -m tests.prove.prove_package $(MODEL) '$(TEXT)'
+
 .PHONY: prove-site
 prove-site: $(VENV)/.installed-dev ## test every page of the site in Chromium, from disk (minutes)
 	$(BIN)/python -m tests.prove.prove_site $(ARGS)

@@ -19,7 +19,7 @@ from tests.cli.command import heedful
 GROUP = typer.main.get_command(_app(COMMANDS))
 assert isinstance(GROUP, TyperGroup)
 COMMAND_OBJECTS = {name: GROUP.commands[name] for name in COMMANDS}
-METAVARS = re.compile(r"[A-Z][A-Z:,.=]*|[a-z0-9-]+(\|[a-z0-9-]+)+")
+METAVARS = re.compile(r"[A-Z][A-Z:,.=]*|[a-z0-9.-]+(\|[a-z0-9.-]+)+")
 HOUSE_FORMS = re.compile(r"<[a-z]+( range)?>|<[a-z|]+>|\[[\d.]*<?=?x[<>]=|\bNone\b")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from heedful.engines.folder import ModelFolder
 from heedful.engines.onnx import Graphs
-from heedful.export.archive import ArchivedModel, write_archive
+from heedful.export.archive import ArchivedTranslator, write_archive
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -17,15 +17,15 @@ TARGET = UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *"VWXYZ"][:NUM_TARGET_TOKENS
 
 def archived(
     folder: Path, kind: str, tokenizers: tuple[Tokenizer, Tokenizer] = (SOURCE, TARGET), **search: object
-) -> ArchivedModel:
+) -> ArchivedTranslator:
     """Model of a folder that has no file."""
     text = TextConfig(source_units="characters", target_units="characters", max_tokens=MOST)
     facts = {"kind": kind, "languages": ["xx", "yy"], "files": {}}
-    return ArchivedModel(ModelFolder(folder, facts), tokenizers, text, SearchConfig.model_validate(search))
+    return ArchivedTranslator(ModelFolder(folder, facts), tokenizers, text, SearchConfig.model_validate(search))
 
 
 def archive_of(graphs: Graphs, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = (SOURCE, TARGET)) -> Path:
     """File of a model whose graphs are there."""
     path = folder / f"{graphs.folder.name}.tgz"
-    path.write_bytes(write_archive(archived(folder, "rnnsearch", tokenizers), graphs.folder, is_half=False))
+    path.write_bytes(write_archive(archived(folder, "rnnsearch", tokenizers), graphs.folder, "float32"))
     return path

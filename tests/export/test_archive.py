@@ -14,9 +14,9 @@ from heedful.engines.onnx import OnnxEngine
 from heedful.engines.onnx_layers import LAYERS, OnnxLayers
 from heedful.errors import UsageError
 from heedful.export.archive import compressed, write_archive
-from heedful.export.half import half_weights
 from heedful.export.layers import export_layers
 from heedful.export.onnx import gives_weights
+from heedful.export.stored_weights import shared, stored
 from heedful.search.beam import search
 from heedful.search.inputs import as_inputs, token_draw
 from tests.export.archives import archive_of, archived
@@ -112,7 +112,7 @@ def test_layers_and_heads_in_javascript_are_those_of_python(exported: Make, tmp_
 
 def test_the_same_model_gives_the_same_bytes(exported: Make, tmp_path: Path):
     folder = exported("rnnsearch-after")[1].folder
-    one, other = (write_archive(archived(tmp_path, "rnnsearch"), folder, is_half=False) for _ in range(2))
+    one, other = (write_archive(archived(tmp_path, "rnnsearch"), folder, "float32") for _ in range(2))
     assert one == other
 
 
@@ -137,7 +137,7 @@ def test_weights_of_16_bits_are_rounded_and_nothing_else_changes(tmp_path: Path)
         opset_imports=[helper.make_opsetid("", 18)],
         ir_version=8,
     )
-    written = half_weights(graph.SerializeToString())
+    written = stored(graph.SerializeToString(), "float16")
     onnx.checker.check_model(onnx.load_model_from_string(written))
     x = generator.normal(size=(3, 32)).astype(np.float32)
     y, z, c = onnxruntime.InferenceSession(written).run(None, {"x": x})
@@ -146,6 +146,13 @@ def test_weights_of_16_bits_are_rounded_and_nothing_else_changes(tmp_path: Path)
     np.testing.assert_allclose(z, y @ large, rtol=1e-5)
     assert np.array_equal(c, bias)
     assert len(written) < len(graph.SerializeToString()) - weight.nbytes // 2 + 300
+    eighth = stored(graph.SerializeToString(), "int8")
+    y, _, c = onnxruntime.InferenceSession(eighth).run(None, {"x": x})
+    scale = np.abs(weight).max(axis=0) / 127
+    assert np.abs(y - x @ weight).max() <= (0.5 * np.abs(x) @ np.ones_like(weight) * scale).max()
+    assert np.abs(y - x @ weight).max() > 1e-3
+    assert np.array_equal(c, bias)
+    assert len(eighth) < len(written) - weight.nbytes // 4 + 300
 
 
 @pytest.mark.parametrize(
@@ -162,3 +169,30 @@ def test_the_description_has_the_settings_and_no_text_of_the_user(tmp_path: Path
     assert (description["name"], description["search"]["beam"], description["max_tokens"]) == ("m.model", 3, MOST)
     texts = chain.from_iterable(description[each]["tokens"] for each in ("source_tokenizer", "target_tokenizer"))
     assert max(map(len, texts)) == len("<bos>")
+
+
+def test_what_two_graphs_have_in_common_is_stored_once():
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    table = np.random.default_rng(0).normal(size=(64, 96)).astype(np.float32)
+
+    def graph(name: str, is_turned: bool) -> bytes:
+        x, y = (helper.make_tensor_value_info(each, TensorProto.FLOAT, None) for each in "xy")
+        weights = [numpy_helper.from_array(table, f"{name}.table")]
+        weights += [numpy_helper.from_array(np.ascontiguousarray(table.T), f"{name}.output")] if is_turned else []
+        nodes = [helper.make_node("MatMul", ["x", f"{name}.table"], ["h" if is_turned else "y"])]
+        nodes += [helper.make_node("MatMul", ["h", f"{name}.output"], ["y"])] if is_turned else []
+        made = helper.make_graph(nodes, name, [x], [y], weights)
+        return helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+
+    x = np.random.default_rng(1).normal(size=(2, 64)).astype(np.float32)
+    graphs = {"a": stored(graph("a", False), "float16"), "b": stored(graph("b", True), "float16")}
+    contents, parts = shared(graphs)
+    size = table.size * 2
+    assert (len(contents["a"]) > size, len(contents["b"]) < size // 2, list(parts)) == (True, True, ["b"])
+    joined = b"".join(contents[name][start : start + number] for name, start, number in parts["b"])
+    assert joined == graphs["b"]
+    (y,) = onnxruntime.InferenceSession(joined).run(None, {"x": x})
+    rounded = table.astype(np.float16).astype(np.float32)
+    np.testing.assert_allclose(y, x @ rounded @ rounded.T, rtol=1e-4, atol=1e-4)

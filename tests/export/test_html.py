@@ -39,7 +39,7 @@ def page(exported: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     model = archived(folder / "letters.model", "rnnsearch")
     facts = PageFacts(examples=("abc", "<b>"), scores=("exact match 99.1",))
-    archive = write_archive(model, exported("rnnsearch-after")[1].folder, is_half=False)
+    archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
     html = export_html(model.folder, archive, read_runtime(), facts)
     write_page(html.encode(), folder / "letters.html")
     return folder / "letters.html"

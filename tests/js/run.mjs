@@ -26,6 +26,9 @@ for (const { folder, archive, calls } of runs) {
   const { search } = await module(folder, 'search.js');
   const { layoutOf, sentenceSpans, split } = await module(folder, 'sentences.js');
   const { Tokenizer } = await module(folder, 'tokenizers.js');
+  const { Sentences } = await module(folder, 'documents.js');
+  const { folder: makeFold } = await module(folder, 'folding.js');
+  const { fitted, sizeOf } = await module(folder, 'pictures.js');
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.wasmBinary ??= await gunzip(await readFile(`${runtime}/ort.wasm.gz`));
   const known = {
@@ -41,6 +44,16 @@ for (const { folder, archive, calls } of runs) {
       const parts = split(text, { ...model.facts, usual }, 'en'), outputs = parts.sources.map((_, index) => each[index % each.length]);
       return layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join('');
     },
+    classify: (model, texts) => model.classify(texts),
+    encodeTexts: (model, texts) => model.encode(texts),
+    ngrams: (model, texts) => texts.map((one) => model.ngrams.scores(one)),
+    caption: (model, pictures, options) => model.caption(pictures.map(({ data, width, height }) => ({ data: Uint8Array.from(Buffer.from(data, 'base64')), width, height })), options),
+    fit: (model, picture, facts) => fitted({ ...picture, data: Uint8Array.from(Buffer.from(picture.data, 'base64')) }, facts),
+    size: (model, bytes) => sizeOf(Uint8Array.from(bytes)),
+    answer: (model, stories) => model.answer(stories),
+    split: (model, rules, each) => each.map((one) => new Sentences(rules).split(one)),
+    fold: (model, tables, each) => each.map(makeFold(tables)),
+    ranges: (model, each) => each.map((one) => model.sourceTokenizer.ranges(model.sourceTokenizer.normalize(one))),
     words: (model, each) => each.map((one) => model.sourceTokenizer.wordIndices(one)),
     cancel: async (model, texts) => {
       const controller = new AbortController();

@@ -70,7 +70,7 @@ MUTANTS = (
     (0, "pieces.js", "!(sum > best[end])", "sum > best[end]"),
     (0, "tokenizers.js", "[...(SPACE_MARK + normal", "[...(normal"),
     (0, "tokenizers.js", "start += 1;", "start += size;"),
-    (1, "tokenizers.js", "text.normalize(this.facts.normalization)", "text.normalize('NFC')"),
+    (1, "tokenizers.js", "text.normalize(form)", "text.normalize('NFC')"),
     (2, "tokenizers.js", "'characters' ? [...normal]", "'characters' ? normal.split('')"),
     (2, "tokenizers.js", "ids.length >= most", "ids.length > most"),
     (3, "tokenizers.js", "normal.split(' ').filter(Boolean)", "normal.split(/\\s/).filter(Boolean)"),

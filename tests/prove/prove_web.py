@@ -1,11 +1,13 @@
 """Proof that a model gives the same outputs in JavaScript as in Python, and that its page neither asks nor grows.
 
 `python -m tests.prove.prove_web MODEL SOURCES` translates each line of a file by Python's ONNX engine and by the
-package in Node, greedily and with a beam of 5, with weights of 32 and of 16 bits; then puts thousands of texts into the
-page.
+package in Node, greedily and with a beam of 5, with weights of 32, 16 and 8 bits; then puts thousands of texts into the
+page, and 300 that would run a script if the page took them for markup. Of a model that classifies, the page alone is
+tried.
 """
 
 import argparse
+import json
 import statistics
 import tempfile
 import time
@@ -17,19 +19,22 @@ from typing import Any
 import numpy as np
 
 from heedful.cli.messages import Messages
-from heedful.cli.web_export import WeightBits, export_web
+from heedful.cli.web_export import export_web
+from heedful.export.stored_weights import KINDS
+from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from tests.js.node import Run, answers
 from tests.pages.browser import Tab, chromium
+from tests.pages.payloads import FEW, PAYLOADS
 
 TIE = 1e-4
 LEAST_SAME = 0.999
 MOST_GROWTH = 5_000_000
 """Bytes."""
-DONE = """text => document.querySelector('#source').value === text && document.querySelector('#output .word')
-  && !document.querySelector('#output.busy')"""
+DONE = """text => document.querySelector('#source').value === text && !document.querySelector('#output.busy')
+  && document.querySelector('#output .word, #output .shares, #output .part')"""
 
 
 def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
@@ -48,8 +53,7 @@ def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -
 
 def prove_outputs(translator: Translator, sources: Sequence[str], folder: Path) -> bool:
     is_right = True
-    bits: tuple[WeightBits, ...] = ("float32", "float16")
-    for weights in bits:
+    for weights in reversed(KINDS):
         archive = folder / f"{weights}.tgz"
         print(export_web(translator, "js", Messages(True), archive, weights))
         for beam in (1, 5):
@@ -69,9 +73,9 @@ def prove_outputs(translator: Translator, sources: Sequence[str], folder: Path) 
     return is_right
 
 
-def prove_page(translator: Translator, sources: Sequence[str], folder: Path, num_texts: int) -> bool:
+def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_texts: int) -> bool:
     path = folder / "page.html"
-    export_web(translator, "html", Messages(True), path)
+    export_web(predictor, "html", Messages(True), path)
     with chromium() as browser:
         tab = Tab(browser, path.as_uri())
         session = tab.context.new_cdp_session(tab.page)
@@ -100,6 +104,37 @@ def prove_page(translator: Translator, sources: Sequence[str], folder: Path, num
     return growth <= MOST_GROWTH
 
 
+def prove_payloads(predictor: Predictor, folder: Path) -> bool:
+    """Type every payload into the page, and put some into what the page says of its model."""
+    path = folder / "payloads.html"
+    num_run = 0
+    tabs: list[Tab] = []
+    with chromium() as browser:
+        export_web(predictor, "html", Messages(True), path)
+        tabs.append(Tab(browser, path.as_uri()))
+        for payload in PAYLOADS:
+            tabs[0].page.evaluate("text => { location.hash = new URLSearchParams({ text }) }", payload)
+            tabs[0].page.wait_for_function(DONE, arg=payload)
+            num_run += tabs[0].page.evaluate("window.hacked !== undefined")
+        for payload in FEW:
+            html = path.read_text("utf-8")
+            facts = {"name": payload, "languages": [payload] * 2, "examples": [payload], "scores": [payload]}
+            start = html.index('id="model-facts">') + len('id="model-facts">')
+            end = html.index("</script>", start)
+            tree = json.dumps(json.loads(html[start:end]) | facts).replace("<", "\\u003c")
+            hostile = folder / "hostile.html"
+            hostile.write_text(f"{html[:start]}{tree}{html[end:]}", encoding="utf-8", newline="\n")
+            tabs.append(Tab(browser, hostile.as_uri()))
+            tabs[-1].page.wait_for_selector("#examples button")
+            num_run += tabs[-1].page.evaluate("window.hacked !== undefined")
+            tabs[-1].context.close()
+        refused, faults = sum(len(each.refused) for each in tabs), sum(len(each.faults) for each in tabs)
+    print(
+        f"{len(PAYLOADS)} payloads typed, {len(FEW)} in facts: {num_run} executed, {refused} requests, {faults} errors"
+    )
+    return not (num_run or refused or faults)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
@@ -109,11 +144,13 @@ def main() -> int:
     wanted = parser.parse_args()
     with wanted.sources.open(encoding="utf-8") as file:
         sources = [line.rstrip("\n").partition("\t")[0] for line in islice(file, wanted.num)]
-    translator = load(wanted.model, engine="onnx", kind=Translator)
+    predictor = load(wanted.model, engine="onnx")
     with tempfile.TemporaryDirectory() as name:
-        is_right = prove_outputs(translator, sources, Path(name))
+        is_right = prove_payloads(predictor, Path(name))
+        if isinstance(predictor, Translator):
+            is_right &= prove_outputs(predictor, sources, Path(name))
         if wanted.texts:
-            is_right &= prove_page(translator, sources, Path(name), wanted.texts)
+            is_right &= prove_page(predictor, sources, Path(name), wanted.texts)
     return 0 if is_right else 1
 
 

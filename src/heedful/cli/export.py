@@ -1,7 +1,7 @@
 """Export a model as one HTML file, for JavaScript, as an engine without PyTorch, or for Hugging Face transformers.
 
-  html          one file with the model inside, that any browser opens from disk, offline: models that translate
-  js            one file that the npm package heedful loads, in browsers and in Node: models that translate
+  html          one file with the model inside, that any browser opens from disk, offline
+  js            one file that the npm package heedful loads, in browsers and in Node
 
 An engine is written to `engines/NAME/` in the model folder, with its measured difference from PyTorch; from then on
 `heedful translate` and `heedful evaluate` use the fastest engine that gives the same outputs as the model.
@@ -11,6 +11,8 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
                 search, which stops once as many outputs have ended as the beam is wide, and may give others
   huggingface   Transformers with model.norm = "post", into the folder OUT, which transformers loads as MarianMTModel
                 with MarianTokenizer; what it gives is compared too. Their tokenizer does not normalise text to NFC
+  transformers.js  the same Transformers, with one vocabulary, into the folder OUT, which Transformers.js 4 loads, in
+                browsers and in Node; it has greedy search alone
 
 With --layers, the ONNX engine and the page also give the attention of every layer and head of a Transformer, so that
 `heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
@@ -21,7 +23,8 @@ that have ONNX Runtime alone (sources of characters, targets of characters or sy
 With --int8, matrices are in eight bits: a smaller engine with slightly different answers, used only by name, as in
 --engine onnx-int8.
 
-In files for browsers, weights are stored in 16 bits, so that they are half as large; --weights float32 keeps every bit.
+In files for browsers, weights are stored in 16 bits, so that they are half as large; --weights float32 keeps every bit,
+and int8 halves them again. With --dev FILE, the smallest that loses at most 0.2 points of the model's metric is taken.
 Texts that the empty page of --to html offers are given by --example; no text of the training data is put into it.
 
 Examples:
@@ -35,34 +38,55 @@ Examples:
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, use_threads
-from heedful.cli.web_export import WebKind, WeightBits
+from heedful.cli.web_export import WebKind
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.export.stored_weights import WeightKind
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.label_predictor import LabelPredictor
     from heedful.predictors.translator import Translator
 
 
 Target = Annotated[
-    Literal["html", "js", "onnx", "ctranslate2", "huggingface"],
-    typer.Option("--to", metavar="html|js|onnx|ctranslate2|huggingface", help="Target runtime.", show_default=False),
+    Literal["html", "js", "onnx", "ctranslate2", "huggingface", "transformers.js"],
+    typer.Option(
+        "--to",
+        metavar="html|js|onnx|ctranslate2|huggingface|transformers.js",
+        help="Target runtime.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Argument(metavar="OUT", help="Folder of --to huggingface, file of html, js or --single.", show_default=False),
+    typer.Argument(
+        metavar="OUT",
+        help="Folder of --to huggingface or transformers.js, file of html, js or --single.",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "--out", "-o", metavar="OUT", help="The same as OUT.", show_default=False)
 ]
 Weights = Annotated[
-    WeightBits, typer.Option(metavar="float16|float32", help="With --to html or js: how weights are stored.")
+    Literal["float32", "float16", "int8"] | None,
+    typer.Option(
+        metavar="float32|float16|int8",
+        help="With --to html or js: how weights are stored.",
+        show_default="float16, or by --dev",
+    ),
+]
+DevPairs = Annotated[
+    Path | None,
+    typer.Option(
+        "--dev", metavar="FILE", help="With --to html or js: pairs that choose --weights.", show_default=False
+    ),
 ]
 Examples = Annotated[
     list[str] | None,
@@ -79,7 +103,8 @@ def run(
     to: Target,
     out: Out = None,
     output: Output = None,
-    weights: Weights = "float16",
+    weights: Weights = None,
+    dev: DevPairs = None,
     examples: Examples = None,
     runtime: RuntimePackage = None,
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
@@ -107,9 +132,9 @@ def run(
     elif to in ("html", "js"):
         if int8 or shortlist:
             raise UsageError(f"export: --int8 and --shortlist are for engines; leave them out of --to {to}")
-        _export_web(model, to, out or output, weights, examples or (), runtime, layers, messages)
-    elif weights != "float16" or examples or runtime:
-        raise UsageError("export: --weights, --example and --runtime are for --to html and --to js")
+        _export_web(model, to, out or output, weights, dev, examples or (), runtime, layers, messages)
+    elif weights or dev or examples or runtime:
+        raise UsageError("export: --weights, --dev, --example and --runtime are for --to html and --to js")
     else:
         _export(model, to, out or output, int8, layers, shortlist, messages)
 
@@ -118,7 +143,8 @@ def _export_web(
     model: Path,
     to: WebKind,
     out: Path | None,
-    weights: WeightBits,
+    weights: "WeightKind | None",
+    dev: Path | None,
     examples: Sequence[str],
     runtime: Path | None,
     layers: bool,
@@ -129,23 +155,25 @@ def _export_web(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    if not isinstance(predictor, Translator):
-        raise UsageError(f"{model}: a {predictor.folder.task} model; --to {to} is for models that translate")
-    print(export_web(predictor, to, messages, out, weights, examples, runtime, layers))
+    if layers and not isinstance(predictor, Translator):
+        raise UsageError(f"{model}: a {predictor.folder.task} model; --layers is for models that translate")
+    print(export_web(predictor, to, messages, out, weights, examples, runtime, layers, dev))
 
 
 def _export(
     model: Path,
-    to: Literal["onnx", "ctranslate2", "huggingface"],
+    to: Literal["onnx", "ctranslate2", "huggingface", "transformers.js"],
     out: Path | None,
     int8: bool,
     layers: bool,
     shortlist: bool,
     messages: Messages,
 ) -> None:
-    if (to == "huggingface") != (out is not None) or (int8 and out is not None):
+    is_folder = to in ("huggingface", "transformers.js")
+    if is_folder != (out is not None) or (int8 and out is not None):
+        name = to if is_folder else "huggingface"
         raise UsageError(
-            "export: --to huggingface needs a folder OUT and takes no --int8; engines take no OUT: "
+            f"export: --to {name} needs a folder OUT and takes no --int8; engines take no OUT: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
     from heedful.predictors.captioner import Captioner
@@ -154,18 +182,20 @@ def _export(
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    is_engine = to != "huggingface" and isinstance(predictor, Translator)
+    is_engine = not is_folder and isinstance(predictor, Translator)
     if layers and not (is_engine and to == "onnx"):
         raise UsageError("export: --layers is for --to onnx and models that translate")
     if shortlist and not is_engine:
         raise UsageError("export: --shortlist is for engines of models that translate")
     if int8 and not isinstance(predictor, (Captioner, Translator)):
         raise UsageError("export: --int8 is for models that translate or describe images")
-    if isinstance(predictor, Translator) and to == "huggingface":
-        _export_huggingface(predictor, out or Path(), messages)
+    if isinstance(predictor, Translator) and (to == "huggingface" or to == "transformers.js"):
+        _export_marian(predictor, to, out or Path(), messages)
     elif isinstance(predictor, LabelPredictor) and to == "onnx":
         _export_classifier(predictor, messages)
-    elif to != "huggingface" and isinstance(predictor, (Captioner, Translator) if to == "onnx" else Translator):
+    elif (to == "onnx" or to == "ctranslate2") and isinstance(
+        predictor, (Captioner, Translator) if to == "onnx" else Translator
+    ):
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")
         _export_engine(predictor, to, int8, layers, shortlist)
     else:
@@ -226,8 +256,22 @@ def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]
     return lambda folder: export_layers(predictor.model(), folder, predictor.text.max_tokens, predictor.backends.draw)
 
 
-def _export_huggingface(translator: "Translator", out: Path, messages: Messages) -> None:
+_PYTHON: Final = """from transformers import MarianMTModel, MarianTokenizer
+
+model = MarianMTModel.from_pretrained({name!r})
+tokenizer = MarianTokenizer.from_pretrained({name!r})"""
+_JAVASCRIPT: Final = """import {{ env, pipeline }} from '@huggingface/transformers';
+
+env.localModelPath = '.';
+const translate = await pipeline('translation', {name!r}, {{ dtype: 'fp32', local_files_only: true }});
+const [output] = await translate('…');"""
+
+
+def _export_marian(
+    translator: "Translator", to: Literal["huggingface", "transformers.js"], out: Path, messages: Messages
+) -> None:
     from heedful.export.huggingface import Described, export_huggingface
+    from heedful.export.transformers_js import export_transformers_js
     from heedful.files.atomic_write import atomic_write
     from heedful.pages.model_card import model_card
 
@@ -235,15 +279,13 @@ def _export_huggingface(translator: "Translator", out: Path, messages: Messages)
     source, target = translator.folder.facts.get("languages", ["", ""])
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     described = Described(tokenizers, translator.text.max_tokens, translator.search, (str(source), str(target)))
-    parity = export_huggingface(translator.model(), described, out)
-    classes = ("MarianMTModel", "MarianTokenizer")
-    lines = [
-        f"{name} = {one}.from_pretrained({out.name!r})"
-        for name, one in zip(("model", "tokenizer"), classes, strict=True)
-    ]
-    use = "\n".join([f"from transformers import {', '.join(classes)}", "", *lines])
+    is_python = to == "huggingface"
+    export = export_huggingface if is_python else export_transformers_js
+    parity = export(translator.model(), described, out)
+    use = (_PYTHON if is_python else _JAVASCRIPT).format(name=out.name)
     with atomic_write(out / "README.md") as file:
-        file.write(model_card(translator.folder.path, translator.folder.facts, "transformers", use))
+        library = "transformers" if is_python else to
+        file.write(model_card(translator.folder.path, translator.folder.facts, library, use))
     print(
         f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"

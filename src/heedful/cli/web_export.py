@@ -1,41 +1,47 @@
 """Export for the web: one HTML file with the model inside, or the archive that the package in JavaScript reads."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from heedful.cli.folder_names import beside
 from heedful.cli.messages import Messages, readable_size
 
 if TYPE_CHECKING:
     from heedful.engines.exported import Exported
+    from heedful.export.archive import ArchivedModel
+    from heedful.export.stored_weights import WeightKind
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.interface import Predictor
     from heedful.predictors.translator import Translator
 
 WebKind = Literal["html", "js"]
-WeightBits = Literal["float16", "float32"]
 SUFFIXES: Final[dict[WebKind, str]] = {"html": ".html", "js": ".tgz"}
 
 
 def export_web(
-    translator: "Translator",
+    predictor: "Predictor",
     kind: WebKind,
     messages: Messages,
     out: Path | None = None,
-    weights: WeightBits = "float16",
+    weights: "WeightKind | None" = None,
     examples: Sequence[str] = (),
     runtime: Path | None = None,
     has_layers: bool = False,
+    dev: Path | None = None,
 ) -> str:
     """Write a model as one file for browsers or JavaScript.
 
     Args:
         out: file to write; None = beside the model, after it.
-        weights: how weights are stored; they are computed with in 32 bits.
+        weights: how weights are stored; they are computed with in 32 bits. None = the smallest that loses at most 0.2
+            points on `dev`, and without it float16.
         examples: texts that the empty page offers.
         runtime: npm package `onnxruntime-web`; None = the runtime that is installed with heedful.
         has_layers: whether the attention of every layer and head of a Transformer is in the file.
+        dev: pairs by which weights are chosen.
 
     Returns:
         A line about the file.
@@ -44,47 +50,134 @@ def export_web(
         UsageError: JavaScript would run the model differently, or there is no runtime.
         FileRefused: the runtime is of another version.
     """
-    from heedful.export.archive import ArchivedModel, write_archive
+    from heedful.export.archive import write_archive
     from heedful.export.html import PageFacts, export_html, write_page
     from heedful.export.web_runtime import read_runtime
 
-    out = out or beside(translator.folder.path, SUFFIXES[kind])
-    tokenizers = translator.source_tokenizer, translator.target_tokenizer
-    model = ArchivedModel(translator.folder, tokenizers, translator.text, translator.search)
+    out = out or beside(predictor.folder.path, SUFFIXES[kind])
+    model = _archived(predictor, has_layers)
     model.check()
     # A missing runtime is said before any work.
     web_runtime = read_runtime(runtime) if kind == "html" else None
-    engine = _engine(translator, messages, has_layers).path
-    content = write_archive(model, engine, weights == "float16", has_layers)
+    engine = _engine(predictor, messages, has_layers).path
+    kind_of_weights = weights or (_chosen_weights(predictor, engine, dev, messages) if dev else "float16")
+    content = write_archive(model, engine, kind_of_weights)
     if web_runtime is not None:
-        facts = PageFacts(examples, _scores(translator))
-        content = export_html(translator.folder, content, web_runtime, facts).encode()
+        facts = PageFacts([*_examples(predictor, examples)], _scores(predictor))
+        content = export_html(predictor.folder, content, web_runtime, facts).encode()
     write_page(content, out)
     use = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'
     return f"{out}: {readable_size(len(content))}; {use}"
 
 
-def _engine(translator: "Translator", messages: Messages, has_layers: bool) -> "Exported":
+def _chosen_weights(predictor: "Predictor", engine: Path, dev: Path, messages: Messages) -> "WeightKind":
+    """Weights of the fewest bits that lose next to nothing on pairs.
+
+    Raises:
+        UsageError: the model does not translate.
+    """
+    from heedful.cli.weight_choice import smallest, stored_scores
+    from heedful.errors import UsageError
+    from heedful.predictors.translator import Translator
+
+    if not isinstance(predictor, Translator):
+        raise UsageError("export: --dev is for models that translate; name the --weights")
+    scores = stored_scores(predictor, engine, predictor.read_items((dev,), (1, 2)))
+    chosen = smallest(scores)
+    listed = ", ".join(f"{kind} {score:.2f}" for kind, score in scores.items())
+    messages.say(f"weights by {predictor.metrics[0]} on {dev}: {listed}; taken: {chosen}")
+    return chosen
+
+
+def _archived(predictor: "Predictor", has_layers: bool) -> "ArchivedModel":
+    """Model as an archive has it.
+
+    Raises:
+        UsageError: models for its task do not run in JavaScript yet.
+    """
+    from heedful.errors import UsageError
+    from heedful.export.archive import ArchivedTranslator
+    from heedful.export.archived_captions import ArchivedCaptioner
+    from heedful.export.archived_labels import ArchivedLabels
+    from heedful.predictors.answerer import Answerer
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.translator import Translator
+
+    match predictor:
+        case Translator():
+            tokenizers = predictor.source_tokenizer, predictor.target_tokenizer
+            return ArchivedTranslator(predictor.folder, tokenizers, predictor.text, predictor.search, has_layers)
+        case Classifier():
+            parts = predictor.tokenizer, predictor.text, predictor.labels, predictor.separator, predictor.ngrams
+            return ArchivedLabels(predictor.folder, *parts)
+        case Answerer():
+            return ArchivedLabels(predictor.folder, predictor.tokenizer, predictor.text, predictor.labels)
+        case Captioner():
+            parts = predictor.tokenizer, predictor.text, predictor.search, predictor.images
+            return ArchivedCaptioner(predictor.folder, *parts)
+        case _:
+            raise UsageError(
+                f"{predictor.folder.path}: a model for {predictor.folder.task}, which JavaScript cannot run yet; use "
+                "heedful serve"
+            )
+
+
+def _engine(predictor: "Predictor", messages: Messages, has_layers: bool) -> "Exported":
     """Graphs of the model, written first where it has none that can be used."""
-    from heedful.engines.onnx_layers import LAYERS
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.translator import Translator
 
-    exported = translator.backends.exported.get("onnx")
-    if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
-        from heedful.export.engine import export_engine  # with PyTorch, which is needed here alone
-        from heedful.export.layers import export_layers
-
-        messages.say(f"{shlex.quote(str(translator.folder.path))}: writing the engine and comparing it with PyTorch")
-        model, most, draw = translator.model(), translator.text.max_tokens, translator.backends.draw
-        write_more = partial(export_layers, model, max_length=most, draw=draw) if has_layers else None
-        exported = export_engine(model, translator.folder, "onnx", False, draw, most, write_more)
+    if isinstance(predictor, Translator | Captioner):
+        exported = _search_engine(predictor, messages, has_layers)
+    else:
+        exported = _label_engine(predictor, messages)
     exported.verify()
     return exported
 
 
-def _scores(translator: "Translator") -> list[str]:
+def _label_engine(predictor: Any, messages: Messages) -> "Exported":
+    exported = predictor.exported.get("onnx")
+    if exported is None or exported.fault:
+        from heedful.export.labels import export_classifier
+
+        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing the engine and comparing it with PyTorch")
+        size, most = len(predictor.tokenizer), predictor.text.max_tokens
+        exported = export_classifier(predictor.model(), predictor.folder, size, most)
+    return exported
+
+
+def _search_engine(predictor: "Translator | Captioner", messages: Messages, has_layers: bool) -> "Exported":
+    from heedful.engines.onnx_layers import LAYERS
+
+    exported = predictor.backends.exported.get("onnx")
+    if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
+        from heedful.export.engine import export_engine  # with PyTorch, which is needed here alone
+        from heedful.export.layers import export_layers
+
+        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing the engine and comparing it with PyTorch")
+        model, most, draw = predictor.model(), predictor.text.max_tokens, predictor.backends.draw
+        write_more = partial(export_layers, model, max_length=most, draw=draw) if has_layers else None
+        exported = export_engine(model, predictor.folder, "onnx", False, draw, most, write_more)
+    return exported
+
+
+def _examples(predictor: "Predictor", examples: Sequence[str]) -> Iterator[str | dict[str, str]]:
+    """Examples as the page has them; those of a model that answers questions are stories in one line."""
+    from heedful.predictors.answerer import Answerer, story_of_line
+
+    for example in examples:
+        if isinstance(predictor, Answerer):
+            story = story_of_line(example)
+            yield {"source": "\n".join(story.facts), "question": story.question}
+        else:
+            yield example
+
+
+def _scores(predictor: "Predictor") -> list[str]:
     """Scores of the model on its test set, where they are stored in its folder."""
     from heedful.pages.evaluation import evaluation
 
-    folder = translator.folder
+    folder = predictor.folder
     metrics = evaluation(folder.path, str(folder.facts.get("weights", "")))["metrics"]
     return [f"{one['name']} {one['score']:.1f}" for one in metrics if one["score"] is not None]

@@ -1,13 +1,15 @@
 """Archive of a model for JavaScript: its description with the tokenizers, and its graphs, in one compressed file.
 
 The package in `heedful/js` reads it. The file is a tar archive in gzip, so that every language has a reader for it; it
-contains `model.json`, `encode.onnx` and `step.onnx`, and on demand `layers.onnx`. The same model gives the same bytes.
+contains `model.json` and the graphs of the model's engine; of a translator `encode.onnx` and `step.onnx`, and on demand
+`layers.onnx`. The same model gives the same bytes.
 """
 
 import gzip
 import io
 import json
 import tarfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +18,17 @@ from typing import Any, Final, final
 from heedful.engines.folder import ModelFolder
 from heedful.engines.onnx_layers import LAYERS
 from heedful.errors import MissingExtra, UsageError
-from heedful.export.half import half_weights
+from heedful.export.stored_weights import Part, WeightKind, shared, stored
 from heedful.search.config import SearchConfig
+from heedful.text.folding import folding_tables
 from heedful.text.sentences import ABBREVIATIONS, STREETS
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 from heedful.version import __version__
 
 DESCRIPTION: Final = "model.json"
 GRAPHS: Final = ("encode.onnx", "step.onnx")
-FORMAT: Final = 1
-"""Version of the archive, which `js/index.js` checks."""
+FORMAT: Final = 2
+"""Version of the archive, which `js/load.js` checks. Since 2, graphs may share parts."""
 SETTINGS: Final = (
     "beam",
     "nbest",
@@ -44,45 +47,45 @@ SETTINGS: Final = (
 """Settings of a search that the package in JavaScript follows."""
 
 
-@final
-@dataclass(frozen=True)
-class ArchivedModel:
+class ArchivedModel(ABC):
     """Model that is archived: everything that its description says."""
 
     folder: ModelFolder
-    tokenizers: tuple[Tokenizer, Tokenizer]
-    """Tokenizers of source and target."""
     text: TextConfig
-    search: SearchConfig
 
-    @property
-    def usual(self) -> int:
-        """Number of sentences that the model usually saw in a line; 0 = it reads lines whole, as if of characters."""
-        units = self.text.source_units, self.text.target_units
-        return 0 if "characters" in units or self.text.cut_sources else int(self.folder.facts.get("sentences", 1))
-
+    @abstractmethod
     def check(self) -> None:
         """Refuse a model that JavaScript would run differently.
 
         Raises:
             UsageError: it has settings that the package in JavaScript does not have.
         """
-        faults = {
-            "its texts are folded": self.text.normalization == "folded",
-            "it reads documents": self.text.split_sentences,
-            "it reads several columns": bool(self.text.source_columns),
-            "its search draws samples": self.search.method != "beam",
-            "its beam has groups": self.search.num_groups > 1,
-            "its unknown words are replaced": self.search.replace_unknown,
-            "its tokenizer is that of a Marian model": not all(
-                isinstance(one, PieceTokenizer | UnitTokenizer) for one in self.tokenizers
-            ),
-        }
-        for fault, is_there in faults.items():
-            if is_there:
-                raise UsageError(
-                    f"{self.folder.path}: {fault}, which JavaScript cannot do yet; use heedful serve, or --to onnx"
-                )
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Describe what the models of this task have.
+
+        Returns:
+            Values that JSON can hold; none of them is a text of the user.
+        """
+
+    @abstractmethod
+    def graphs(self, engine: Path) -> tuple[str, ...]:
+        """List the graphs of the model.
+
+        Args:
+            engine: folder of the graphs.
+
+        Returns:
+            Names of files.
+
+        Raises:
+            UsageError: the graphs are of a kind that JavaScript does not run.
+        """
+
+    def files(self) -> dict[str, bytes]:
+        """Return further files of the archive by name."""
+        return {}
 
     def description(self) -> dict[str, Any]:
         """Describe the model.
@@ -90,8 +93,6 @@ class ArchivedModel:
         Returns:
             Values that JSON can hold; none of them is a text of the user.
         """
-        source, target = (described(one) for one in self.tokenizers)
-        dumped = self.search.model_dump(mode="json")
         return {
             "format": FORMAT,
             "heedful": __version__,
@@ -100,40 +101,115 @@ class ArchivedModel:
             "kind": str(self.folder.facts.get("kind", "")),
             "languages": list(self.folder.facts.get("languages", ("", ""))),
             "max_tokens": self.text.max_tokens,
+            **self.facts(),
+        }
+
+
+@final
+@dataclass(frozen=True)
+class ArchivedTranslator(ArchivedModel):
+    """Translator that is archived."""
+
+    folder: ModelFolder
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    """Tokenizers of source and target."""
+    text: TextConfig
+    search: SearchConfig
+    has_layers: bool = False
+    """Whether the graph of the attention of every layer and head is archived too."""
+
+    @property
+    def usual(self) -> int:
+        """Number of sentences that the model usually saw in a line; 0 = it reads lines whole, as if of characters."""
+        units = self.text.source_units, self.text.target_units
+        return 0 if "characters" in units or self.text.cut_sources else int(self.folder.facts.get("sentences", 1))
+
+    def check(self) -> None:
+        faults = {
+            "it reads documents": self.text.split_sentences,
+            "it reads several columns": bool(self.text.source_columns),
+            "its unknown words are replaced": self.search.replace_unknown,
+            "its tokenizer is that of a Marian model": not all(
+                isinstance(one, PieceTokenizer | UnitTokenizer) for one in self.tokenizers
+            ),
+        }
+        refuse(self.folder, faults | search_faults(self.search))
+
+    def graphs(self, engine: Path) -> tuple[str, ...]:
+        if (engine / "output.onnx").exists():
+            raise UsageError(f"{engine}: has a vocabulary shortlist; export the model again without --shortlist")
+        return (*GRAPHS, LAYERS) if self.has_layers else GRAPHS
+
+    def facts(self) -> dict[str, Any]:
+        source, target = (described(one) for one in self.tokenizers)
+        dumped = self.search.model_dump(mode="json")
+        return {
             "search": {name: dumped[name] for name in SETTINGS},
             "sentences": {"usual": self.usual, "abbreviations": sorted(ABBREVIATIONS), "streets": STREETS},
             "source_tokenizer": source,
             "target_tokenizer": None if source == target else target,
+            "folding": folding(self.text),
         }
 
 
-def write_archive(model: ArchivedModel, engine: Path, is_half: bool, has_layers: bool = False) -> bytes:
+def search_faults(search: SearchConfig) -> dict[str, bool]:
+    """List what JavaScript does not search with, and whether a model's own settings have it."""
+    return {"its search draws samples": search.method != "beam", "its beam has groups": search.num_groups > 1}
+
+
+def refuse(folder: ModelFolder, faults: Mapping[str, bool]) -> None:
+    """Refuse a model that JavaScript would run differently.
+
+    Args:
+        faults: by what is said of the model, whether it is so.
+
+    Raises:
+        UsageError: one of them is.
+    """
+    for fault, is_there in faults.items():
+        if is_there:
+            raise UsageError(f"{folder.path}: {fault}, which JavaScript cannot do yet; use heedful serve, or --to onnx")
+
+
+def folding(text: TextConfig, is_needed: bool = False) -> dict[str, Any] | None:
+    """Describe how texts are folded.
+
+    Args:
+        is_needed: whether they are in any case.
+
+    Returns:
+        Tables of characters; None where texts are not folded.
+    """
+    if text.normalization != "folded" and not is_needed:
+        return None
+    replaced, cased = folding_tables()
+    return {"replaced": replaced, "cased": cased}
+
+
+def write_archive(model: ArchivedModel, engine: Path, weights: WeightKind) -> bytes:
     """Write the archive of a model.
 
     Args:
         engine: folder of the model's graphs, as `heedful.export.onnx` writes them.
-        has_layers: whether the graph of the attention of every layer and head is in it too.
-        is_half: whether weights are stored in 16 bits; they are computed with in 32 bits.
+        weights: how weights are stored; they are computed with in 32 bits.
 
     Returns:
         The bytes of the archive.
 
     Raises:
-        UsageError: JavaScript would run the model differently, or its graphs have a vocabulary shortlist.
+        UsageError: JavaScript would run the model or its graphs differently.
         MissingExtra: the package that changes graphs is not installed.
     """
     model.check()
-    if (engine / "output.onnx").exists():
-        raise UsageError(f"{engine}: has a vocabulary shortlist; export the model again without --shortlist")
-    description = json.dumps(model.description(), ensure_ascii=False, separators=(",", ":"))
-    names = (*GRAPHS, LAYERS) if has_layers else GRAPHS
-    graphs = {name: (engine / name).read_bytes() for name in names}
-    if is_half:
-        try:
-            graphs = {name: half_weights(graph) for name, graph in graphs.items()}
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "train", "weights in 16 bits") from None
-    return compressed({DESCRIPTION: description.encode(), **graphs})
+    graphs = {name: (engine / name).read_bytes() for name in model.graphs(engine)}
+    parts: dict[str, list[Part]] = {}
+    try:
+        if weights != "float32":
+            graphs, parts = shared({name: stored(graph, weights) for name, graph in graphs.items()})
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "train", f"weights as {weights}") from None
+    description = json.dumps(model.description() | {"parts": parts}, ensure_ascii=False, separators=(",", ":"))
+    return compressed({DESCRIPTION: description.encode(), **graphs, **model.files()})
 
 
 def compressed(files: Mapping[str, bytes]) -> bytes:

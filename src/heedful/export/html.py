@@ -1,6 +1,6 @@
 """Export of a model as one HTML file: the page with the model inside, which any browser opens, without a network."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
@@ -21,8 +21,9 @@ RUNTIME_NAME: Final = f"ONNX Runtime {VERSION} © Microsoft, MIT"
 class PageFacts:
     """Texts that the page says of its model besides what the model's folder says."""
 
-    examples: Sequence[str] = ()
-    """Texts that the empty page offers; none of the training data unless the caller puts them here."""
+    examples: Sequence[str | Mapping[str, str]] = ()
+    """Texts that the empty page offers, or facts, "source", with a "question"; none of the training data unless the
+    caller puts them here."""
     scores: Sequence[str] = field(default_factory=tuple)
     """Scores as readers see them, such as "exact match 99.1"."""
 

@@ -7,6 +7,8 @@ import { BOS } from './vocabulary.js';
  * @typedef {{ inputNames: readonly string[], outputNames: readonly string[], run(feeds: object, fetches: string[]): Promise<Record<string, Tensor>>, release(): Promise<void> }} Session
  * @typedef {{ Tensor: new (type: any, data: any, dims: any) => any, InferenceSession: { create(graph: Uint8Array, options?: object): Promise<any> } }} Runtime
  * @typedef {Record<string, Tensor>} Tensors
+ * @typedef {readonly number[] | { pixels: Uint8Array, dims: number[], positions: number, length: number }} Source Ids ending in
+ *   EOS, or a picture, whose length says nothing of that of its caption.
  * @typedef {{ memory: Tensors, state: Tensors }} State
  * @typedef {object} Scores Scores of one step.
  * @property {Float32Array} logProbs [hypothesis, token]
@@ -14,6 +16,21 @@ import { BOS } from './vocabulary.js';
  * @property {Float32Array | null} weights [hypothesis, position] attention over the source
  * @property {number} width number of positions
  */
+
+/**
+ * Load a graph of an archive.
+ * @param {Runtime} ort @param {Map<string, Uint8Array>} files @param {string} name
+ * @returns {Promise<Session>}
+ */
+export async function openGraph(ort, files, name) {
+  const graph = files.get(name);
+  if (!graph) throw new ModelError('damaged', `not a model of heedful: it has no ${name}`);
+  try {
+    return await ort.InferenceSession.create(graph, { executionProviders: ['wasm'], intraOpNumThreads: 1, logSeverityLevel: 3 });
+  } catch (error) {
+    throw new ModelError('runtime', `ONNX Runtime does not run ${name}: ${error instanceof Error ? error.message : error}`, error);
+  }
+}
 
 export class Engine {
   /** @param {Runtime} ort @param {Session} encoder @param {Session} decoder @param {(() => Promise<Session>) | null} openLayers */
@@ -35,22 +52,13 @@ export class Engine {
    * @param {Map<string, Uint8Array>} files with the graphs encode.onnx and step.onnx, and layers.onnx or not
    */
   static async open(ort, files) {
-    const options = { executionProviders: ['wasm'], intraOpNumThreads: 1, logSeverityLevel: 3 };
-    const open = async (/** @type {string} */ name) => {
-      const graph = files.get(name);
-      if (!graph) throw new ModelError('damaged', `not a model of heedful: it has no ${name}`);
-      try {
-        return await ort.InferenceSession.create(graph, options);
-      } catch (error) {
-        throw new ModelError('runtime', `ONNX Runtime does not run ${name}: ${error instanceof Error ? error.message : error}`, error);
-      }
-    };
+    const open = (/** @type {string} */ name) => openGraph(ort, files, name);
     return new Engine(ort, await open('encode.onnx'), await open('step.onnx'), files.has('layers.onnx') ? () => open('layers.onnx') : null);
   }
 
   /**
    * Encode a source.
-   * @param {readonly number[]} ids
+   * @param {Source} ids
    * @returns {Promise<State>} the state before the first token, of one hypothesis
    */
   async start(ids) {
@@ -103,8 +111,9 @@ export class Engine {
     await Promise.all([this.encoder.release(), this.decoder.release(), this.layers?.then((session) => session.release())]);
   }
 
-  /** @param {readonly number[]} ids */
+  /** @param {Source} ids */
   inputs(ids) {
+    if ('pixels' in ids) return { pixels: new this.ort.Tensor('uint8', ids.pixels, ids.dims), source_lengths: this.integers([ids.positions], [1]) };
     return { source: this.integers(ids, [1, ids.length]), source_lengths: this.integers([ids.length], [1]) };
   }
 

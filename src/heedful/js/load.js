@@ -1,23 +1,54 @@
 // Loading of a model from its archive.
+import { AnswerModel } from './answers.js';
 import { readArchive } from './archive.js';
-import { Engine } from './engine.js';
+import { CaptionModel } from './captions.js';
+import { Engine, openGraph } from './engine.js';
 import { ModelError } from './errors.js';
+import { ClassificationModel, LabelGraphs } from './labels.js';
 import { TranslationModel } from './model.js';
 
 /** Version of the archives that this package reads. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /**
  * Load a model from an archive of `heedful export MODEL --to js`.
  * @param {string | URL | ArrayBuffer | Uint8Array | Blob} source its address, or its bytes
  * @param {{ ort?: import('./engine.js').Runtime, signal?: AbortSignal }} [options] `ort`: ONNX Runtime, the module
  *   `onnxruntime-node` or, by default, `onnxruntime-web`
- * @returns {Promise<TranslationModel>}
+ * @returns {Promise<any>} `TranslationModel`, `ClassificationModel`, `AnswerModel` or `CaptionModel`, by the model's task
  */
 export async function load(source, { ort, signal } = {}) {
   const files = await readArchive(await bytesOf(source, signal));
   const facts = factsOf(files.get('model.json'));
-  return new TranslationModel(facts, await Engine.open(ort ?? await runtime(), files));
+  for (const [name, parts] of Object.entries(facts.parts ?? {})) files.set(name, joined(files, parts));
+  return TASKS[facts.task](facts, files, ort ?? await runtime());
+}
+
+/** @type {Record<string, (facts: any, files: Map<string, Uint8Array>, ort: import('./engine.js').Runtime) => Promise<any>>} */
+const TASKS = {
+  translation: async (facts, files, ort) => new TranslationModel(facts, await Engine.open(ort, files)),
+  classification: async (facts, files, ort) => new ClassificationModel(facts, await labelGraphs(files, ort), files.get('ngrams.safetensors')),
+  captioning: async (facts, files, ort) => new CaptionModel(facts, await Engine.open(ort, files)),
+  answering: async (facts, files, ort) => new AnswerModel(facts, await labelGraphs(files, ort)),
+};
+
+/**
+ * A file made of parts of files, because graphs store what they share once.
+ * @param {Map<string, Uint8Array>} files @param {[string, number, number][]} parts
+ */
+function joined(files, parts) {
+  const whole = new Uint8Array(parts.reduce((sum, [, , size]) => sum + size, 0));
+  let place = 0;
+  for (const [name, start, size] of parts) {
+    whole.set(/** @type {Uint8Array} */ (files.get(name)).subarray(start, start + size), place);
+    place += size;
+  }
+  return whole;
+}
+
+async function labelGraphs(/** @type {Map<string, Uint8Array>} */ files, /** @type {import('./engine.js').Runtime} */ ort) {
+  const names = files.has('words.onnx') ? ['words.onnx', 'sentences.onnx'] : ['classify.onnx'];
+  return new LabelGraphs(ort, await Promise.all(names.map((name) => openGraph(ort, files, name))));
 }
 
 /** Description of a model, checked. */
@@ -25,8 +56,8 @@ function factsOf(/** @type {Uint8Array | undefined} */ json) {
   if (!json) throw new ModelError('damaged', 'not a model of heedful: it has no model.json');
   const facts = JSON.parse(new TextDecoder().decode(json));
   if (!(facts.format <= FORMAT)) throw new ModelError('newer', `made by a newer heedful (format ${facts.format}); update this package`);
-  if (facts.task !== 'translation') throw new ModelError('kind', `a ${facts.task} model is not run by this package`);
-  return /** @type {import('./model.js').ModelFacts} */ (facts);
+  if (!Object.hasOwn(TASKS, facts.task)) throw new ModelError('kind', `a ${facts.task} model is not run by this package`);
+  return facts;
 }
 
 async function bytesOf(/** @type {string | URL | ArrayBuffer | Uint8Array | Blob} */ source, /** @type {AbortSignal | undefined} */ signal) {

@@ -1,5 +1,6 @@
 // Translation model: tokenizers, engine and search behind one call; the twin of heedful.predictors.translator.
 import { ModelError } from './errors.js';
+import { folder } from './folding.js';
 import { search } from './search.js';
 import { layoutOf, split } from './sentences.js';
 import { Tokenizer } from './tokenizers.js';
@@ -17,6 +18,7 @@ import { EOS } from './vocabulary.js';
  * @property {import('./sentences.js').SentenceFacts} sentences
  * @property {import('./tokenizers.js').TokenizerFacts} source_tokenizer
  * @property {import('./tokenizers.js').TokenizerFacts | null} target_tokenizer null = that of the source
+ * @property {import('./folding.js').FoldingFacts | null} [folding] where texts are folded
  *
  * @typedef {object} TranslateOptions
  * @property {number} [beam] hypotheses per source; 0 = the model's own
@@ -46,8 +48,9 @@ export class TranslationModel {
   constructor(facts, engine) {
     this.facts = facts;
     this.engine = engine;
-    this.sourceTokenizer = new Tokenizer(facts.source_tokenizer);
-    this.targetTokenizer = facts.target_tokenizer ? new Tokenizer(facts.target_tokenizer) : this.sourceTokenizer;
+    const fold = facts.folding ? folder(facts.folding) : undefined;
+    this.sourceTokenizer = new Tokenizer(facts.source_tokenizer, fold);
+    this.targetTokenizer = facts.target_tokenizer ? new Tokenizer(facts.target_tokenizer, fold) : this.sourceTokenizer;
     this.pause = pauses();
   }
 
@@ -126,7 +129,7 @@ export class TranslationModel {
 export const ended = (/** @type {import('./search.js').Hypothesis} */ { ids, reason }) => (reason === 'eos' ? [...ids, EOS] : ids);
 
 /** Pauses of a search that lets a page draw between its steps. */
-function pauses() {
+export function pauses() {
   let last = 0;
   return () => {
     const now = performance.now();

@@ -59,7 +59,7 @@ const SMALLEST_COVERAGE = 1e-10;
 /**
  * Find the best outputs of a source.
  * @param {import('./engine.js').Engine} engine
- * @param {readonly number[]} source ids ending in EOS
+ * @param {import('./engine.js').Source} source
  * @param {SearchConfig} config
  * @param {SearchOptions} options
  * @returns {Promise<Hypothesis[]>} best score first; at least 1, at most `config.nbest`

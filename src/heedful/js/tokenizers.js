@@ -10,18 +10,19 @@ const LONGEST_PIECE = 16;
 /**
  * @typedef {object} TokenizerFacts Tokenizer as an export describes it.
  * @property {'characters' | 'words' | 'pieces'} units
- * @property {'NFC' | 'NFKC' | 'none'} normalization
+ * @property {'NFC' | 'NFKC' | 'none' | 'folded'} normalization
  * @property {string[]} tokens text of each id; the first four are pad, unk, bos and eos
  * @property {number[]} [scores] of pieces, the log probability of each
  * @property {number[]} [bytes] of pieces, the ids of the 256 bytes
  */
 
 export class Tokenizer {
-  /** @param {TokenizerFacts} facts */
-  constructor(facts) {
+  /** @param {TokenizerFacts} facts @param {(text: string) => string} [fold] of folded texts */
+  constructor(facts, fold) {
     if (!['characters', 'words', 'pieces'].includes(facts.units)) throw new ModelError('kind', `a tokenizer of ${facts.units} is not known to this package`);
-    if (!['NFC', 'NFKC', 'none'].includes(facts.normalization)) throw new ModelError('kind', `the normal form ${facts.normalization} is not known to this package`);
+    if (!['NFC', 'NFKC', 'none', ...(fold ? ['folded'] : [])].includes(facts.normalization)) throw new ModelError('kind', `the normal form ${facts.normalization} is not known to this package`);
     this.facts = facts;
+    this.fold = fold;
     this.units = facts.units;
     this.size = facts.tokens.length;
     const isMarked = facts.units === 'pieces';
@@ -35,7 +36,8 @@ export class Tokenizer {
 
   /** @param {string} text */
   normalize(text) {
-    const normal = this.facts.normalization === 'none' ? text : text.normalize(this.facts.normalization);
+    const form = this.facts.normalization;
+    const normal = form === 'none' ? text : form === 'folded' && this.fold ? this.fold(text) : text.normalize(form);
     return this.units === 'pieces' ? normal.replaceAll(SPACE_MARK, '\u2582') : normal;
   }
 
@@ -47,22 +49,48 @@ export class Tokenizer {
   encode(text) {
     const normal = this.normalize(text);
     if (this.units === 'pieces') return normal ? segment([...(SPACE_MARK + normal.replaceAll(' ', SPACE_MARK))], this) : [];
-    const tokens = this.units === 'characters' ? [...normal] : normal.split(' ').filter(Boolean);
-    return tokens.map((token) => this.ids.get(token) ?? UNK);
+    return this.split(normal).map((token) => this.ids.get(token) ?? UNK);
+  }
+
+  /** Characters or words of a text. @param {string} normal */
+  split(normal) {
+    return this.units === 'characters' ? [...normal] : normal.split(' ').filter(Boolean);
   }
 
   /**
    * Ids of a source as the model reads it: ending in EOS, cut to a number of tokens.
    * @param {string} text
    * @param {number} most
+   * @param {import('./documents.js').Sentences} [sentences] of a document, each of which ends in EOS
    * @returns {{ ids: number[], wasCut: boolean }}
    */
-  encodeSource(text, most) {
+  encodeSource(text, most, sentences) {
     if (isBlank(text)) return { ids: [EOS], wasCut: false };
-    const beginning = this.units === 'words' ? text : [...text.slice(0, 2 * LONGEST_PIECE * most)].slice(0, LONGEST_PIECE * most).join('');
+    const beginning = this.units === 'words' ? firstWords(text, 4 * most) : [...text.slice(0, 2 * LONGEST_PIECE * most)].slice(0, LONGEST_PIECE * most).join('');
     // NUL ends a string in some libraries, so the replacement character stands for it, as in Python.
-    const ids = this.encode(beginning.toWellFormed().replaceAll('\0', '\ufffd'));
+    const clean = beginning.toWellFormed().replaceAll('\0', '\ufffd');
+    const ids = sentences ? sentences.split(clean).flatMap((sentence) => [...this.encode(sentence), EOS]).slice(0, -1) : this.encode(clean);
     return { ids: [...ids.slice(0, most - 1), EOS], wasCut: ids.length >= most || !isBlank(text.slice(beginning.length)) };
+  }
+
+  /**
+   * Places of the tokens of a text that is normalized.
+   * @param {string} normal
+   * @returns {[number, number][]} code units; of tokens that are bytes of one character, only the last has some
+   */
+  ranges(normal) {
+    let end = 0;
+    if (this.units !== 'pieces') return this.split(normal).map((token) => { const start = normal.indexOf(token, end); end = start + token.length; return [start, end]; });
+    // Bytes of each token; together those of a space and of the text.
+    const { tokens } = this.facts, utf8 = new TextEncoder(), ends = [0];
+    for (const character of normal) ends.push(...new Array(utf8.encode(character).length - 1).fill(ends.at(-1)), /** @type {number} */ (ends.at(-1)) + character.length);
+    let last = 0;
+    return this.encode(normal).map((id) => {
+      end += this.byteOf.has(id) ? 1 : utf8.encode(tokens[id].replaceAll(SPACE_MARK, ' ')).length;
+      const start = last;
+      last = ends[Math.max(0, end - 1)];
+      return [start, last];
+    });
   }
 
   /**
@@ -112,6 +140,13 @@ export class Tokenizer {
 
 // Whitespace as Python's str.strip has it.
 export const isBlank = (/** @type {string} */ text) => /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/.test(text);
+
+// A beginning of a text with a number of words, of which any may be long; the whole text if it has fewer.
+function firstWords(/** @type {string} */ text, /** @type {number} */ most) {
+  const word = /[^ ]+/g;
+  for (let number = 0; number < most; number++) if (!word.test(text)) return text;
+  return text.slice(0, word.lastIndex);
+}
 
 function pieceText(/** @type {number} */ id, /** @type {string} */ piece, /** @type {boolean} */ isFirst) {
   if (id === UNK) return UNKNOWN_SURFACE;

@@ -27,7 +27,7 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str) -> 
         path: the model's folder, after which the card is named.
         facts: content of its `heedful.json`.
         library: name of the library that loads what the card lies beside, as the Hub knows it.
-        use: lines of Python that use the model.
+        use: lines of Python that use the model, or of JavaScript for a library that ends in ``.js``.
 
     Returns:
         Markdown, beginning with metadata in YAML, all of whose values are written as JSON.
@@ -49,7 +49,7 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str) -> 
     between = f", {' to '.join(languages)}" if len(languages) == 2 else ""
     origin = f"heedful {facts['heedful']}" if facts.get("heedful") else "heedful"
     lines += [f"# {name}", "", f"A model for {task}{between} ({kind or task}), trained with {origin}.", ""]
-    lines += ["## Use", "", "```python", use, "```", ""]
+    lines += ["## Use", "", "```javascript" if library.endswith(".js") else "```python", use, "```", ""]
     if metrics:
         rows = [f"| {one['name']} | {one['score']:.1f}{one['unit'] and ' ' + one['unit']} |" for one in metrics]
         lines += ["## Scores", "", "On the test set of its makers.", "", "| metric | score |", "|---|---:|", *rows, ""]

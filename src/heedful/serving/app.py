@@ -100,9 +100,12 @@ def _own_router(app: FastAPI, service: Service) -> APIRouter:
     return router
 
 
-async def _answer_refusal(_: Request, error: Any) -> Response:
-    """Error body of LibreTranslate."""
-    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+async def _answer_refusal(request: Request, error: Any) -> Response:
+    """Error body of LibreTranslate and of Hugging Face; or of OpenAI, whose clients show no other."""
+    message = str(error.detail)
+    is_openai = request.url.path.startswith(embeddings.PREFIX)
+    body = {"message": message, "type": "invalid_request_error", "param": None, "code": None} if is_openai else message
+    return JSONResponse({"error": body}, error.status_code, error.headers)
 
 
 async def _answer_nobody(_: Request, error: Any) -> Response:

@@ -16,6 +16,7 @@ from heedful.serving.service import Service
 from heedful.serving.waiting import while_connected
 from heedful.serving.work import Encoding
 
+PREFIX: Final = "/v1"
 _IDS: Final = (
     "Invalid request: input is neither a text nor a list of texts; a client that sends token ids has a setting against "
     "it, such as check_embedding_ctx_length=False"
@@ -28,7 +29,7 @@ def make_router(service: Service) -> APIRouter:
     Args:
         service: the server's models and limits.
     """
-    router = APIRouter(prefix="/v1", tags=["OpenAI"])
+    router = APIRouter(prefix=PREFIX, tags=["OpenAI"])
 
     @router.post("/embeddings", openapi_extra=EMBED, responses=EMBEDDED)
     async def embeddings(request: Request) -> Response:

@@ -120,7 +120,10 @@ DEEPL_ANSWERS: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
 INFERRED: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
     200: {"description": "Done.", "content": {"application/json": {"schema": {"type": ["array", "object"]}}}}
 }
-EMBEDDED: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
+_OPENAI_ERROR: Final[dict[str, Any]] = {"type": "object", "properties": {"error": {}}, "required": ["error"]}
+EMBEDDED: Final[dict[int | str, dict[str, Any]]] = {
+    status: one | {"content": {"application/json": {"schema": _OPENAI_ERROR}}} for status, one in ERRORS.items()
+} | {
     200: _object(
         {"data": {"type": "array", "items": {"type": "object"}}, "usage": {"type": "object"}}, ["data", "usage"]
     )

@@ -30,6 +30,17 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
+def folding_tables() -> tuple[dict[str, str], dict[str, str]]:
+    """List the characters that folding replaces, for programs in other languages.
+
+    Returns:
+        Replaced characters, and characters whose folded case is another text.
+    """
+    replaced = {chr(code): value or "" for code, value in _REPLACED.items()}
+    characters = map(chr, (*range(0xD800), *range(0xE000, 0x20000)))  # without halves of pairs
+    return replaced, {each: each.casefold() for each in characters if each.casefold() != each}
+
+
 def normal_form(text: str, form: Normalization) -> str:
     """Convert a text to a normal form."""
     if form == "folded":

@@ -15,6 +15,7 @@ from heedful.text.token_places import count_words
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer, for_sentencepiece, load_pieces
 from heedful.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
+_NO_PIECE: Final = -100.0
 SUFFIX: Final = ".marian"
 """Suffix of tokenizer files: JSON of the tokens and, in base64, the SentencePiece model."""
 
@@ -91,6 +92,12 @@ class MarianTokenizer(Tokenizer):
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self.vocabulary.tokens[int(index)] for index in ids]
+
+    def scores(self) -> list[float]:
+        """List the log probabilities of all tokens under the unigram model; those that are no pieces have -100."""
+        known = {self._processor.id_to_piece(index): index for index in range(self._processor.get_piece_size())}
+        tokens = self.vocabulary.tokens
+        return [self._processor.get_score(known[token]) if token in known else _NO_PIECE for token in tokens]
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         return count_words(self.pieces(ids), SPACE_MARK)

@@ -22,7 +22,8 @@ _MARKS: Final = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece"
 )
 """Marks above, below and beside letters, which belong to words but are no letters."""
-_WORD: Final = re.compile(f"[{_UNSPACED}]|(?:[^\\W{_UNSPACED}]|[{_MARKS}])+|[^\\w\\s]")
+WORD: Final = re.compile(f"[{_UNSPACED}]|(?:[^\\W{_UNSPACED}]|[{_MARKS}])+|[^\\w\\s]")
+"""Word, or a character of Chinese or Japanese, or a sign."""
 _UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
 _START: Final = "\x02"
 _END: Final = "\x03"
@@ -57,7 +58,7 @@ class NgramSizes:
 def word_ngrams(folded: Sequence[str], sizes: NgramSizes) -> Ngrams:
     """List the n-grams of words; the beginning and the end of a text count as words in n-grams of two and more."""
     known: dict[str, int] = {}
-    lists = [[_START, *_WORD.findall(text), _END] for text in folded]
+    lists = [[_START, *WORD.findall(text), _END] for text in folded]
     for words in lists:
         for word in words:
             if word not in known:

@@ -84,6 +84,11 @@ _FIRSTS: Final = [first for first, _, _ in _BLOCKS]
 _ASCII_LETTER: Final = re.compile("[A-Za-z]")
 
 
+def unspaced_ranges() -> list[tuple[int, int]]:
+    """List the first and last code points of the blocks of scripts without spaces between words."""
+    return [(first, last) for first, last, script in _BLOCKS if script in UNSPACED]
+
+
 @lru_cache(maxsize=1 << 16)
 def script_of(character: str) -> str:
     """Return the script of a character.

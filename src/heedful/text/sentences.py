@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 ABBREVIATIONS: Final = frozenset(
     "mr mrs ms dr prof rev gen sen rep gov capt lt col sgt st mt jr sr vs cf approx inc ltd co corp vol fig eq ed eds "
@@ -80,6 +80,36 @@ _ENDS: Final = re.compile(
         )""",
     re.VERBOSE,
 )
+
+
+def sentence_rules() -> dict[str, Any]:
+    """List the rules of :func:`split_sentences`, for programs in other languages.
+
+    Returns:
+        "patterns", "words" as sets, "opening" marks of closing ones, and "most" characters that are looked at.
+    """
+    return {
+        "patterns": {
+            "ends": _ENDS,
+            "html_break": _HTML_BREAK,
+            "initials": _INITIALS,
+            "before_names": _BEFORE_NAMES,
+            "ordinals": _ORDINALS,
+            "after_ordinals": _AFTER_ORDINALS,
+            "roman": _ROMAN,
+            "doubled": _DOUBLED,
+            "said": _SAID,
+            "japanese_particles": _JAPANESE_PARTICLES,
+        },
+        "words": {
+            "abbreviations": ABBREVIATIONS,
+            "numbered": _NUMBERED,
+            "starters": _STARTERS,
+            "streets": frozenset({STREETS}),
+        },
+        "opening": _OPENING,
+        "most": {"word": _MOST_OF_WORD, "digits": _MOST_DIGITS, "quote": _MOST_OF_QUOTE},
+    }
 
 
 def split_sentences(text: str) -> list[str]:

@@ -62,6 +62,8 @@ let source = offline ? file : server;
 
 // A third source is a model inside the file (heedful/pages/standalone).
 export function useSource(other) { source = other; }
+// Task of the only model, where it is known before the models are listed; empty = it is not.
+export const usualTask = () => source.task ?? '';
 export const views = (task) => source.views(task);
 export const models = () => source.models();
 // A request of a captioner has a picture, others have texts.

@@ -41,7 +41,7 @@ export function captionView(page) {
 
 // Dark over the regions that a word did not look at.
 function makeVeil({ grid: [rows, columns], weights }) {
-  const squares = Array.from({ length: rows * columns }, (_, region) => g('rect', { x: region % columns, y: Math.floor(region / columns), width: 1.01, height: 1.01, fill: '#000' }));
+  const squares = Array.from({ length: rows * columns }, (_, region) => g('rect', { x: region % columns, y: Math.floor(region / columns), width: 1, height: 1, fill: '#000' }));
   const node = g('svg', { class: 'veil', viewBox: `0 0 ${columns} ${rows}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, squares);
   function show(word) {
     const row = weights[word], largest = row ? Math.max(...row) || 1 : 1;

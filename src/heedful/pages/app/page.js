@@ -1,6 +1,6 @@
 // The page: its state, its address, and the view that is shown.
 import { answerView } from './answer.js';
-import { about, complaint, delay, KeyNeeded, models, offline, Refusal, storedKey, storeKey, view, views } from './api.js';
+import { about, complaint, delay, KeyNeeded, models, offline, Refusal, storedKey, storeKey, usualTask, view, views } from './api.js';
 import { captionView, Picture } from './caption.js';
 import { classifyView } from './classify.js';
 import { compareView } from './compare.js';
@@ -85,7 +85,7 @@ const page = {
     this.draw();
     if (!this.needsKey) await this.load();
   },
-  task() { return this.models.find((one) => one.name === this.state.model)?.task ?? 'translation'; },
+  task() { return this.models.find((one) => one.name === this.state.model)?.task ?? (usualTask() || 'translation'); },
   chooseModel(model) {
     const before = this.task();
     this.state.model = model;
@@ -197,7 +197,7 @@ const page = {
   views() { return views(this.task()); },
   // The view of the address, if the model has it; which models there are is not known at the beginning.
   settleView() {
-    const { view } = this.state, isKnown = this.models.length || offline ? this.views().includes(view) : Object.hasOwn(VIEWS, view);
+    const { view } = this.state, isKnown = this.models.length || offline || usualTask() ? this.views().includes(view) : Object.hasOwn(VIEWS, view);
     if (!isKnown) this.state.view = this.views()[0];
   },
   setTheme(theme) {
@@ -239,6 +239,7 @@ const page = {
 
 // On a narrow screen the row of tabs scrolls; the chosen one is shown whole, with a part of its neighbour.
 function bringIntoView(tabs, tab) {
+  if (!tab) return; // the view of an address whose model is not known yet
   const row = tabs.getBoundingClientRect(), box = tab.getBoundingClientRect(), margin = 24;
   if (box.right + margin > row.right) tabs.scrollLeft += box.right + margin - row.right;
   else if (box.left - margin < row.left) tabs.scrollLeft += box.left - margin - row.left;

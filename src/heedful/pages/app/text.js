@@ -15,7 +15,7 @@ const TEXTS = {
   pointAtWord: ['Point at a word.', '请指向一个词。'], weightOf: ['weight {0}', '权重 {0}'], effectOf: ['speaks for the label by {0} nats', '对标签的支持为 {0} 奈特'], effectOnNumber: ['changes the number by {0}', '使数值改变 {0}'],
   faithful: ['Rank correlation of attention and effect: {0}. The words that the model looks at are about those that decide.', '注意力与影响的秩相关系数：{0}。模型注意的词大致就是起决定作用的词。'],
   unfaithful: ['Rank correlation of attention and effect: {0}. Here the words that the model looks at are not those that decide.', '注意力与影响的秩相关系数：{0}。这里模型注意的词并不是起决定作用的词。'],
-  facts: ['Facts, one a line', '事实（每行一条）'], question: ['Question', '问题'], answerLabel: ['Answer', '答案'], answerHere: ['The answer appears here.', '答案显示在这里。'], typeFacts: ['Type facts, one a line…', '请输入事实，每行一条…'], typeQuestion: ['Type a question…', '请输入问题…'],
+  facts: ['Facts, one a line', '事实（每行一条）'], question: ['Question', '问题'], answerLabel: ['Answer', '答案'], answerHere: ['The answer appears here.', '答案显示在这里。'], noAnswer: ['The facts do not say.', '文中没有答案。'], typeFacts: ['Type facts, one a line…', '请输入事实，每行一条…'], typeQuestion: ['Type a question…', '请输入问题…'],
   factsThatMatter: ['Facts that the answer comes from', '答案所依据的事实'], factsNote: ['The share of its attention that the model gives each fact, at each step.', '模型在每一步分给各条事实的注意力。'], fact: ['Fact', '事实'], stepOf: ['Step {0}', '第 {0} 步'],
   answerInText: ['Where the answer is', '答案的位置'], endsNote: ['The darker a word, the more probable is it that the answer starts or ends there.', '词的颜色越深，答案越可能在那里开始或结束。'],
   picture: ['Picture', '图片'], choosePicture: ['Choose a picture', '选择图片'], otherPicture: ['Another picture', '换一张图片'], dropPicture: ['Drop a picture here, or', '把图片拖到这里，或'], captionLabel: ['Caption', '描述'], captionHere: ['The caption appears here.', '描述显示在这里。'],
@@ -59,7 +59,7 @@ const TEXTS = {
   insideFile: ['the model is inside this file', '模型就在此文件中'], tryThese: ['Or one of these:', '或选一句：'],
   tooLong: ['The text is too long for this page: at most 5,000 characters.', '文本过长：此页面最多接受 5,000 个字符。'],
   fault_damaged: ['This file is cut or changed. Copy it again.', '此文件不完整或已被改动，请重新复制。'], fault_newer: ['The model inside was made by a newer heedful than the page.', '文件中的模型由更新版本的 heedful 制作。'], fault_kind: ['The model inside is of a kind that this page does not run.', '此页面无法运行文件中的这类模型。'],
-  fault_runtime: ['This browser does not run the model: it is too old, or WebAssembly is switched off. ({0})', '此浏览器无法运行模型：版本过旧，或已关闭 WebAssembly。'], fault_nonfinite: ['The model’s weights are broken. Copy the file again.', '模型权重已损坏，请重新复制文件。'], fault_usage: ['{0}', '请求无效。'],
+  fault_runtime: ['This browser does not run the model: it is too old, or WebAssembly is switched off. ({0})', '此浏览器无法运行模型：版本过旧，或已关闭 WebAssembly。'], fault_nonfinite: ['The model’s weights are broken. Copy the file again.', '模型权重已损坏，请重新复制文件。'], fault_usage: ['{0}', '请求无效。'], fault_picture: ['This picture cannot be read: {0}.', '无法读取这张图片。'],
   changes: ['Changed words are underlined.', '改变的词带有下划线。'], prefixKept: ['The beginning is held fixed; the model goes on from it.', '开头已固定，模型由此继续。'],
 };
 

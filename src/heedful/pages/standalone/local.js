@@ -7,6 +7,7 @@ import { EOS } from '../../js/vocabulary.js';
 import { Refusal, TASK_VIEWS } from '../app/api.js';
 import { h } from '../app/dom.js';
 import { direction, t } from '../app/text.js';
+import { answerView, captionView, classificationView } from './labels.js';
 import { wordsOf } from './words.js';
 
 // Limits of heedful.predictors.sentence_view and heedful.predictors.page_requests.
@@ -32,12 +33,23 @@ export function localSource(facts, loading) {
   }
 
   return {
+    task: facts.task,
     views: (task) => (task === 'translation' ? ['translate', 'inside', 'search', 'learn'] : [TASK_VIEWS[task], 'learn']),
     models: () => loaded.then(() => ({ models: [{ name: facts.name, task: facts.task, languages: facts.languages, kind: facts.kind }] })),
     delay: 30,
-    training: async () => ({ title: 'tryThese', samples: facts.examples.map((source) => ({ source, reference: '' })) }),
-    view: (request) => latest((model, signal) => viewOf(model, request, signal)),
+    training: async () => ({ title: 'tryThese', samples: facts.examples.map((one) => ({ reference: '', ...(typeof one === 'string' ? { source: one } : one) })) }),
+    view: (request) => latest((model, signal) => VIEWS[facts.task](model, request, signal)),
     about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores, t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
+  };
+}
+
+const VIEWS = { translation: viewOf, captioning: captionView, classification: limited(classificationView), answering: limited(answerView) };
+
+// A view of texts that are not too long.
+function limited(view) {
+  return async (model, request, signal) => {
+    if (request.text.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
+    return view(model, request, signal);
   };
 }
 

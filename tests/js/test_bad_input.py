@@ -1,0 +1,94 @@
+"""Bad input of the package in JavaScript: one typed error, or the answer of Python, and nothing hangs."""
+
+import struct
+import threading
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from heedful.export.archive import compressed
+from heedful.predictors.classifier import Classifier
+from tests.js.node import Run, answers, needs_node
+from tests.js.test_labels import DESCRIBED, assert_same_labels, exported
+from tests.serving.task_models import TaskModels
+
+pytestmark = needs_node
+MILLION = 1_000_000
+
+
+@contextmanager
+def ending_early(content: bytes) -> Generator[str]:
+    """Server that promises a file and closes the connection in the middle of it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: len(content) // 2])
+
+        def log_message(self, format: str, *arguments: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/model.tgz"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def stranger() -> bytes:
+    """A graph that other people made."""
+    from onnx import TensorProto, helper
+
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", values[:1], values[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+
+
+def test_what_is_no_model_is_refused_with_a_code(task_models: TaskModels, tmp_path: Path):
+    whole = exported(task_models.answerer, tmp_path)[1].read_bytes()
+    description = b'{"format": 1, "task": "translation"}'
+    files = {
+        "damaged": {"model.json": description},
+        "kind": {"model.json": b'{"format": 1, "task": "constructor"}'},
+        "runtime": {"model.json": description, "encode.onnx": b"no graph", "step.onnx": b""},
+        "strange": {"model.json": description, "encode.onnx": stranger(), "step.onnx": stranger()},
+    }
+    runs: list[Run] = []
+    for name, content in files.items():
+        (tmp_path / f"{name}.tgz").write_bytes(compressed(content))
+        runs.append(Run(tmp_path / f"{name}.tgz", [["translate", ["a"]]]))
+    with ending_early(whole) as address:
+        refused = answers(*runs, Run(address, [["translate", ["a"]]]), Run(f"{address}x", [["translate", ["a"]]]))
+    codes = [one["error"] for one in refused]
+    assert codes == ["damaged", "kind", "runtime", "kind", "unreachable", "unreachable"], refused
+    assert all(one["message"] and "\n" not in one["message"] for one in refused)
+
+
+def test_a_text_of_a_million_characters_is_cut_as_in_python(task_models: TaskModels, tmp_path: Path):
+    texts = ["a" * MILLION, "a clean room. " * (MILLION // 14), "\n" * MILLION, "房" * MILLION]
+    classifier, archive = exported(task_models.classifier, tmp_path)
+    assert isinstance(classifier, Classifier)
+    (labels,) = answers(Run(archive, [["classify", texts]]))
+    assert_same_labels(classifier.classify(texts), labels)
+    _, archive = exported(task_models.finder, tmp_path)
+    (found,) = answers(Run(archive, [["answer", [{"facts": [text], "question": text} for text in texts]]]))
+    assert [one["wasCut"] for one in found] == [True, True, False, True]
+
+
+def test_a_picture_is_refused_by_its_head():
+    """A picture of a hundred million pixels in a hundred bytes, and files that are none."""
+    head = struct.pack(">IIBBBBB", 10_000, 10_000, 8, 2, 0, 0, 0)
+    large = (
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
+    )
+    jpeg = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffc00011080bb80fa003012200021101031101")
+    cases: list[Any] = [["size", [*content]] for content in (large, jpeg, b"", b"text", large[:18])]
+    got = answers(Run(DESCRIBED, cases))
+    assert got[:2] == [[10_000, 10_000], [4000, 3000]]
+    assert [one["error"] for one in got[2:]] == ["picture"] * 3
