@@ -8,6 +8,8 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runs.settings import SettingsLayers
 from heedful.tasks.experiment import Experiment
+from heedful.tasks.plan import CorpusSize, adapt
+from heedful.tasks.throughput import Throughput
 from heedful.tasks.translation import TranslationTask
 from tests.requests import make_request, train
 
@@ -56,6 +58,25 @@ def test_summaries_take_a_model_that_copies_and_other_pairs_and_choices_do_not(t
             assert experiment.model.kind == kind
             assert not experiment.model.model_dump()["has_copy"]
             assert not experiment.text.cut_sources
+
+
+def test_batches_and_epochs_suit_summaries_and_the_rate_falls_to_zero(tmp_path: Path):
+    articles = write_articles(tmp_path / "articles.tsv", 30, 4)
+    size = CorpusSize(num_pairs=11_433, num_target_tokens=140_000, num_positions=970_000)
+    for settings, max_epochs, warmup_steps in (((), 9, 90), (("training.max_steps=1600",), 0, 80)):
+        experiment = chosen(articles, *settings)
+        training = adapt(size, experiment)["training"]
+        assert training["batch_tokens"] == 4_800
+        assert training.get("max_epochs", 0) == max_epochs
+        schedule = {"kind": "linear", "warmup_steps": warmup_steps}
+        assert training["optimizer"] == {"kind": "muon", "learning_rate": 0.01, "schedule": schedule}
+    few = adapt(CorpusSize(500, 6_000, 40_000), chosen(articles))["training"]
+    assert (few["batch_tokens"], few["max_epochs"]) == (512, 42)
+    other = adapt(size, chosen(articles, preset="luong"))["training"]
+    assert "kind" not in other["optimizer"]
+    timed = chosen(articles, "training.max_minutes=5", "training.batch_tokens=4800")
+    pace = Throughput(seconds=300.0, tokens_per_second=400.0, items_per_second=20.0)
+    assert adapt(size, timed, pace)["training"]["batch_tokens"] == 4_800
 
 
 def test_long_articles_are_cut_and_told_and_a_text_is_summarised_as_a_whole(tmp_path: Path):

@@ -17,6 +17,7 @@ from heedful.models.transformer import TransformerConfig
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.throughput import Throughput, largest_batch, rate_growth
 from heedful.text.tokenizer import Units
+from heedful.training.config import TrainingConfig
 
 Size = Literal["small", "tiny", "mini"]
 SIZES: Final[dict[Size, tuple[int, float]]] = {"small": (5_000, 1.0), "tiny": (500, 0.27), "mini": (0, 0.1)}
@@ -279,6 +280,12 @@ def _landing_epochs(size: CorpusSize) -> Tree:
     }
 
 
+SUMMARY_BATCHES: Final = 200
+"""Number of batches of an epoch of summaries, whose sources are much longer than their targets."""
+MOST_SUMMARY_TOKENS: Final = 8192
+FEW_SUMMARIES: Final = 11_000
+SUMMARY_EPOCHS: Final = 9
+"""Number of epochs in which `FEW_SUMMARIES` pairs are learned; fewer pairs take more, as their square root."""
 SUMMARISED_CHARACTERS: Final = 100_000
 """Longest text that is cut and summarised."""
 SHORT: Final = 6
@@ -337,6 +344,25 @@ def adapt_summaries() -> Tree:
     return {"model": model, "text": text, "search": {"no_repeat_ngram_size": 3}}
 
 
+def _summary_tokens(size: CorpusSize) -> int:
+    """Positions of a batch of summaries."""
+    return max(512, min(MOST_SUMMARY_TOKENS, size.num_positions // SUMMARY_BATCHES // 64 * 64))
+
+
+def _landing_summaries(size: CorpusSize, training: TrainingConfig) -> Tree:
+    """Settings of a training of summaries without a limit of time, whose rate falls to zero at its end."""
+    steps_per_epoch = max(1, size.num_positions // _summary_tokens(size))
+    num_epochs = max(3, min(60, round(SUMMARY_EPOCHS * sqrt(FEW_SUMMARIES / size.num_pairs))))
+    num_steps = training.max_steps or (training.max_epochs or num_epochs) * steps_per_epoch
+    schedule = {"kind": LANDING_SCHEDULE, "warmup_steps": max(1, num_steps // 20)}
+    return {
+        **({} if training.is_limited else {"max_epochs": num_epochs}),
+        "validate_every": max(1, num_steps // 10),
+        "optimizer": {"kind": "muon", "learning_rate": MUON_RATE, "schedule": schedule},
+        "average": LANDING_AVERAGE,
+    }
+
+
 def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = None, is_named: bool = False) -> Tree:
     """Choose settings by the size of a corpus: the smaller it is, the smaller the batches and the larger the dropout.
 
@@ -354,7 +380,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = No
     if pace is None:
         if optimizer and training.parallel == "data":
             optimizer = "muon"
-        plan = plan_training(size, is_transformer, optimizer=optimizer)
+        batch_tokens = _summary_tokens(size) if text.cut_sources else 0
+        plan = plan_training(size, is_transformer, batch_tokens=batch_tokens, optimizer=optimizer)
     else:
         plan = replan(size, experiment, pace, is_named)
     if training.max_steps:
@@ -370,6 +397,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = No
     settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
     if isinstance(experiment.model, HardAttentionConfig) and not training.is_limited:
         settings = merge(settings, _landing_epochs(size))
+    if text.cut_sources and not training.max_minutes and training.parallel == "data":
+        settings = merge(settings, {"training": _landing_summaries(size, training)})
     if optimizer:
         landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
         settings = merge(settings, {"training": landing})
