@@ -98,7 +98,7 @@ COMMAND_LINES: Final = (
     Command("calibrate", ("calibrate", "calibrated.model", "words.tsv"), ("calibrated.model", "words.tsv")),
     Command(
         "evaluate-confident",
-        ("evaluate", "calibrated.model", "test.tsv", "--png", "out.png"),
+        ("evaluate", "calibrated.model", "test.tsv", "--risk-png", "out.png"),
         ("calibrated.model", "test.tsv"),
         ("out.png",),
         damages="few",
