@@ -206,6 +206,7 @@ FALLING = [
     Combination("RNNsearch", "additive", "sampled", "global"),
     Combination("RNNsearch", "dot", "gumbel_softmax", "local-p"),
     Combination("Luong", "general", "sampled", "local-p"),
+    Combination("Luong", "general", "monotonic", "global"),
     Combination("Luong", "gaussian", "straight_through", "local-m"),
     Combination("Transformer, attention", "additive", "sparsemax", "global"),
     Combination("Transformer, attention", "scaled_dot", "sampled", "global"),
