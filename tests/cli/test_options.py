@@ -1,6 +1,7 @@
 import os
 import sys
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import typer
 from heedful.cli.main import COMMANDS, _app
 from heedful.cli.options import choose_device, parse_columns, use_threads
 from heedful.cpu.contention import stop_watching
+from heedful.data.corpus import find_pairs
 from heedful.errors import UsageError
 from tests.cli.command import heedful
 
@@ -19,7 +21,7 @@ def no_watch() -> Generator[None]:
     stop_watching()
 
 
-@pytest.mark.parametrize("text", ["", "1", "1,", "1;2", ",2", "1,2,3", "1," + "9" * 5000, "9999999999,1"])
+@pytest.mark.parametrize("text", [" ", "1", "1,", "1;2", ",2", "1,2,3", "1," + "9" * 5000, "9999999999,1"])
 def test_columns_that_are_none(text: str):
     with pytest.raises(UsageError, match="such as 2,1"):
         parse_columns(text)
@@ -27,6 +29,22 @@ def test_columns_that_are_none(text: str):
 
 def test_columns():
     assert parse_columns(" 3, 1") == (3, 1)
+
+
+def test_columns_that_were_named_are_read_as_they_are(tmp_path: Path):
+    inflections, memory = tmp_path / "inflections.tsv", tmp_path / "memory.tsv"
+    inflections.write_text("gehen\tging\tV;PST\nsehen\tsah\tV;PST;SG\n")
+    memory.write_text("1\tHund\tdog\n2\tKatze\tcat\n")
+    found = {
+        (path, text): find_pairs([path], parse_columns(text)).describe()
+        for path in (inflections, memory)
+        for text in ("", "1,2", "2,1")
+    }
+    assert "columns 1+3 and 2;" in found[inflections, ""]
+    assert "columns 2 and 3;" in found[memory, ""]
+    for path in (inflections, memory):
+        assert "columns 1 and 2" in found[path, "1,2"]
+        assert "columns 2 and 1" in found[path, "2,1"]
 
 
 def test_threads_that_were_asked_for(monkeypatch: pytest.MonkeyPatch):

@@ -64,7 +64,7 @@ def run(
     target: OutputPath = None,
     output_format: LineFormat = "text",
     tokens: Tokens = False,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     gold: GoldPath = None,
     one_based: OneBased = False,
     turned: Turned = False,

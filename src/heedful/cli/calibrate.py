@@ -48,7 +48,7 @@ def run(
     data: DataPaths,
     right: Right = "",
     engine: Engine = "auto",
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     output_format: ReportFormat = "text",
     device: Device = "auto",
     threads: Threads = 0,

@@ -51,7 +51,7 @@ def run(
     data: DataPaths,
     dev: Dev = None,
     test: Test = None,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     separator: Separator = "",
     task: CheckedTask = "translation",
     strict: Annotated[

@@ -112,7 +112,7 @@ def run(
     task: TaskName = "",
     dev: Dev = None,
     test: Test = None,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     languages: Languages = "",
     out: Out = None,
     minutes_per_run: MinutesPerRun = 0,

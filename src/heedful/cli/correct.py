@@ -68,7 +68,6 @@ ImportPaths = Annotated[
 ]
 
 _STANDARD: Final = Path("-")
-_FIRST_TWO: Final = "1,2"
 
 
 def run(
@@ -78,7 +77,7 @@ def run(
     is_listing: Listing = False,
     exported: ExportPath = None,
     imported: ImportPaths = None,
-    columns: ColumnsText = _FIRST_TWO,
+    columns: ColumnsText = "",
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,
@@ -94,7 +93,7 @@ def run(
         raise UsageError("correct: expected a source and its correction, or one of --undo, --list, --export, --import")
     if words and len(words) != 2 - undo:
         raise UsageError(f"correct: expected {'no text or a source' if undo else 'a source and its correction'}")
-    if columns != _FIRST_TWO and imported is None:
+    if columns and imported is None:
         raise UsageError("correct: --columns are those of a file; give it by --import")
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
@@ -165,7 +164,7 @@ def _units(translator: "Translator", path: Path, columns: str) -> list[tuple[str
 
     source, target = map(str, translator.folder.facts.get("languages", UNNAMED))
     unknown = {"", *UNNAMED}
-    if columns != _FIRST_TWO or {source, target} & unknown or {*tmx_languages(path)} <= unknown:
+    if columns or {source, target} & unknown or {*tmx_languages(path)} <= unknown:
         return [(pair.source, pair.target) for pair in find_pairs([path], parse_columns(columns))]
     return [*tmx_pairs(path, source, target)]
 

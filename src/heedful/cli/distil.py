@@ -70,7 +70,7 @@ def run(
     data: DataPaths,
     dev: Dev = None,
     more: MoreSources = None,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     preset: Preset = "",
     config: SettingsFile = None,
     settings: Settings = None,

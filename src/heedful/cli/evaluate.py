@@ -160,7 +160,7 @@ def run(
     terms: TermsPath = None,
     term_languages: TermLanguages = "",
     bind_terms: BindTerms = False,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     lowercase: Lowercase = False,
     segments: SegmentsOrNone = None,
     limit: Limit = 0,

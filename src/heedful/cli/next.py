@@ -53,7 +53,7 @@ def run(
     number: Number = 100,
     target: OutputPath = None,
     known: KnownPath = None,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     output_format: LineFormat = "text",
     engine: Engine = "auto",
     device: Device = "auto",

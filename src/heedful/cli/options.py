@@ -363,10 +363,11 @@ def parse_columns(text: str) -> "Columns":
     """Parse two columns.
 
     Args:
-        text: such as "2,1" or "english,german".
+        text: such as "2,1" or "english,german"; empty where the option is not given.
 
     Returns:
-        Columns of source and target: 1-based numbers, or names.
+        Columns of source and target: 1-based numbers, or names. Those of an empty text are the first two, or those that
+        headings and content say.
 
     Raises:
         UsageError: the text is not two numbers of at most nine digits, or names.
@@ -375,14 +376,17 @@ def parse_columns(text: str) -> "Columns":
         >>> parse_columns("2,1"), parse_columns("english, german")
         ((2, 1), ('english', 'german'))
     """
+    from heedful.data.rows import RequestedColumns
+
+    if not text:
+        return 1, 2
     words = [word.strip() for word in text.split(",")]
     if len(words) != 2 or not all(words) or any(len(word) > 9 and word.isdecimal() for word in words):
         raise UsageError(
             f"--columns {text[:80]!r}: expected two numbers or names separated by a comma, "
             "such as 2,1 or english,german"
         )
-    source, target = (int(word) if word.isdecimal() else word for word in words)
-    return source, target
+    return RequestedColumns(int(word) if word.isdecimal() else word for word in words)
 
 
 def parse_languages(text: str, option: str = "--languages") -> tuple[str, str]:

@@ -51,7 +51,7 @@ def run(
     total: Annotated[
         bool, typer.Option("--total", help="Print only the sums over all pairs.", rich_help_panel=FILES)
     ] = False,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     batch_tokens: ReadTokens = 4096,
     device: Device = "auto",
     threads: Threads = 0,

@@ -172,7 +172,7 @@ def run(
     data: DataPaths,
     dev: Dev = None,
     test: Test = None,
-    columns: ColumnsText = "1,2",
+    columns: ColumnsText = "",
     separator: Separator = "",
     languages: Languages = "",
     links: CorrectedLinksFile = None,

@@ -11,6 +11,7 @@ from heedful.comparison.evaluation import MEASURES
 from heedful.comparison.gold import Gold
 from heedful.comparison.grid import Grid, Row
 from heedful.comparison.run_result import run_key
+from heedful.data.rows import are_open
 from heedful.data.same_data import DataWatch
 from heedful.models.store import DEFAULT_TASK
 from heedful.runs.facts import other_files
@@ -174,7 +175,7 @@ def shell_command(words: Sequence[str], request: TrainRequest, options: Sequence
     command_words += [
         word for name in ("dev", "test") for path in getattr(request, name) for word in (f"--{name}", str(path))
     ]
-    command_words += ["--columns", ",".join(map(str, request.columns))] if request.columns != (1, 2) else []
+    command_words += ["--columns", ",".join(map(str, request.columns))] if not are_open(request.columns) else []
     command_words += ["--languages", ":".join(request.languages)] if all(request.languages) else []
     if "train" in words:
         command_words += ["--task", request.task] if request.task else []

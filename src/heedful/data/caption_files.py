@@ -11,7 +11,7 @@ from heedful.data.corpus import Pair, PairFile, find_pairs, first_line, found_pa
 from heedful.data.folders import PICTURES
 from heedful.data.images import FEATURES_SUFFIX, inside
 from heedful.data.label_rows import LabelColumnRows, LabelJsonRows, json_sample
-from heedful.data.rows import Columns
+from heedful.data.rows import Columns, are_open
 from heedful.data.tables import check_data_file, data_lines
 from heedful.data.text_columns import LabelColumns
 from heedful.errors import DataError
@@ -38,7 +38,7 @@ class CaptionFile:
         Raises:
             DataError: a file is missing, empty, or lacks the columns.
         """
-        is_open = len(paths) == 1 and columns == (1, 2)
+        is_open = len(paths) == 1 and are_open(columns)
         by_name = _find_columns(paths[0], leaves_out_faults) if is_open else None
         self.pairs: Final[PairFile] = by_name or find_pairs(paths, columns, leaves_out_faults)
         self.path: Final = paths[0]

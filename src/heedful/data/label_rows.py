@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, final
 
 from heedful.data.cells import CellStyle, Record, split_record
-from heedful.data.rows import Columns, RowFormat, find_column, parse_object, text_of
+from heedful.data.rows import Columns, RowFormat, are_open, find_column, parse_object, text_of
 from heedful.data.text_columns import LabelColumns, choose_label_columns
 from heedful.errors import DataError, did_you_mean
 from heedful.text.columns import COLUMN_SEPARATOR, requested_columns
@@ -225,7 +225,7 @@ def label_format(sample: Sample, columns: Columns, separator: str, where: str) -
         DataError: a requested column does not exist.
     """
     names, rows = sample
-    if columns == (1, 2):
+    if are_open(columns):
         chosen, names = choose_label_columns(names, rows)
     else:
         requested = [str(column) for column in columns]

@@ -21,7 +21,7 @@ from heedful.data.label_rows import (
     json_sample,
     label_format,
 )
-from heedful.data.rows import ColumnRows, Columns, RowFormat
+from heedful.data.rows import ColumnRows, Columns, RowFormat, are_open
 from heedful.data.tables import check_data_file, data_lines
 
 _SAMPLE_LINES: Final = 1000
@@ -60,7 +60,7 @@ def find_labelled(
     if is_json_lines(path, line):
         sample = json_sample(path, lines, _SAMPLE_LINES)
         rows = LabelJsonRows(*label_format(sample, columns, separator, where))
-    elif any(word.startswith(FASTTEXT) for word in line.split()) and columns == (1, 2):
+    elif any(word.startswith(FASTTEXT) for word in line.split()) and are_open(columns):
         rows = FastTextRows(any(text.count(FASTTEXT) > 1 for text in islice(lines, _SAMPLE_LINES)))
     else:
         sample_lines = [text for text in islice(lines, _SAMPLE_LINES) if text]

@@ -16,6 +16,31 @@ from heedful.text.text_files import aligned_with
 Columns = tuple[int | str, int | str]
 """Columns of source and target: 1-based numbers, headings, or JSON keys; several of one side with "+" between them."""
 
+
+@final
+class RequestedColumns(tuple[int | str, int | str]):
+    """Columns that someone has named, which are read as they are; any others leave the choice to headings and content.
+
+    Example:
+        >>> are_open((1, 2)), are_open(RequestedColumns((1, 2)))
+        (True, False)
+    """
+
+    __slots__ = ()
+
+
+def are_open(columns: Columns) -> bool:
+    """Tell whether headings and content may say which columns are meant.
+
+    Args:
+        columns: columns of source and target.
+
+    Returns:
+        Whether they are the first two, and nobody has named them.
+    """
+    return columns == (1, 2) and not isinstance(columns, RequestedColumns)
+
+
 _SHOWN_KEYS: Final = 5
 # A valid UTF-8 file without NUL can still contain both as JSON \u escapes.
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
@@ -99,8 +124,8 @@ class ColumnRows(RowFormat):
 
         Args:
             first: the first non-empty line.
-            columns: columns of source and target: 1-based numbers, or headings in the first line; (1, 2) leaves out
-                columns of identifiers.
+            columns: columns of source and target: 1-based numbers, or headings in the first line; where nobody has
+                named them, headings and content may say that others are meant.
             number: the line's 1-based number.
             sample: the first non-empty lines, in which identifiers are recognised.
 
@@ -112,12 +137,12 @@ class ColumnRows(RowFormat):
         lenient = CellStyle(style.separator, "ordinary" if style.quotes == "ordinary" else "lenient")
         is_named = not all(str(column).replace("+", "").isdecimal() for column in columns)
         has_header, reason = is_named, ""
-        if len(source) == len(target) == 1 and not is_named:
+        if len(source) == len(target) == 1 and not is_named and not isinstance(columns, RequestedColumns):
             read = [cells, *map(lenient.split, sample[1:])]
             chosen = choose_columns(read, (source[0], target[0]))
             has_header, reason = chosen.has_header, chosen.reason
             source, target = (chosen.columns[0],), (chosen.columns[1],)
-            if columns == (1, 2) and (inflection := inflection_columns(read)):
+            if are_open(columns) and (inflection := inflection_columns(read)):
                 source, target = inflection.source, (inflection.target,)
                 has_header, reason = inflection.has_header, "word and features to a form, as UniMorph writes them"
         if len(cells) >= max(*source, *target):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heedful.config.base import Tree, merge
 from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
+from heedful.data.rows import are_open
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import (
     IMPOSSIBLE,
@@ -63,7 +64,7 @@ class AnsweringTask(LabelTask[StoryFile]):
         return PassageArrays if _has_spans(experiment) else StoryArrays
 
     def find(self, paths: DataPaths) -> dict[str, StoryFile]:
-        if paths.columns != (1, 2):
+        if not are_open(paths.columns):
             raise UsageError("--columns: stories are no pairs of columns; leave it out")
         return {name: find_stories(files, leaves_out_faults=True) for name, files in paths.parts.items()}
 
