@@ -38,13 +38,14 @@ def test_columns_that_were_named_are_read_as_they_are(tmp_path: Path):
     found = {
         (path, text): find_pairs([path], parse_columns(text)).describe()
         for path in (inflections, memory)
-        for text in ("", "1,2", "2,1")
+        for text in ("", "1,2", "3,1", "2,1")
     }
     assert "columns 1+3 and 2;" in found[inflections, ""]
     assert "columns 2 and 3;" in found[memory, ""]
     for path in (inflections, memory):
         assert "columns 1 and 2" in found[path, "1,2"]
-        assert "columns 2 and 1" in found[path, "2,1"]
+        assert "columns 3 and 1" in found[path, "3,1"]
+    assert "columns 3 and 2;" in found[memory, "2,1"]
 
 
 def test_threads_that_were_asked_for(monkeypatch: pytest.MonkeyPatch):

@@ -134,7 +134,7 @@ ColumnsText = Annotated[
     typer.Option(
         "--columns",
         metavar="N,M",
-        help="Columns of source and target, by number or name; A+B,C joins two; 2,1 swaps two files.",
+        help="Columns of source and target, by number or name; A+B,C joins two; 2,1 reverses the direction.",
         rich_help_panel=DATA,
     ),
 ]
@@ -386,7 +386,9 @@ def parse_columns(text: str) -> "Columns":
             f"--columns {text[:80]!r}: expected two numbers or names separated by a comma, "
             "such as 2,1 or english,german"
         )
-    return RequestedColumns(int(word) if word.isdecimal() else word for word in words)
+    source, target = (int(word) if word.isdecimal() else word for word in words)
+    # 2,1 turns round whatever columns are found, as it turns round two files.
+    return (2, 1) if (source, target) == (2, 1) else RequestedColumns((source, target))
 
 
 def parse_languages(text: str, option: str = "--languages") -> tuple[str, str]:
