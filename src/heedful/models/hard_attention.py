@@ -275,7 +275,9 @@ class HardAttention(AttentiveSeq2Seq):
 
     def _align(self, states: Tensor, memory: HardAttentionMemory, mask: Mask) -> AlignedTargets:
         """Readouts and transitions of decoder states s_i [source, target or hypothesis, hidden]."""
-        attended = self.attend_source(states, memory.prepared, memory.annotations, memory.lengths, mask, ("weights",))
+        attended, _ = self.attend_source(
+            states, memory.prepared, memory.annotations, memory.lengths, mask, ("weights",)
+        )
         both = self.state_readout(states)[:, :, None] + memory.mapped[:, None]
         features = self._dropout(torch.tanh(both))
         return AlignedTargets(features, self._log_transitions(states, memory, attended), attended)
