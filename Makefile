@@ -107,6 +107,10 @@ prove-web: $(VENV)/.installed-dev $(RUNTIME) ## test a model in JavaScript again
 prove-package: $(VENV)/.installed-dev ## pack the npm package, check and bundle it, run it in Node 20 and 22; MODEL= TEXT= (minutes; downloads tools)
 	$(BIN)/python -m tests.prove.prove_package $(MODEL) '$(TEXT)'
 
+.PHONY: prove-transformers-js
+prove-transformers-js: $(VENV)/.installed-dev ## compare Transformers.js with transformers on an exported model; SOURCES= ARGS="--model MODEL" (minutes)
+	$(BIN)/python -m tests.prove.prove_transformers_js $(SOURCES) $(ARGS)
+
 .PHONY: prove-site
 prove-site: $(VENV)/.installed-dev ## test every page of the site in Chromium, from disk (minutes)
 	$(BIN)/python -m tests.prove.prove_site $(ARGS)

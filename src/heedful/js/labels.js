@@ -148,7 +148,7 @@ export class LabelGraphs {
     if (!result) {
       const feeds = { items: this.integers(ids, [1, ids.length]), lengths: this.integers([ids.length], [1]) };
       result = this.sessions[0].run(feeds, [...this.sessions[0].outputNames]).then(({ vectors, weights }) => ({ vector: vectors.data, weights: weights?.data }));
-      if (this.known.size >= 1000) this.known.clear();
+      if (this.known.size >= 200) this.known.clear();
       this.known.set(key, result);
     }
     return result;

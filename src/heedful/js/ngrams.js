@@ -79,7 +79,7 @@ export class NgramModel {
     let code = this.codes.get(word);
     if (code === undefined) {
       code = blake2b(new TextEncoder().encode(word));
-      if (this.codes.size < 100_000) this.codes.set(word, code);
+      if (this.codes.size < 10_000) this.codes.set(word, code);
     }
     return code;
   }
