@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 KEY = "secret"
-URL = sys.argv[1]
-KNOWN: dict[str, Any] = json.loads(Path(sys.argv[2]).read_text("utf-8"))
+KNOWN: dict[str, Any] = {}
+"""The address of the server, and what the file of the arguments says."""
 
 
 def client(name: str, task: str = "") -> Any:
     """Client of one model, by its address."""
-    address = f"{URL}/models/{KNOWN[name]['model']}" + (f"/pipeline/{task}" if task else "")
+    address = f"{KNOWN['address']}/models/{KNOWN[name]['model']}" + (f"/pipeline/{task}" if task else "")
     return import_module("huggingface_hub").InferenceClient(base_url=address, api_key=KEY)
 
 
@@ -78,7 +78,7 @@ def summarization() -> None:
 def openai_embeddings() -> None:
     """Vectors as base64, which the client asks for, and as numbers; models; errors."""
     module, known = import_module("openai"), KNOWN["classifier"]
-    openai = module.OpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0)
+    openai = module.OpenAI(base_url=f"{KNOWN['address']}/v1", api_key=KEY, max_retries=0)
     for options in ({}, {"encoding_format": "float"}):
         answer = openai.embeddings.create(model=known["model"], input=["another", known["text"]], **options)
         assert near(answer.data[1].embedding, known["vector"])
@@ -90,7 +90,7 @@ def openai_embeddings() -> None:
         message = str(error)
     assert "There is no model" in message
     try:
-        module.OpenAI(base_url=f"{URL}/v1", api_key="wrong", max_retries=0).models.list()
+        module.OpenAI(base_url=f"{KNOWN['address']}/v1", api_key="wrong", max_retries=0).models.list()
     except module.PermissionDeniedError:
         return
     raise AssertionError("a wrong key was taken")
@@ -109,6 +109,7 @@ CLIENTS: list[Callable[[], None]] = [
 
 def main() -> None:
     """Run every client."""
+    KNOWN.update(json.loads(Path(sys.argv[2]).read_text("utf-8")), address=sys.argv[1])
     for each in CLIENTS:
         outcome = "right"
         try:
