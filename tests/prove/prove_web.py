@@ -98,7 +98,8 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
         growth = size() - before
         print(
             f"page: {num_texts} texts, {1000 * statistics.median(seconds):.0f} ms each (median), heap growth after the "
-            f"first {min(500, num_texts // 4)}: {growth / 1e6:.1f} MB, {len(tab.refused)} requests, {len(tab.faults)} errors"
+            f"first {min(500, num_texts // 4)}: {growth / 1e6:.1f} MB, {len(tab.refused)} requests, "
+            f"{len(tab.faults)} errors"
         )
         tab.close()
     return growth <= MOST_GROWTH
