@@ -220,13 +220,27 @@ SEARCHED = (
     kept_places._SPACE_BEFORE_MARK,
     segments._SOFT_BREAK,
     stories._SEPARATORS,
+    stories._ARRAY,
 )
 """Regular expressions that are searched for in texts of others, and were quadratic in an earlier version."""
 
 
 def slow_families(pattern: re.Pattern[str], size: int = 20_000) -> Iterator[str]:
     """Inputs on which a search takes longer than a second, where a linear one takes a few milliseconds."""
-    for family in (" ", "\t", " \t", "\n", "\u3000", "a ", "| ", "0", "."):
+    for family in (
+        " ",
+        "\t",
+        " \t",
+        "\n",
+        "\u3000",
+        "a ",
+        "| ",
+        "0",
+        ".",
+        "array([",
+        "array([], dtype=",
+        'array(["], dtype="',
+    ):
         started = time.process_time()
         for _ in pattern.finditer(family * (size // len(family)) + "\1"):
             pass

@@ -71,9 +71,11 @@ def test_a_damaged_table_is_refused_by_name(name: str, tmp_path: Path, pyarrow: 
 
 
 READ = """
-import random, sys
+import io, random, sys
 from pathlib import Path
-from heedful.data.tables import data_lines
+import pyarrow
+from pyarrow import parquet
+from heedful.data.tables import data_lines, table_batches
 from heedful.errors import HeedfulError
 
 generator, outcomes = random.Random(1), {"read": 0, "refused": 0}
@@ -86,7 +88,9 @@ for path in map(Path, sys.argv[1:]):
         path.write_bytes(bytes(damaged))
         try:
             for _ in data_lines(path): pass
-        except HeedfulError:
+            for batch in table_batches(path):
+                parquet.write_table(pyarrow.Table.from_batches([batch]), io.BytesIO())
+        except (HeedfulError, pyarrow.ArrowException):
             outcomes["refused"] += 1
         else:
             outcomes["read"] += 1
@@ -97,7 +101,13 @@ print(outcomes["read"], outcomes["refused"])
 def test_flipped_bytes_of_a_table_end_in_a_refusal_at_worst(tmp_path: Path, pyarrow: Any):
     """In a process of its own, because offsets that were not checked crashed it."""
     rows = [
-        {"de": "Satz " * (number % 7), "en": f"word {number}", "both": {"a": "x", "b": ""}} for number in range(200)
+        {
+            "de": "Satz " * (number % 7),
+            "en": f"word {number}",
+            "both": {"a": "x", "b": ""},
+            "ids": [number] * (number % 3),
+        }
+        for number in range(200)
     ]
     paths = [str(write(tmp_path / name, rows, pyarrow)) for name in ("a.parquet", "stream.arrow", "file.arrow")]
     done = subprocess.run(

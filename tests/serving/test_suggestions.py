@@ -50,7 +50,16 @@ def test_files_of_another_kind_are_not_appended_to(tmp_path: Path):
     assert Suggestions(suggestions).add("a", "b", "de", "en")
     assert LinksFile(links).add("a", "b", "0-0")
     letter = tmp_path / "letter.txt"
-    for content in (b"Dear Ada,\n", b"[]\n", b"\xff\n", b"{" * 9999 + b"\n", b"a\tb\tc\n"):
+    for content in (
+        b"Dear Ada,\n",
+        b"[]\n",
+        b"\xff\n",
+        b"{" * 9999 + b"\n",
+        b"a\tb\tc\n",
+        b'{"a":1}',
+        b"ssh-rsa AAAA",
+        b"\x89PNG\r\0\t",
+    ):
         letter.write_bytes(content)
         for opened, path in ((Suggestions, letter), (LinksFile, letter)):
             with pytest.raises(UsageError, match="another kind"):

@@ -161,7 +161,6 @@ def _json_rows(path: Path) -> Iterator[bytes]:
     try:
         for batch in table_batches(path):
             plain = batch.select(_plain_columns(batch.schema))
-            plain.validate(full=True)  # offsets of a damaged file may point anywhere
             rows = plain.to_pylist()
             names = batch.schema.names
             lines = (json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) for row in rows)
@@ -189,7 +188,9 @@ def table_batches(path: Path) -> Iterator[Any]:
     Args:
         path: a table for which `is_columnar` is true.
     """
-    return itertools.chain.from_iterable(map(_batches, _files(path)))
+    for batch in itertools.chain.from_iterable(map(_batches, _files(path))):
+        batch.validate(full=True)  # offsets of a damaged file may point anywhere
+        yield batch
 
 
 def _saved_files(folder: Path) -> list[Path]:

@@ -21,12 +21,19 @@ _MOST_LINE_BYTES: Final = 2 << 20
 class AppendedFile:
     """File to which lines are appended, up to a size."""
 
-    def __init__(self, path: Path, is_line: Callable[[str], bool], most_bytes: int = 100_000_000) -> None:
+    def __init__(
+        self,
+        path: Path,
+        is_line: Callable[[str], bool],
+        is_beginning: Callable[[str], bool],
+        most_bytes: int = 100_000_000,
+    ) -> None:
         """Open the file once, so that a path that cannot be written to is reported at the start.
 
         Args:
             path: file to append to; created if it does not exist.
             is_line: tells whether a text is a line of such a file.
+            is_beginning: tells whether a text may be the beginning of one, which is all that a crash may have left.
             most_bytes: size above which no more lines are taken.
 
         Raises:
@@ -36,8 +43,9 @@ class AppendedFile:
         if path.exists():
             with open_regular(path) as file:
                 first, ended, _ = file.read(_MOST_LINE_BYTES).partition(b"\n")
-            is_torn = not ended and len(first) < _MOST_LINE_BYTES  # a crash may have cut off the only line
-            if not is_torn and not is_line(first.decode("utf-8", "replace")):
+            is_torn = not ended and len(first) < _MOST_LINE_BYTES
+            text = first.decode("utf-8", "replace")
+            if not (is_line(text) or (is_torn and is_beginning(text))):
                 raise UsageError(f"{path}: a file of another kind, nothing is appended to it; name a new file")
         self._path: Final = path
         self._most_bytes: Final = most_bytes
@@ -81,7 +89,7 @@ class LinksFile:
             DamagedFile: the path is a folder, a pipe, a socket or a device.
             UsageError: it is a file of another kind.
         """
-        self._file: Final = AppendedFile(path, _is_pair_with_links, most_bytes)
+        self._file: Final = AppendedFile(path, _is_pair_with_links, _begins_a_pair, most_bytes)
 
     def add(self, source: str, target: str, links: str) -> bool:
         """Append the links of one pair.
@@ -122,7 +130,7 @@ class Suggestions:
             DamagedFile: the path is a folder, a pipe, a socket or a device.
             UsageError: it is a file of another kind.
         """
-        self._file: Final = AppendedFile(path, _is_suggestion, most_bytes)
+        self._file: Final = AppendedFile(path, _is_suggestion, _begins_a_suggestion, most_bytes)
 
     def add(self, text: str, suggestion: str, source: str, target: str) -> bool:
         """Append a suggestion.
@@ -143,6 +151,16 @@ def _is_suggestion(line: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and {"q", "s", "source", "target"} <= row.keys()
+
+
+def _begins_a_suggestion(text: str) -> bool:
+    beginning = '{"q": "'
+    return text.startswith(beginning) or beginning.startswith(text)
+
+
+def _begins_a_pair(text: str) -> bool:
+    cells = text.split("\t")
+    return text == "" or (len(cells) in (2, 3) and all(map(str.isprintable, cells)))
 
 
 def _is_pair_with_links(line: str) -> bool:

@@ -14,7 +14,8 @@ SEPARATOR: Final = " | "
 _NUMBERED: Final = re.compile(r"(\d{1,9}) (.*)")
 _SEPARATORS: Final = re.compile(r"(?:^|\s)\|(?:\s++|$)")
 _EXPECTED: Final = '{"facts": ["...", "..."], "question": "...", "answer": "..."}'
-_ARRAY: Final = re.compile(r"array\((\[.*?\])(?:, dtype=[^)]*)?\)", re.DOTALL)
+# A search ends where the next array begins, so that it takes time in proportion to the text.
+_ARRAY: Final = re.compile(r"array\((\[(?:[^a]|a(?!rray\())*?\])(?:, dtype=[^)\[\]]*+)?\)")
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _KEYS: Final = ("facts", "question", "answer", "supporting")
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
