@@ -95,6 +95,18 @@ def loops(node: ast.AST) -> Iterator[tuple[list[ast.expr], list[ast.AST]]]:
             yield [part.iter for part in each.generators], [each.elt]
         elif isinstance(each, ast.DictComp):
             yield [part.iter for part in each.generators], [each.key, each.value]
+        elif isinstance(each, ast.Call) and dotted(each.func) == "map" and each.args:
+            called = each.args[0]
+            yield each.args[1:], [called if isinstance(called, ast.Lambda) else ast.Call(called, [], [])]
+        elif isinstance(each, ast.While):
+            popped = [call for call in ast.walk(each) if isinstance(call, ast.Call) and _pops(call)]
+            yield [*popped], list(each.body)
+
+
+def _pops(call: ast.Call) -> bool:
+    """Whether a call takes some entry out of a set or a mapping; `pop(0)` and `popleft()` are those of sequences."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return name == "popitem" or (name == "pop" and not call.args)
 
 
 def unordered(modules: Sequence[Module]) -> list[str]:
@@ -130,6 +142,11 @@ def test_every_loop_with_a_collective_has_one_order():
         "{name: whole(tensor) for name, tensor in tensors.items()}",
         "[whole(tensor) for tensor in zip(names, tensors.values())]",
         "[indirect(tensor) for group in names for tensor in tensors[group]]",
+        "list(map(whole, tensors.values()))",
+        "[*map(whole, set(names))]",
+        "any(map(lambda tensor: whole(tensor), tensors.values()))",
+        "while tensors: whole(tensors.popitem()[1])",
+        "while waiting: whole(waiting.pop())",
     ],
 )
 def test_a_loop_without_one_is_found(loop: str):
