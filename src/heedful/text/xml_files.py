@@ -74,10 +74,14 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
             yield
         parser.Parse(decoder.decode(b"", True).encode() if decoder else b"", True)
     except UnicodeError as error:
-        raise DataError(f"{path}: not in the encoding that it declares: {error}") from None
+        reason = getattr(error, "reason", str(error))
+        raise DataError(
+            f"{path}: behind line {parser.CurrentLineNumber} not in the encoding that it declares, {codec} ({reason}); "
+            "save it in UTF-8 and declare that"
+        ) from None
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise DataError(f"{path}:{error.lineno}:{error.offset + 1}: not XML: {reason}") from None
+        raise DataError(f"{path}:{error.lineno}:{error.offset + 1}: not XML: {reason}; write it again") from None
     yield
 
 
