@@ -128,6 +128,25 @@ class Frozen(Recorder):
         return again
 
 
+class Careless(Recorder):
+    """Computes the loss, and leaves the gradients as they were."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        self.model = model
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        replay = Tapes().record(work)
+
+        def again() -> None:
+            grads = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            before = [grad.clone() for grad in grads]
+            replay()
+            for grad, old in zip(grads, before, strict=True):
+                grad.copy_(old)
+
+        return again
+
+
 class Refusing(Recorder):
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         raise RuntimeError("operation not permitted when stream is capturing\nmore of it")
@@ -147,6 +166,15 @@ def test_a_wrong_recording_is_given_up(recorder: Recorder, reason: str):
     (line,) = said
     assert line.startswith(f"steps are not recorded as CUDA graphs, and take longer: {reason}")
     assert "\n" not in line
+
+
+def test_a_recording_without_gradients_is_given_up():
+    said = list[str]()
+    model = make_model("transformer-pre").train()
+    step = recorded(model, Careless(model), said)
+    step.begin()
+    assert [add(step, BATCHES[0]) for _ in range(2)] == [None] * 2
+    assert "a replayed step has the norm of the gradient 0, not " in said[0]
 
 
 def test_a_training_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -23,7 +23,8 @@ MOST_SHAPES: Final = 64
 RARE: Final = 1
 """Number of times that a shape comes before it is recorded, which takes the time of five steps or so."""
 TOLERANCE: Final = 1e-2
-"""Relative difference of the losses of a replayed and a launched step above which recordings are given up."""
+"""Relative difference of a replayed and a launched step, in loss or norm of the gradient, above which recordings are
+given up."""
 
 Work = Callable[[], None]
 _torch: Final[Any] = torch
@@ -146,13 +147,18 @@ class RecordedStep:
         replayed = shape.loss  # where every replay puts it
         problem = ""
         for seed in (1, 2):
-            torch.manual_seed(seed)
-            self._work(shape)
-            launched = float(shape.loss)
-            torch.manual_seed(seed)
-            shape.replay()
-            if not abs(launched - float(replayed)) <= TOLERANCE * abs(launched):
-                problem = f"a replayed step has the loss {float(replayed):.6g}, not {launched:.6g}"
+            norms = list[float]()
+            for work in (partial(self._work, shape), shape.replay):
+                _torch._foreach_zero_(self._grads)
+                torch.manual_seed(seed)
+                work()
+                norms.append(float(torch.stack(_torch._foreach_norm(self._grads)).norm()))
+            for name, launched, again in (
+                ("loss", float(shape.loss), float(replayed)),
+                ("norm of the gradient", *norms),
+            ):
+                if not problem and not abs(launched - again) <= TOLERANCE * abs(launched):
+                    problem = f"a replayed step has the {name} {again:.6g}, not {launched:.6g}"
         shape.loss = replayed
         return problem
 
