@@ -110,3 +110,16 @@ def test_tables_are_stored(forms: WordForms, tmp_path: Path):
     path.write_text("#heedful word forms 9\nein\n", "utf-8")
     with pytest.raises(NewerFormat):
         WordForms.load(path, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("text", "restored"),
+    [
+        ("EIN MANN IM SCHNEE sieht die NATO.", "Ein Mann im Schnee sieht die NATO."),
+        ("Ein HUND läuft.", "Ein Hund läuft."),
+        ("Läuft die NATO IM Haus?", "Läuft die NATO im Haus?"),
+        ("Ein Mann sieht IM und XYZQ.", "Ein Mann sieht IM und XYZQ."),
+    ],
+)
+def test_words_in_capitals_within_a_text_have_their_usual_forms(text: str, restored: str, forms: WordForms):
+    assert forms.restored(text) == restored

@@ -176,6 +176,7 @@ class WordForms:
             ('Ein Hund läuft im Schnee', 'Hände im Schnee')
         """
         if not case_of(text):
+            text = self._without_shouting(text)
             return text if _MARKED.search(text) else WORD.sub(lambda match: self._with_marks(match[0]), text)
         words = WORD.findall(text)
         read = [*map(self.usual, words)]
@@ -184,6 +185,24 @@ class WordForms:
         # A letter may become two characters in lower case, of which one is no letter.
         forms = iter(form if WORD.fullmatch(form) else word for form, word in zip(read, words, strict=True))
         return WORD.sub(lambda match: next(forms), text)
+
+    def _without_shouting(self, text: str) -> str:
+        """Text whose words in capitals have their usual forms: those of four letters, and those beside others.
+
+        Short ones by themselves may be abbreviations, and what has no usual form may be a name: both stay.
+        """
+        matches = [*WORD.finditer(text)]
+        shouted = [len(match[0]) > 1 and match[0].isupper() for match in matches]
+        parts, end = list[str](), 0
+        for index, match in enumerate(matches):
+            is_beside = any(shouted[max(0, index - 1) : index]) or any(shouted[index + 1 : index + 2])
+            form = self._usual.get(match[0].lower(), "")
+            if shouted[index] and form and (is_beside or len(match[0]) >= _FEWEST_LETTERS):
+                if index == 0 and self.has_capitals:
+                    form = form[:1].upper() + form[1:]
+                parts += [text[end : match.start()], form]
+                end = match.end()
+        return "".join((*parts, text[end:]))
 
     def _with_marks(self, word: str) -> str:
         """The word, or the form that differs from it only in the marks of letters, with the same first letter."""
