@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.config.plugins import allow_code
+from heedful.data.split_positions import split_of
 from heedful.engines.folder import open_folder
 from heedful.errors import ConfigError, DataError, Stopped, UsageError
 from heedful.models.table import PRESETS
@@ -264,6 +265,18 @@ def test_validation_texts_of_an_unseen_label_are_counted(tmp_path: Path):
     )
     train(recipe, print, lambda facts: lines.extend(facts.data.report), print)
     assert "1 text for validation with labels unseen in training: strange" in lines
+
+
+def test_rare_labels_are_held_out_too_and_labels_that_are_not_are_named(tmp_path: Path):
+    numbers = [number for number in range(400) if split_of(f"rare text {number}", 0.1, 0.1) == "train"]
+    rows = [f"common text {number}\tcommon" for number in range(200)]
+    rows += [f"rare text {number}\trare" for number in numbers[:10]] + ["text of its own\tsingle"]
+    (tmp_path / "texts.tsv").write_text("\n".join(rows), encoding="utf-8")
+    run = Run(tmp_path / "texts.tsv", tmp_path / "m", "training.max_steps=2", preset="bag")
+    run.train()
+    data: Any = run.started[0].data
+    assert sorted(data.dev.labels).count("rare") == sorted(data.test.labels).count("rare") == 1
+    assert any(line.endswith("so that it says nothing of them: single") for line in data.report)
 
 
 def test_validation_data_of_labels_never_seen_are_refused(tmp_path: Path):

@@ -14,10 +14,12 @@ from heedful.config.base import Tree, merge
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.label_kinds import LabelKind, decide, encode_label, list_labels, mixture, target_rows
+from heedful.data.label_split import split_labelled
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepared_files import is_texts
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split
+from heedful.data.split_positions import Part
 from heedful.data.task_check import check_task
 from heedful.engines.folder import open_folder
 from heedful.engines.label_arrays import Floats
@@ -68,6 +70,7 @@ LONG_CHARACTERS: Final = 600
 MOST_CHARACTERS: Final = 10_000_000
 MOST_TOKENS: Final = 20_000
 """Largest length of a text that is attended to; n-grams are those of the whole text."""
+HELD_OUT: Final[tuple[tuple[Part, str], ...]] = (("dev", "validation"), ("test", "testing"))
 _LOOKED_AT: Final = 1000
 """Number of first texts that the model is chosen by."""
 
@@ -122,19 +125,12 @@ class ClassificationTask(LabelTask[PairFile]):
         report = corpus_filter.report(file.notes)
         if len(pairs) < MIN_PAIRS:
             raise DataError(f"{file.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
-        split = Split(len(pairs), "dev" in files, "test" in files)
-        parts: dict[str, list[Pair]] = {"train": [], "dev": [], "test": []}
-        for pair in pairs:
-            parts[split(pair)].append(pair)
-        for name in ("dev", "test"):
-            if name in files:
-                parts[name] = [pair for pair in files[name] if pair.source.strip() and pair.target.strip()]
-                if not parts[name]:
-                    raise DataError(f"{files[name].paths[0]}: no row has a text and a label")
-        has_own_validation, kind = bool(parts["dev"]), config.labels
+        kind = config.labels
+        parts = _parts(pairs, files, kind)
+        has_own_validation = bool(parts["dev"])
         parts["dev"] = parts["dev"] or parts["train"]
         labels = kept_labels(folder) or _labels(file, parts["train"], kind)
-        check_labels(_names(kind, parts["train"]), labels, str(file.paths[0]))
+        check_labels(_all_names(kind, parts["train"]), labels, str(file.paths[0]))
         described = [
             *(part.describe() for part in files.values()),
             *report.notes,
@@ -238,6 +234,22 @@ class ClassificationTask(LabelTask[PairFile]):
         return [encode_source(tokenizer, text, experiment.text)[0] for text in items.texts]
 
 
+def _parts(pairs: list[Pair], files: Mapping[str, PairFile], kind: LabelKind) -> dict[Part, list[Pair]]:
+    """Texts for training, validation and testing; those for validation may be none.
+
+    Raises:
+        DataError: a file for validation or testing has no text with a label.
+    """
+    split = Split(len(pairs), "dev" in files, "test" in files)
+    parts = split_labelled(pairs, split.dev_share, split.test_share, partial(_names, kind))
+    for name, _ in HELD_OUT:
+        if name in files:
+            parts[name] = [pair for pair in files[name] if pair.source.strip() and pair.target.strip()]
+            if not parts[name]:
+                raise DataError(f"{files[name].paths[0]}: no row has a text and a label")
+    return parts
+
+
 def has_ngrams(experiment: Experiment) -> bool:
     """Tell whether a linear model of n-grams is mixed with a classifier.
 
@@ -265,12 +277,15 @@ def _rows(kind: LabelKind, items: LabelledItems, labels: Sequence[str]) -> Label
     return LabelledRows(items.texts, rows, labels, items.labels)
 
 
-def _names(kind: LabelKind, pairs: Iterable[Pair]) -> set[str]:
-    """Distinct labels of texts; none where they are numbers, all of which may occur."""
-    if kind == "number":
-        return set()
+def _names(kind: LabelKind, value: str) -> Sequence[str]:
+    """Labels of a text; none where they are numbers, all of which may occur."""
+    return {"number": (), "several": split_labels(value)}.get(kind, (value,))
+
+
+def _all_names(kind: LabelKind, pairs: Iterable[Pair]) -> set[str]:
+    """Distinct labels of texts."""
     values = {pair.target.strip() for pair in pairs}
-    return {label for value in values for label in split_labels(value)} if kind == "several" else values
+    return {label for value in values for label in _names(kind, value)}
 
 
 def _about(kind: LabelKind, labels: Sequence[str]) -> str:
@@ -281,15 +296,20 @@ def _about(kind: LabelKind, labels: Sequence[str]) -> str:
     return f"{number}{noun.removeprefix(noun.partition(',')[0])}: {listed(labels)}"
 
 
-def _unseen(kind: LabelKind, parts: Mapping[str, list[Pair]], labels: list[str]) -> list[str]:
-    """Lines about held-out texts whose labels no training text has, so that none of them can be right."""
+def _unseen(kind: LabelKind, parts: Mapping[Part, list[Pair]], labels: list[str]) -> list[str]:
+    """Lines about labels of held-out texts that no training text has, and labels that no validation text has."""
     lines: list[str] = []
     known = {*labels}
-    for name, purpose in (("dev", "validation"), ("test", "testing")):
-        others = [pair for pair in parts[name] if not _names(kind, [pair]) <= known]
+    for name, purpose in HELD_OUT:
+        others = [pair for pair in parts[name] if not _all_names(kind, [pair]) <= known]
         if others:
-            unseen = listed(sorted(_names(kind, others) - known), 5)
+            unseen = listed(sorted(_all_names(kind, others) - known), 5)
             lines.append(f"{counted(len(others), 'text')} for {purpose} with labels unseen in training: {unseen}")
+    lacking = sorted(_all_names(kind, parts["train"]) - _all_names(kind, parts["dev"]))
+    if lacking:
+        lines.append(
+            f"no text for validation has one of these labels, so that it says nothing of them: {listed(lacking, 5)}"
+        )
     return lines
 
 
