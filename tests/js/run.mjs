@@ -2,6 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 const { runtime, runs } = JSON.parse(await text(process.stdin));
 const module = (folder, name) => import(pathToFileURL(`${folder}/${name}`));
@@ -47,6 +49,14 @@ for (const { folder, archive, calls } of runs) {
     classify: (model, texts) => model.classify(texts),
     encodeTexts: (model, texts) => model.encode(texts),
     ngrams: (model, texts) => texts.map((one) => model.ngrams.scores(one)),
+    // Bytes that the linear model holds of words of long texts, one word of each.
+    wordBytes: (model, count, size) => {
+      setFlagsFromString('--expose-gc');
+      const gc = runInNewContext('gc'), used = () => { gc(); return process.memoryUsage().heapUsed; };
+      const before = used();
+      for (let index = 0; index < count; index++) model.ngrams.code(`a long text ${index} `.repeat(size).slice(-100_000).slice(0, 50 + 10_000 * (index % 2)));
+      return used() - before;
+    },
     caption: (model, pictures, options) => model.caption(pictures.map(({ data, width, height }) => ({ data: Uint8Array.from(Buffer.from(data, 'base64')), width, height })), options),
     fit: (model, picture, facts) => fitted({ ...picture, data: Uint8Array.from(Buffer.from(picture.data, 'base64')) }, facts),
     size: (model, bytes) => sizeOf(Uint8Array.from(bytes)),

@@ -128,6 +128,12 @@ def test_labels_weights_and_vectors_are_those_of_python(task_models: TaskModels,
     scores, others = answers(run, run._replace(folder=wrong))
     np.testing.assert_allclose(scores, classifier.ngrams.scores(texts), atol=TIE)
     assert np.abs(np.array(others) - scores).max() > 10 * TIE
+    # The words that it keeps hold no texts in memory: 60 texts of 100,000 characters.
+    greedy = changed_package(tmp_path / "greedy", "ngrams.js", "new TextDecoder().decode(bytes)", "word")
+    run = Run(archive, [["wordBytes", 60, 7000]])
+    kept, held = answers(run, run._replace(folder=greedy))
+    assert kept < 500_000, f"{kept:,} bytes"
+    assert held > 2_000_000, f"{held:,} bytes: the test does not see texts that are held"
 
 
 def assert_same_answers(ours: Sequence[Answer], theirs: Sequence[dict[str, Any]]) -> None:

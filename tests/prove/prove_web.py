@@ -26,15 +26,16 @@ from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from tests.js.node import Run, answers
-from tests.pages.browser import Tab, chromium
+from tests.pages.browser import PageMemory, Tab, chromium
 from tests.pages.payloads import FEW, PAYLOADS
 
 TIE = 1e-4
 LEAST_SAME = 0.999
 MOST_GROWTH = 5_000_000
 """Bytes."""
+# The result is a Boolean: an element would be a handle, by which the browser keeps the whole page that it belonged to.
 DONE = """text => document.querySelector('#source').value === text && !document.querySelector('#output.busy')
-  && document.querySelector('#output .word, #output .shares, #output .part')"""
+  && document.querySelector('#output .word, #output .shares, #output .part') !== null"""
 
 
 def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
@@ -78,13 +79,7 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
     export_web(predictor, "html", Messages(True), path)
     with chromium() as browser:
         tab = Tab(browser, path.as_uri())
-        session = tab.context.new_cdp_session(tab.page)
-
-        def size() -> int:
-            session.send("HeapProfiler.collectGarbage")
-            usage = session.send("Runtime.getHeapUsage")  # `performance.memory` is rounded, and seldom counted again
-            return int(usage["usedSize"] + usage.get("backingStorageSize", 0))
-
+        memory = PageMemory(tab)
         seconds: list[float] = []
         before = 0
         for number in range(num_texts):
@@ -94,8 +89,8 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
             tab.page.wait_for_function(DONE, arg=text)
             seconds.append(time.perf_counter() - started)
             if number == min(500, num_texts // 4):
-                before = size()
-        growth = size() - before
+                before = memory.bytes()
+        growth = memory.bytes() - before
         print(
             f"page: {num_texts} texts, {1000 * statistics.median(seconds):.0f} ms each (median), heap growth after the "
             f"first {min(500, num_texts // 4)}: {growth / 1e6:.1f} MB, {len(tab.refused)} requests, "

@@ -9,6 +9,8 @@ import { readTensors } from './tensors.js';
 
 const START = '\x02', END = '\x03', SPACE = 32n;
 const FACTOR = 0x9e3779b97f4a7c15n, CHARACTERS = 0x5851f42d4c957f2dn, MIX = 0xbf58476d1ce4e5b9n;
+/** Codes of words that are kept, as most texts share their words; of long words there are too many bytes. */
+const MOST_KEPT = 10_000, MOST_KEPT_BYTES = 60;
 const wrap = (/** @type {bigint} */ value) => BigInt.asUintN(64, value);
 
 export class NgramModel {
@@ -78,8 +80,10 @@ export class NgramModel {
   code(word) {
     let code = this.codes.get(word);
     if (code === undefined) {
-      code = blake2b(new TextEncoder().encode(word));
-      if (this.codes.size < 10_000) this.codes.set(word, code);
+      const bytes = new TextEncoder().encode(word);
+      code = blake2b(bytes);
+      // A copy is kept, because a word that was cut from a text holds the whole text in memory.
+      if (bytes.length <= MOST_KEPT_BYTES && this.codes.size < MOST_KEPT) this.codes.set(new TextDecoder().decode(bytes), code);
     }
     return code;
   }
