@@ -2,7 +2,9 @@
 
 import base64
 import gzip
+import hashlib
 import re
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,7 @@ def expected(exported: Make, text: str, config: SearchConfig) -> list[Any]:
 def test_the_page_translates_shows_alternatives_and_looks_inside(exported: Make, browser: Any, page: Path):
     tab = Tab(browser, page.as_uri())
     assert "exact match 99.1" in tab.page.locator(".about").inner_text()
+    tab.page.wait_for_selector("#examples button")
     assert tab.page.locator("#examples button").all_text_contents() == ["abc", "<b>"]
     tab.page.locator("#source").fill(TEXT)
     outputs = expected(exported, TEXT, SearchConfig(beam=5, nbest=5))
@@ -97,15 +100,83 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
     tab.close()
 
 
+def answered(tab: Tab, text: str) -> str:
+    """The output that the page shows for a text."""
+    tab.page.locator("#source").fill(text)
+    tab.page.wait_for_selector("#output:not(.busy) .word")
+    return "".join(tab.page.locator("#output .word").all_text_contents())
+
+
 @needs_runtime
 @needs_chromium
-@pytest.mark.parametrize("fault", ["cut in the runtime", "cut in the script", "changed", "without WebAssembly"])
+def test_the_model_runs_in_a_worker_and_in_the_page_where_none_starts(browser: Any, page: Path, tmp_path: Path):
+    tab = Tab(browser, page.as_uri())
+    output = answered(tab, TEXT)
+    assert len(tab.page.workers) == 1
+    tab.close()
+    html = page.read_text("utf-8")
+    for name, changed in {
+        "refused": html.replace("worker-src blob:", "worker-src 'none'"),
+        "unknown": html.replace('<script type="module">', '<script type="module">delete globalThis.Worker;', 1),
+    }.items():
+        path = tmp_path / f"{name}.html"
+        if name == "unknown":
+            (script,) = re.findall(r'<script type="module">(.*?)</script>', changed, re.DOTALL)
+            (digest, _) = re.findall(r"sha256-[\w+/=]+", changed)[:2]
+            changed = changed.replace(digest, digest_of(script))
+        path.write_text(changed, encoding="utf-8", newline="\n")
+        tab = Tab(browser, path.as_uri())
+        assert answered(tab, TEXT) == output
+        assert tab.page.workers == []
+        tab.context.close()
+
+
+def digest_of(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+@needs_runtime
+@needs_chromium
+def test_a_newer_text_ends_the_search_before(browser: Any, page: Path):
+    """A text whose search takes long is given up at its next step, and the page draws meanwhile."""
+    tab = Tab(browser, page.as_uri())
+    answered(tab, TEXT)
+    long = "\n".join(["fade cab deaf"] * 300)
+    tab.page.evaluate("text => { location.hash = new URLSearchParams({ text }) }", long)
+    begun = time.perf_counter()
+    tab.page.wait_for_selector("#passage .part", timeout=100_000)
+    whole = time.perf_counter() - begun
+    tab.page.evaluate("text => { location.hash = new URLSearchParams({ text }) }", f"{long} a")
+    tab.page.wait_for_selector("#output.busy")
+    begun = time.perf_counter()
+    assert answered(tab, "abc")
+    assert time.perf_counter() - begun < max(0.5, whole / 2)
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "cut in the runtime",
+        "cut in the script",
+        "cut in the engine",
+        "changed",
+        "engine changed",
+        "without WebAssembly",
+    ],
+)
 def test_a_file_that_cannot_run_says_so(fault: str, browser: Any, page: Path, tmp_path: Path):
     html = page.read_text("utf-8")
-    data = html.index('id="runtime-data">')
+    data, engine = (html.index(f'id="{name}">') for name in ("runtime-data", "engine-script"))
     broken = {
         "cut in the runtime": html[: data + 200_000],
-        "cut in the script": html[: html.index("modules['js/search.js']")],
+        "cut in the script": html[: html.index("modules['pages/app/page.js']")],
+        "cut in the engine": html[: engine + 9_000],
+        "engine changed": html[: engine + 9_000]
+        + ("A" if html[engine + 9_000] != "A" else "B")
+        + html[engine + 9_001 :],
         "changed": html[: data + 9_000] + ("A" if html[data + 9_000] != "A" else "B") + html[data + 9_001 :],
         "without WebAssembly": html.replace(" 'wasm-unsafe-eval'", ""),
     }[fault]
@@ -128,7 +199,9 @@ def test_no_address_is_asked_and_one_script_may_run(page: Path):
     html = page.read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy
-    sources = "script-src 'HASH' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+    sources = (
+        "script-src 'HASH' 'HASH' 'wasm-unsafe-eval'; worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:"
+    )
     assert re.sub(r"sha256-[\w+/=]+", "HASH", policy[1]) == f"default-src 'none'; {sources}"
     (data,) = re.findall(r'id="runtime-data">([^<]*)<', html)
     assert gzip.decompress(base64.b64decode(data))[:4] == b"\0asm"

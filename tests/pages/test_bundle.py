@@ -6,7 +6,7 @@ import json
 import re
 from importlib.resources import files
 
-from heedful.pages.bundle import ENTRY, MODEL_ENTRY, bundled_script, offline_page, page_files
+from heedful.pages.bundle import ENGINE_ENTRY, ENTRY, MODEL_ENTRY, bundled_script, offline_page, page_files
 from tests.pages.views import sentence_view
 
 
@@ -18,10 +18,15 @@ def test_every_module_is_in_the_script_and_no_import_remains():
         for path in files("heedful").joinpath(*folder.split("/")).iterdir()
         if path.name.endswith(".js")
     }
-    with_model = app - {ENTRY} | others - {"js/index.js"} | {"js/runtime/ort.js"}
+    shared = {"js/archive.js", "js/errors.js"}
+    with_model = (
+        app - {ENTRY} | shared | {MODEL_ENTRY, *(f"pages/standalone/{name}.js" for name in ("connection", "local"))}
+    )
+    engine = others - with_model - {"js/index.js"} | shared | {"js/runtime/ort.js"}
     for script, modules in (
         (bundled_script(), app),
-        (bundled_script(MODEL_ENTRY, "const ort = {};\nexport { ort };\n"), with_model),
+        (bundled_script(MODEL_ENTRY), with_model),
+        (bundled_script(ENGINE_ENTRY, "const ort = {};\nexport { ort };\n"), engine),
     ):
         assert set(re.findall(r"^modules\['([a-z_/]+\.js)'\] =", script, re.MULTILINE)) == modules
         assert not re.search(r"^(import|export) ", script, re.MULTILINE)

@@ -36,6 +36,15 @@ MOST_GROWTH = 5_000_000
 # The result is a Boolean: an element would be a handle, by which the browser keeps the whole page that it belonged to.
 DONE = """text => document.querySelector('#source').value === text && !document.querySelector('#output.busy')
   && document.querySelector('#output .word, #output .shares, #output .part') !== null"""
+WATCH = """() => {
+  window.longest = window.gaps = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => {
+    window.longest = Math.max(window.longest, duration);
+  })).observe({ type: 'longtask' });
+  let last = Infinity;
+  const draw = (now) => { window.gaps = Math.max(window.gaps, now - last); last = now; requestAnimationFrame(draw); };
+  requestAnimationFrame(draw);
+}"""
 
 
 def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
@@ -80,6 +89,7 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
     with chromium() as browser:
         tab = Tab(browser, path.as_uri())
         memory = PageMemory(tab)
+        tab.page.evaluate(WATCH)
         seconds: list[float] = []
         before = 0
         for number in range(num_texts):
@@ -95,6 +105,10 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
             f"page: {num_texts} texts, {1000 * statistics.median(seconds):.0f} ms each (median), heap growth after the "
             f"first {min(500, num_texts // 4)}: {growth / 1e6:.1f} MB, {len(tab.refused)} requests, "
             f"{len(tab.faults)} errors"
+        )
+        longest, gaps = tab.page.evaluate("() => [window.longest, window.gaps]")
+        print(
+            f"page: longest task {longest:.0f} ms (0 = none of 50 ms or more), {gaps:.0f} ms between two frames at most"
         )
         tab.close()
     return growth <= MOST_GROWTH

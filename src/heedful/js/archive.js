@@ -20,6 +20,22 @@ export async function gunzip(bytes) {
 }
 
 /**
+ * Bytes of a text in base64.
+ * @param {string} base64
+ */
+export function bytesOf(base64) {
+  let characters;
+  try {
+    characters = atob(base64);
+  } catch (error) {
+    throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
+  }
+  const bytes = new Uint8Array(characters.length);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
+  return bytes;
+}
+
+/**
  * Read the files of an archive.
  * @param {Uint8Array} bytes
  * @returns {Promise<Map<string, Uint8Array>>} content by name

@@ -40,7 +40,7 @@ import { EOS } from './vocabulary.js';
  * @property {number[][] | null} attention [target piece][source piece] weights
  */
 
-/** Milliseconds of work after which a page may draw. */
+/** Milliseconds of work after which a page may draw, and a worker reads its messages. */
 const SLICE = 12;
 
 export class TranslationModel {
@@ -128,12 +128,13 @@ export class TranslationModel {
 /** Tokens of a hypothesis, with EOS where the model ended it. */
 export const ended = (/** @type {import('./search.js').Hypothesis} */ { ids, reason }) => (reason === 'eos' ? [...ids, EOS] : ids);
 
-/** Pauses of a search that lets a page draw between its steps. */
+/** Pauses of a search that lets a page draw between its steps, or a worker hear that it is to end. */
 export function pauses() {
   let last = 0;
+  const isWatched = typeof document !== 'undefined' || 'WorkerGlobalScope' in globalThis;
   return () => {
     const now = performance.now();
-    if (typeof document === 'undefined' || now - last < SLICE) return undefined;
+    if (!isWatched || now - last < SLICE) return undefined;
     return /** @type {Promise<void>} */ (new Promise((go) => {
       const { port1, port2 } = new MessageChannel();
       port1.onmessage = () => { last = performance.now(); port1.close(); go(); };

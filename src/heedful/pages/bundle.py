@@ -1,6 +1,7 @@
 """Page files: the parts of the page that `heedful serve` sends, and one offline file made of all of them."""
 
 import base64
+import gzip
 import hashlib
 import json
 import posixpath
@@ -15,6 +16,8 @@ ENTRY: Final = "pages/app/main.js"
 """Module that starts the page of a server, or of one sentence; names of modules are paths below `heedful`."""
 MODEL_ENTRY: Final = "pages/standalone/standalone.js"
 """Module that starts the page with a model inside its file."""
+ENGINE_ENTRY: Final = "pages/standalone/engine.js"
+"""Module that runs that model, in a worker."""
 _RUNTIME: Final = "js/runtime/ort.js"
 _UNFINISHED: Final = (
     '<p class="frame faint">If this line stays, the file is cut or changed: copy it again. '
@@ -60,9 +63,22 @@ def model_page(title: str, facts: Mapping[str, Any], model: bytes, runtime: tupl
         model: archive of the model (`heedful.export.archive`).
         runtime: ONNX Runtime: text of its module, and its WebAssembly in gzip.
     """
-    script = bundled_script(MODEL_ENTRY, runtime[0])
-    data = [_json("model-facts", facts), _base64("model-data", model), _base64("runtime-data", runtime[1])]
-    return _page(title, script, data, " 'wasm-unsafe-eval'")
+    engine = _engine_script(runtime[0])
+    data = [
+        _json("model-facts", facts),
+        _base64("engine-script", gzip.compress(engine.encode("utf-8"), mtime=0)),
+        _base64("model-data", model),
+        _base64("runtime-data", runtime[1]),
+    ]
+    # A worker inherits the policy. Where no worker starts, the engine is a script of the page.
+    sources = f" '{_digest(engine)}' 'wasm-unsafe-eval'; worker-src blob:"
+    return _page(title, bundled_script(MODEL_ENTRY), data, sources)
+
+
+def _engine_script(runtime: str) -> str:
+    """Script of the engine: no module, because a page from disk starts no worker that is one."""
+    modules = bundled_script(ENGINE_ENTRY, runtime).replace("import.meta.url", "'file:///'")
+    return f"'use strict';\n{{\n{modules}\n}}\n"
 
 
 @cache
@@ -72,9 +88,8 @@ def _sentence_script() -> str:
 
 def _page(title: str, script: str, data: Sequence[str], sources: str = "") -> str:
     """HTML file of a script and its data; the script stands first, so that it sees where a file was cut."""
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'{sources}; style-src 'unsafe-inline'; img-src data: blob:"
+        f"default-src 'none'; script-src '{_digest(script)}'{sources}; style-src 'unsafe-inline'; img-src data: blob:"
     )
     style = page_files()["app.css"].decode("utf-8")
     return "\n".join(
@@ -91,6 +106,11 @@ def _page(title: str, script: str, data: Sequence[str], sources: str = "") -> st
             "</body>\n</html>\n",
         ]
     )
+
+
+def _digest(script: str) -> str:
+    """Source of a policy that admits a script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}"
 
 
 def _json(name: str, value: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
 // Views of models that classify and answer, computed by the page itself; the twin of heedful.predictors.label_views.
+import { pauses } from '../../js/model.js';
 
 // Limits of heedful.predictors.word_effects and heedful.predictors.label_views.
 const MOST_WORDS = 200, FEWEST_WORDS = 5, FAITHFUL = 0.5, MOST_LABELS = 50, NUM_CAPTIONS = 5;
@@ -64,11 +65,11 @@ async function wordEffects(model, text, sentences, result, signal) {
   const order = words.map((_, index) => index).filter((index) => words[index][0].trim()).sort((one, other) => words[other][1] - words[one][1]).slice(0, MOST_WORDS);
   if (!order.length) return effects;
   const whole = measure(await model.classifyOne(without(-1)));
-  let last = performance.now();
+  const pause = pauses();
   for (const index of order) {
+    await pause();
     signal?.throwIfAborted();
     effects.set(index, whole - measure(await model.classifyOne(without(index))));
-    if (performance.now() - last > 12) { await new Promise((go) => { setTimeout(go); }); last = performance.now(); }
   }
   return effects;
 }

@@ -1,126 +1,21 @@
-// Source of the page's data that is a model inside the file: what `heedful serve` answers, computed by the page itself.
-import { ModelError } from '../../js/errors.js';
-import { ended } from '../../js/model.js';
-import { choices, search } from '../../js/search.js';
-import { layoutOf, split } from '../../js/sentences.js';
-import { EOS } from '../../js/vocabulary.js';
-import { Refusal, TASK_VIEWS } from '../app/api.js';
+// Source of the page's data that is a model inside the file: what `heedful serve` answers, computed beside the page.
+import { MOST_CHARACTERS, Refusal, TASK_VIEWS } from '../app/api.js';
 import { h } from '../app/dom.js';
 import { direction, t } from '../app/text.js';
-import { answerView, captionView, classificationView } from './labels.js';
-import { wordsOf } from './words.js';
 
-// Limits of heedful.predictors.sentence_view and heedful.predictors.page_requests.
-const NUM_OUTPUTS = 5, NUM_CHOICES = 6, MOST_CHARACTERS = 5000;
-
-// A source of a model that is still loading; `facts` are those of its file, known from the beginning.
-export function localSource(facts, loading) {
-  let running = null, before = Promise.resolve();
-
-  // What the page says of an error of the model.
-  const said = (error) => (error instanceof ModelError ? new Refusal(error.message, 0, `fault_${error.code}`) : error);
-  const loaded = loading.catch((error) => { throw said(error); });
-  loaded.catch(() => {}); // each request says so
-
-  // One request at a time: a newer one ends the one before.
-  function latest(work) {
-    running?.abort();
-    const controller = new AbortController(), after = before;
-    running = controller;
-    const result = after.then(() => loaded).then((model) => work(model, controller.signal)).catch((error) => { throw said(error); });
-    before = result.catch(() => {});
-    return result;
-  }
-
+// `facts` of the model are those of its file, known from the beginning; `connecting` gives its engine.
+export function localSource(facts, connecting) {
+  connecting.catch(() => {}); // each request says so
   return {
     task: facts.task,
     views: (task) => (task === 'translation' ? ['translate', 'inside', 'search', 'learn'] : [TASK_VIEWS[task], 'learn']),
-    models: () => loaded.then(() => ({ models: [{ name: facts.name, task: facts.task, languages: facts.languages, kind: facts.kind }] })),
+    models: () => connecting.then(() => ({ models: [{ name: facts.name, task: facts.task, languages: facts.languages, kind: facts.kind }] })),
     delay: 30,
     training: async () => ({ title: 'tryThese', samples: facts.examples.map((one) => ({ reference: '', ...(typeof one === 'string' ? { source: one } : one) })) }),
-    view: (request) => latest((model, signal) => VIEWS[facts.task](model, request, signal)),
+    view: async (request) => {
+      if (request.text?.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
+      return (await connecting).ask(request);
+    },
     about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores, t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
   };
-}
-
-const VIEWS = { translation: viewOf, captioning: captionView, classification: limited(classificationView), answering: limited(answerView) };
-
-// A view of texts that are not too long.
-function limited(view) {
-  return async (model, request, signal) => {
-    if (request.text.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
-    return view(model, request, signal);
-  };
-}
-
-async function viewOf(model, request, signal) {
-  if (request.text.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
-  const { facts } = model, parts = split(request.text, facts.sentences, facts.languages[0]);
-  const beam = request.beam || Math.max(facts.search.beam, NUM_OUTPUTS), alpha = request.alpha ?? facts.search.alpha;
-  const config = { ...facts.search, beam, nbest: Math.min(beam, NUM_OUTPUTS), alpha };
-  const chosen = parts.sources.length > 1 ? parts.sources[Math.min(request.segment, parts.sources.length - 1)] : request.text;
-  const view = await sentenceView(model, chosen, request, config, signal);
-  return { ...view, passage: parts.sources.length > 1 ? await passageOf(model, parts, config, signal) : null };
-}
-
-async function sentenceView(model, text, request, config, signal) {
-  const { engine, facts, sourceTokenizer, targetTokenizer, pause } = model;
-  const { ids, wasCut } = sourceTokenizer.encodeSource(text, facts.max_tokens);
-  const options = { maxLength: facts.max_tokens, prefix: request.prefix, needWeights: engine.hasWeights, signal, pause };
-  const outputs = [], searches = [];
-  if (ids.length > 1) {
-    const trace = request.traced ? [] : undefined;
-    for (const one of await search(engine, ids, config, { ...options, trace })) outputs.push(outputOf(targetTokenizer, one));
-    const steps = outputs[0].ids.length ? await choices(engine, ids, outputs[0].ids, NUM_CHOICES, options) : [];
-    outputs[0].choices = steps.map((step) => step.map(({ id, logProb }) => ({ token: id, piece: targetTokenizer.pieces([id])[0], logProb })));
-    outputs[0].numForced = request.prefix.length;
-    if (trace) searches.push(tracedSearch(targetTokenizer, trace, config.beam));
-  }
-  const maps = request.layers && outputs[0] ? await mapsOf(engine, facts, ids, outputs[0]) : [];
-  return {
-    model: facts.name, kind: facts.kind, languages: facts.languages, engine: 'onnx',
-    source: { text, ids, ...wordsOf(sourceTokenizer, ids) }, wasCut, outputs,
-    maps,
-    measure: 'attention', measures: [], otherMaps: {}, searches, reference: '',
-    isFixed: true, lengthPenalty: config.length_penalty, alpha: config.alpha, missing: engine.hasWeights ? {} : { attention: facts.name },
-  };
-}
-
-// Attention of every layer and head; models with one attention report it while they generate.
-async function mapsOf(engine, facts, ids, { ids: output, weights }) {
-  const layers = await engine.attention(ids, output);
-  const maps = layers.length ? layers : weights && facts.kind !== 'transformer' ? [{ role: 'cross', layer: 0, ...weights }] : [];
-  return maps.map((one) => ({ hasRoot: false, tree: null, ...one }));
-}
-
-function outputOf(tokenizer, hypothesis) {
-  const ids = ended(hypothesis);
-  return {
-    text: tokenizer.decode(hypothesis.ids), ids, ...wordsOf(tokenizer, ids), tokenLogProbs: hypothesis.tokenLogProbs,
-    logProb: hypothesis.logProb, score: hypothesis.score, weights: hypothesis.weights && packed(hypothesis.weights), choices: [], numForced: 0,
-  };
-}
-
-// Rows of weights as the page unpacks them: one head.
-function packed(rows) {
-  const columns = rows[0]?.length ?? 0, values = new Float32Array(rows.length * columns);
-  rows.forEach((row, index) => values.set(row, index * columns));
-  return { shape: [1, rows.length, columns], values };
-}
-
-function tracedSearch(tokenizer, trace, beam) {
-  const indices = new Map(trace.map((one, index) => [one, index]));
-  const idsOf = (one) => (one.before ? [...idsOf(one.before), one.token] : []);
-  const nodes = trace.map((one) => ({
-    parent: indices.get(one.before) ?? -1, step: one.length - 1, piece: wordsOf(tokenizer, [one.token]).pieces[0], token: one.token,
-    tokenLogProb: one.tokenLogProb, logProb: one.total, rank: one.rank, fate: one.fate, text: tokenizer.decode(idsOf(one)),
-  }));
-  const weights = trace.map((one) => one.weights);
-  return { beam, nodes, attention: weights.length && weights.every(Boolean) ? packed(weights) : null, departure: null };
-}
-
-async function passageOf(model, segments, config, signal) {
-  const translations = await model.translate(segments.sources, { beam: config.beam, signal, search: config });
-  const parts = translations.map(({ source, text }) => ({ source, output: text, kept: [], outputKept: [], reading: source, fault: '' }));
-  return { parts, sourceLayout: segments.layout, outputLayout: layoutOf(segments, parts.map((one) => one.output)) };
 }

@@ -1,36 +1,28 @@
 // Start of the page with a model inside its file.
-import { gunzip } from '../../js/archive.js';
+import { bytesOf, gunzip } from '../../js/archive.js';
 import { ModelError } from '../../js/errors.js';
-import { load } from '../../js/load.js';
-import { ort } from '../../js/runtime/ort.js';
 import { useSource } from '../app/api.js';
 import { start } from '../app/page.js';
+import { connect, said } from './connection.js';
 import { localSource } from './local.js';
 
-// Bytes of an element of the page, which is emptied.
-function bytesOf(id) {
+// Text of an element of the page, which is removed.
+function taken(id) {
   const element = document.getElementById(id);
   if (!element) throw new ModelError('damaged', 'the file is cut; copy it again');
-  let text;
-  try {
-    text = atob(element.textContent);
-  } catch (error) {
-    throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
-  }
+  const text = element.textContent;
   element.remove();
-  const bytes = new Uint8Array(text.length);
-  for (let index = 0; index < text.length; index += 1) bytes[index] = text.charCodeAt(index);
-  return bytes;
+  return text;
 }
 
 async function open() {
   await new Promise((go) => { setTimeout(go); }); // the page is drawn first
-  if (typeof WebAssembly === 'undefined') throw new ModelError('runtime', 'WebAssembly is switched off');
-  ort.env.wasm.numThreads = 1;
-  ort.env.wasm.wasmBinary = await gunzip(bytesOf('runtime-data'));
-  const model = await load(bytesOf('model-data'), { ort });
-  ort.env.wasm.wasmBinary = undefined;
-  return model;
+  try {
+    const [script, model, runtime] = ['engine-script', 'model-data', 'runtime-data'].map(taken);
+    return await connect(new TextDecoder().decode(await gunzip(bytesOf(script))), { model, runtime });
+  } catch (error) {
+    throw error instanceof ModelError ? said(error) : error;
+  }
 }
 
 const facts = JSON.parse(document.getElementById('model-facts').textContent);
