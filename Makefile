@@ -141,7 +141,7 @@ prove-mutants: $(VENV)/.installed-dev ## change the source at 400 random places 
 
 .PHONY: prove-documents
 prove-documents: $(VENV)/.installed-dev ## send hostile documents to a server, and ask /health beside (minutes)
-	$(BIN)/python -m tests.prove.prove_documents
+	$(BIN)/python -m tests.prove.prove_documents $(ARGS)
 
 .PHONY: prove-notebook
 prove-notebook: $(VENV)/.installed-dev ## run the widget in JupyterLab, in Chromium (a minute)

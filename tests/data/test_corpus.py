@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from heedful.data.cells import is_quoted_tsv
 from heedful.data.corpus import Pair, find_pairs, group_references
+from heedful.data.labelled import find_labelled
 from heedful.data.split_positions import split_of
 from heedful.errors import DataError, UsageError
 
@@ -120,6 +121,13 @@ def test_the_name_and_the_fingerprint(tmp_path: Path):
     assert found["files"][0]["size"] == path.stat().st_size
     assert json.loads(json.dumps(found)) == found
     assert find_pairs([path], (2, 1)).fingerprint() != found
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.txt"])
+def test_thousands_of_empty_lines_before_the_first_row_are_skipped(tmp_path: Path, name: str):
+    path = write(tmp_path / name, "\n" * 5000 + ("a,b\n" if name == "a.csv" else "a\tb\n"))
+    for find in (find_pairs, find_labelled):
+        assert [tuple(pair[:2]) for pair in find([path]) if pair.source] == [("a", "b")]
 
 
 # ------------------------------------------------------------------------------------------------------ refusals

@@ -1,20 +1,25 @@
 """Hostile documents of 160 KB sent to a server, with `/health` asked beside: `make prove-documents`.
 
 Every family of `tests/contracts/test_linear_time.py` that takes longest in its parser is sent to `/translate_file` of a
-real server; meanwhile `/health` is asked every 20 ms. Prints the latest answer of `/health`, the time and the status of
-each document.
+real server; meanwhile `/health` is asked and the memory of the server and of its processes is read every 20 ms. Prints
+the latest answer of `/health`, the time, the memory and the status of each document.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
-from tests.contracts.test_linear_time import FAMILIES, LARGEST, PAIRED, cue, grown, xliff
+from tests.contracts.hostile_parsers import cue, xliff
+from tests.contracts.test_linear_time import FAMILIES, LARGEST, PAIRED, grown
 
 SLOWEST = (
     "a:\\\n",
@@ -43,38 +48,77 @@ FRAMES = {
 """File of a text, by its ending."""
 MOST_SECONDS = 0.2
 """Latest answer of `/health` that is well."""
+MOST_MEGABYTES = 60.0
+"""Memory of an upload of at most 1 MB, beside that of a harmless one."""
 
 
-def measure(address: str, families: Sequence[str | tuple[str, str]]) -> list[tuple[float, float, int, str]]:
+class Row(NamedTuple):
+    """What was seen of one document."""
+
+    latest: float
+    """Latest answer of `/health`, in seconds."""
+    taken: float
+    """Time of the document, in seconds."""
+    megabytes: float
+    """Largest memory beside that of a harmless document, of the server and of its processes."""
+    status: int
+    name: str
+
+
+def memory(pid: int) -> float:
+    """Megabytes of a process and its children, pages of files left out."""
+    total = 0
+    waiting = [pid]
+    own = Path(f"/proc/{pid}/cmdline").read_bytes()
+    while waiting:
+        process = Path(f"/proc/{waiting.pop()}")
+        with suppress(OSError):  # it has ended
+            if process.name != str(pid) and (process / "cmdline").read_bytes() == own:
+                continue  # a child that has not begun its program yet, and shares the pages of its parent
+            waiting += [int(word) for word in (process / f"task/{process.name}/children").read_text().split()]
+            _, resident, of_files, *_ = (process / "statm").read_text().split()
+            total += int(resident) - int(of_files)
+    return total * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure(address: str, pid: int, families: Sequence[str | tuple[str, str]], size: int) -> list[Row]:
     """Send every family as every kind of file.
 
+    Args:
+        pid: process of the server.
+        size: length of each text.
+
     Returns:
-        Latest `/health` in seconds, time of the document, its status, and what it was; the worst first.
+        What was seen of each; the latest `/health` first.
     """
-    rows: list[tuple[float, float, int, str]] = []
-    for ending, frame in FRAMES.items():
-        for family in families:
-            latest, stop = [0.0], threading.Event()
+    rows: list[Row] = []
+    usual = 0.0
+    for ending, frame, family in [("html", str, "a"), *((*each, one) for each in FRAMES.items() for one in families)]:
+        latest, most, stop = [0.0], [0.0], threading.Event()
 
-            def watch(latest: list[float] = latest, stop: threading.Event = stop) -> None:
-                with httpx.Client(timeout=60) as client:
-                    while not stop.is_set():
-                        began = time.monotonic()
-                        assert client.get(f"{address}/health").status_code == 200
-                        latest[0] = max(latest[0], time.monotonic() - began)
-                        time.sleep(0.02)
+        def watch(latest: list[float] = latest, most: list[float] = most, stop: threading.Event = stop) -> None:
+            with httpx.Client(timeout=60) as client:
+                while not stop.is_set():
+                    began = time.monotonic()
+                    assert client.get(f"{address}/health").status_code == 200
+                    latest[0] = max(latest[0], time.monotonic() - began)
+                    most[0] = max(most[0], memory(pid))
+                    time.sleep(0.02)
 
-            watcher = threading.Thread(target=watch)
-            watcher.start()
-            began = time.monotonic()
-            content = frame(grown(family, LARGEST)).encode("utf-8", "replace")
-            form = {"source": "auto", "target": "en"}
-            files = {"file": (f"x.{ending}", content)}
-            status = httpx.post(f"{address}/translate_file", data=form, files=files, timeout=120).status_code
-            taken = time.monotonic() - began
-            stop.set()
-            watcher.join()
-            rows.append((latest[0], taken, status, f"{ending} {family!r}"))
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        began = time.monotonic()
+        content = frame(grown(family, size if rows or usual else 10)).encode("utf-8", "replace")
+        form = {"source": "auto", "target": "en"}
+        files = {"file": (f"x.{ending}", content)}
+        status = httpx.post(f"{address}/translate_file", data=form, files=files, timeout=120).status_code
+        taken = time.monotonic() - began
+        stop.set()
+        watcher.join()
+        if not usual:
+            usual = most[0]
+        else:
+            rows.append(Row(latest[0], taken, most[0] - usual, status, f"{ending} {family!r}"))
     return sorted(rows, reverse=True)
 
 
@@ -86,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="all families, not only the slowest")
+    parser.add_argument("--size", type=int, default=LARGEST, help="length of each text, in characters")
     given = parser.parse_args(arguments)
     families = (*FAMILIES, *PAIRED) if given.all else SLOWEST
     # A model that only reverses texts: what is measured is the reading and the writing.
@@ -93,15 +138,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            rows = measure(f"http://127.0.0.1:{server.stdout.readline().split()[0]}", families)
+            address = f"http://127.0.0.1:{server.stdout.readline().split()[0]}"
+            rows = measure(address, server.pid, families, given.size)
         finally:
             server.terminate()
-    for latest, taken, status, name in rows[:12]:
-        print(f"/health {latest:.3f} s  document {taken:6.2f} s  status {status}  {name}")
-    num_late = sum(latest > MOST_SECONDS for latest, *_ in rows)
-    num_faults = sum(status >= 500 and status != 503 for _, _, status, _ in rows)
-    print(f"{len(rows)} documents: {num_late} with /health later than {MOST_SECONDS} s, {num_faults} faults")
-    return int(bool(num_late or num_faults))
+    by_memory = sorted(rows, key=lambda row: -row.megabytes)
+    for row in dict.fromkeys([*rows[:10], *by_memory[:5]]):
+        print(
+            f"/health {row.latest:.3f} s  document {row.taken:6.2f} s  memory {row.megabytes:+5.0f} MB  "
+            f"status {row.status}  {row.name}"
+        )
+    num_late = sum(row.latest > MOST_SECONDS for row in rows)
+    num_large = sum(row.megabytes > MOST_MEGABYTES for row in rows)
+    num_faults = sum(row.status >= 500 and row.status != 503 for row in rows)
+    print(
+        f"{len(rows)} documents: {num_late} with /health later than {MOST_SECONDS} s, {num_large} with more than "
+        f"{MOST_MEGABYTES:.0f} MB, {num_faults} faults"
+    )
+    return int(bool(num_late or num_large or num_faults))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,15 @@ def base(path: Path, content: str, encoding: str = "UTF-8") -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("encoding", "term"), [("GBK", "房子"), ("Big5", "房子"), ("Shift_JIS", "こんにちは"), ("EUC-KR", "안녕")]
+)
+def test_encodings_that_term_bases_declare_are_read(encoding: str, term: str, tmp_path: Path):
+    entry = ENTRY.format("house", term)
+    (tmp_path / "a.tbx").write_bytes(f'<?xml version="1.0" encoding="{encoding}"?><tbx>{entry}</tbx>'.encode(encoding))
+    assert term in str(read_terms(tmp_path / "a.tbx", ("de", "en")))
+
+
 @pytest.mark.parametrize("content", [OLD, NEW])
 @pytest.mark.parametrize("name", ["a.tbx", "a.TBX.gz"])
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])

@@ -14,7 +14,8 @@ from heedful.data.caption_files import CaptionFile
 from heedful.data.corpus import Pair
 from heedful.data.corrected_links import TokenLinks
 from heedful.data.encoded import ENCODED, write_encoded
-from heedful.data.images import ImageConfig, fit, upright_size
+from heedful.data.images import ImageConfig, upright_size
+from heedful.data.scaled_pictures import fit
 from heedful.data.word_spans import Span, spell, spell_words, tokens_of
 from heedful.errors import DataError
 from heedful.text.counts import counted

@@ -12,7 +12,7 @@ from heedful.data.folders import PICTURES
 from heedful.data.images import FEATURES_SUFFIX, inside
 from heedful.data.label_rows import LabelColumnRows, LabelJsonRows, json_sample
 from heedful.data.rows import Columns, are_open
-from heedful.data.tables import check_data_file, data_lines
+from heedful.data.tables import check_data_file, first_lines
 from heedful.data.text_columns import LabelColumns
 from heedful.errors import DataError
 
@@ -150,12 +150,11 @@ def _find_columns(path: Path, leaves_out_faults: bool) -> PairFile | None:
     """
     check_data_file(path)
     number, line = first_line(path)
-    lines = data_lines(path, bad_bytes="replace")
     if is_json_lines(path, line):
-        names, rows = json_sample(path, lines, _SAMPLE_LINES)
+        names, rows = json_sample(path, _SAMPLE_LINES)
         chosen = _chosen(rows)
         return found_pairs(path, LabelJsonRows(chosen, names), number, leaves_out_faults) if chosen else None
-    sample = [text for text in islice(lines, _SAMPLE_LINES) if text]
+    sample = first_lines(path, _SAMPLE_LINES)
     style = cell_style(path, sample)
     lenient = CellStyle(style.separator, "lenient" if style.quotes == "strict" else style.quotes)
     cells = [lenient.split(text) for text in whole_records(sample, style)]

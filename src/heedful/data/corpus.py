@@ -21,7 +21,7 @@ from heedful.data.cells import (
 from heedful.data.lexicon import LexiconRows
 from heedful.data.row_faults import RowFaults
 from heedful.data.rows import ColumnRows, Columns, JsonRows, RowFormat
-from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
+from heedful.data.tables import check_data_file, data_lines, fingerprint_table, first_lines, is_table, table_identity
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError, UsageError
 from heedful.text.columns import ColumnKind, column_kinds, split_columns
@@ -321,7 +321,7 @@ def row_format(path: Path, line: str, number: int, columns: Columns) -> RowForma
     """
     if is_json_lines(path, line):
         return JsonRows.of(line, columns, str(path), number)
-    lines = [other for other in islice(data_lines(path, bad_bytes="replace"), _SAMPLE_LINES) if other]
+    lines = first_lines(path, _SAMPLE_LINES)
     if columns in ((1, 2), (2, 1)) and suffix_of(path) not in (".csv", ".tsv") and LexiconRows.suits(lines):
         return LexiconRows((1, 2) if columns == (1, 2) else (2, 1))
     style = cell_style(path, lines)

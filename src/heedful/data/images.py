@@ -1,6 +1,7 @@
 """Reading of images: pictures as pixels of one size, and precomputed features of regions from NumPy's `.npy` files."""
 
 import io
+import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,19 +14,17 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from heedful.config.base import Config
+from heedful.data.scaled_pictures import fitted, turned_size
 from heedful.errors import DataError, FileRefused, needed_for
 from heedful.files.bounded_read import open_regular
 
 MOST_PIXELS: Final = 50_000_000
 """Largest number of pixels of a picture that is decoded; a small file may claim billions."""
+_BYTES_OF_PIXEL: Final = {"WEBP": 16, "progressive JPEG": 12}
+"""Bytes of a pixel while a picture is decoded, where they are more than four: these decoders keep copies of all."""
 MOST_REGIONS: Final = 10_000
 FEATURES_SUFFIX: Final = ".npy"
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-_OPAQUE: Final = 65535 / 255
-_ORIENTATION: Final = 0x0112
-"""Tag of EXIF that says how to turn a picture."""
-_SIDEWAYS: Final = (5, 6, 7, 8)
-"""Its values for pictures that are turned by a quarter."""
 
 
 class ImageConfig(Config):
@@ -156,18 +155,25 @@ def read_picture(content: bytes, config: ImageConfig, name: str = "picture") -> 
     return _read_pixels(content, config, name)
 
 
-def check_picture(content: bytes, most_pixels: int, name: str = "picture") -> None:
+def check_picture(content: bytes, most_pixels: int, most_bytes: int, name: str = "picture") -> None:
     """Check the size of a picture in memory by its head, before anything is decoded.
 
     Args:
         content: content of its file.
         most_pixels: largest number of pixels.
+        most_bytes: largest memory that decoding may take for each megabyte of the file, or part of one.
 
     Raises:
         DataError: it is no picture, or too large.
         MissingExtra: Pillow is not installed.
     """
-    _opened(content, name, lambda picture: None, most_pixels)
+    needed = _opened(content, name, _decoded_bytes, most_pixels)
+    allowed = most_bytes * math.ceil(len(content) / 1_000_000)
+    if needed > allowed:
+        raise DataError(
+            f"{name}: decoding takes {needed / 1e6:.0f} MB, and a file of this size may take {allowed / 1e6:.0f}; "
+            "scale it down"
+        )
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
@@ -187,21 +193,6 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     return stream.getvalue()
 
 
-def fit(size: tuple[int, int], width: int, height: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Scale a picture to fit, without distortion, and centre it.
-
-    Returns:
-        Width and height of the scaled picture, and the column and row of its upper left corner.
-
-    Example:
-        >>> fit((100, 50), 48, 48)
-        ((48, 24), (0, 12))
-    """
-    scale = min(width / size[0], height / size[1])
-    scaled = max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
-    return scaled, ((width - scaled[0]) // 2, (height - scaled[1]) // 2)
-
-
 def upright_size(path: Path, where: str) -> tuple[int, int]:
     """Read the width and height of a picture, turned as its camera says.
 
@@ -216,7 +207,7 @@ def upright_size(path: Path, where: str) -> tuple[int, int]:
     """
     prefix = f"{where}: {path}"
     _check_regular(path, prefix)
-    return _opened(path, prefix, _turned)
+    return _opened(path, prefix, turned_size)
 
 
 def look_at(path: Path, where: str) -> dict[str, Any]:
@@ -285,15 +276,16 @@ def _opened(source: Path | bytes, prefix: str, use: Callable[[Any], Any], most_p
         raise DataError(f"{prefix}: truncated or damaged picture ({reason}); copy it again") from None
 
 
+def _decoded_bytes(picture: Any) -> int:
+    """Memory that Pillow and the decoder below it take, at most, as measured."""
+    kind = f"progressive {picture.format}" if picture.info.get("progressive") else picture.format
+    return picture.width * picture.height * _BYTES_OF_PIXEL.get(kind, 4)
+
+
 def _about(picture: Any) -> dict[str, Any]:
     is_grey = picture.mode in ("1", "L", "LA", "I;16", "I", "F")
-    width, height = _turned(picture)
+    width, height = turned_size(picture)
     return {"kind": "pixels", "height": height, "width": width, "channels": 1 if is_grey else 3}
-
-
-def _turned(picture: Any) -> tuple[int, int]:
-    is_sideways = picture.getexif().get(_ORIENTATION, 1) in _SIDEWAYS
-    return (picture.height, picture.width) if is_sideways else (picture.width, picture.height)
 
 
 def picture_pixels(picture: Any, config: ImageConfig, prefix: str) -> NDArray[np.uint8]:
@@ -328,39 +320,9 @@ def _read_pixels(source: Path | bytes, config: ImageConfig, prefix: str) -> NDAr
 
 
 def _pixels(picture: Any, config: ImageConfig) -> NDArray[np.uint8]:
-    """First frame, upright, opaque, in the colours of the configuration, scaled to fit and centred."""
-    from PIL import Image, ImageOps
-
-    picture.seek(0)
-    picture.load()
-    upright = ImageOps.exif_transpose(picture)
-    if upright.mode.startswith("I") or upright.mode == "F":  # 16 bits
-        values = np.asarray(upright, dtype=np.float64) / _OPAQUE
-        upright = Image.fromarray(values.clip(0.0, 255.0).round().astype(np.uint8))
-    elif "transparency" in picture.info or upright.mode in ("P", "PA", "LA", "RGBA", "La", "RGBa"):
-        coloured = upright.convert("RGBA")
-        white = Image.new("RGBA", coloured.size, "white")
-        upright = Image.alpha_composite(white, coloured)
-    upright = upright.convert("L" if config.channels == 1 else "RGB")
-    pixels = np.asarray(_fitted(upright, config.width, config.height), dtype=np.uint8)
+    shown = fitted(picture, config.width, config.height, "L" if config.channels == 1 else "RGB")
+    pixels = np.asarray(shown, dtype=np.uint8)
     return pixels[None, None] if config.channels == 1 else pixels.transpose(2, 0, 1)[None]
-
-
-def _fitted(picture: Any, width: int, height: int) -> Any:
-    """Picture scaled to fit and centred on the most usual colour of its border."""
-    from PIL import Image
-
-    if picture.size == (width, height):
-        return picture
-    size, corner = fit(picture.size, width, height)
-    values = np.asarray(picture)
-    border = np.concatenate([values[0], values[-1], values[:, 0], values[:, -1]])
-    colour = np.median(border.reshape(len(border), -1), axis=0).round().astype(int).tolist()
-    canvas = Image.new(picture.mode, (width, height), tuple(colour) if len(colour) > 1 else colour[0])
-    is_smaller = width < picture.width or height < picture.height
-    scaled = picture.resize(size, Image.Resampling.BOX if is_smaller else Image.Resampling.BILINEAR)
-    canvas.paste(scaled, corner)
-    return canvas
 
 
 def _load_features(path: Path, prefix: str) -> NDArray[Any]:

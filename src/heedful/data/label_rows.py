@@ -1,12 +1,12 @@
 """Rows of texts with labels: columns, JSON objects and fastText's lines, with a label each or any number of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, final
 
 from heedful.data.cells import CellStyle, Record, split_record
 from heedful.data.rows import Columns, RowFormat, are_open, find_column, parse_object, text_of
+from heedful.data.tables import data_lines
 from heedful.data.text_columns import LabelColumns, choose_label_columns
 from heedful.errors import DataError, did_you_mean
 from heedful.text.columns import COLUMN_SEPARATOR, requested_columns
@@ -255,19 +255,20 @@ def _index(column: str, names: Sequence[str], where: str) -> int:
     return number - 1
 
 
-def json_sample(path: Path, lines: Iterable[str], most: int) -> Sample:
+def json_sample(path: Path, most: int) -> Sample:
     """Read the first objects of a file.
 
     Args:
-        path: the file, for messages.
-        lines: its lines.
-        most: most lines to read.
+        path: the file.
+        most: most objects to read.
 
     Raises:
         DataError: the first line that is not empty is no object.
     """
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(islice(lines, most), start=1):
+    for number, line in enumerate(data_lines(path, bad_bytes="replace"), start=1):
+        if len(rows) == most:
+            break
         if line:
             try:
                 rows.append(parse_object(line, str(path), number))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, final
 
@@ -22,7 +21,7 @@ from heedful.data.label_rows import (
     label_format,
 )
 from heedful.data.rows import ColumnRows, Columns, RowFormat, are_open
-from heedful.data.tables import check_data_file, data_lines
+from heedful.data.tables import check_data_file, first_lines
 
 _SAMPLE_LINES: Final = 1000
 """Number of first lines by which columns, headings and kinds of labels are recognised."""
@@ -55,15 +54,15 @@ def find_labelled(
     (path,) = paths
     check_data_file(path)
     number, line = first_line(path)
-    where, lines = f"{path}:{number}", data_lines(path, bad_bytes="replace")
+    where = f"{path}:{number}"
     rows: RowFormat
     if is_json_lines(path, line):
-        sample = json_sample(path, lines, _SAMPLE_LINES)
+        sample = json_sample(path, _SAMPLE_LINES)
         rows = LabelJsonRows(*label_format(sample, columns, separator, where))
     elif any(word.startswith(FASTTEXT) for word in line.split()) and are_open(columns):
-        rows = FastTextRows(any(text.count(FASTTEXT) > 1 for text in islice(lines, _SAMPLE_LINES)))
+        rows = FastTextRows(any(text.count(FASTTEXT) > 1 for text in first_lines(path, _SAMPLE_LINES)))
     else:
-        sample_lines = [text for text in islice(lines, _SAMPLE_LINES) if text]
+        sample_lines = first_lines(path, _SAMPLE_LINES)
         style = cell_style(path, sample_lines)
         lenient = CellStyle(style.separator, "lenient" if style.quotes == "strict" else style.quotes)
         records = whole_records(sample_lines, style)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -13,7 +12,7 @@ from heedful.data.cells import TABS, CellStyle, Record, cell_style, split_record
 from heedful.data.corpus import Pair
 from heedful.data.passages import answer_place
 from heedful.data.row_faults import RowFaults
-from heedful.data.tables import check_data_file, data_lines, fingerprint_table, is_table, table_identity
+from heedful.data.tables import check_data_file, data_lines, fingerprint_table, first_lines, is_table, table_identity
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
@@ -131,7 +130,7 @@ class StoryFile:
         """Columns of a file whose first row has headings."""
         if is_table(self.path):
             return None
-        sample = [line for line in islice(data_lines(self.path, "replace"), _SAMPLE_LINES) if line]
+        sample = first_lines(self.path, _SAMPLE_LINES)
         style = cell_style(self.path, sample) if sample else TABS
         records = whole_records(sample, style) if sample else [""]
         heads = [cell.strip().casefold() for cell in style.split(records[0], str(self.path), 1)]

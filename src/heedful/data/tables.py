@@ -119,6 +119,19 @@ def data_lines(
     return read_lines(cast(BinaryIO, io.BufferedReader(_Rows(path))), str(path), bad_bytes, nul)
 
 
+def first_lines(path: Path, most: int) -> list[str]:
+    """Read the first lines that are not empty, wherever the first of them stands.
+
+    Args:
+        path: as for `data_lines`; bytes that are no UTF-8 are replaced.
+        most: most lines to read.
+
+    Raises:
+        DataError: the file is unusable.
+    """
+    return [*itertools.islice(filter(None, data_lines(path, bad_bytes="replace")), most)]
+
+
 @final
 class _Rows(io.RawIOBase):
     """Stream of JSON lines, one per row; the file is opened when the first byte is read."""

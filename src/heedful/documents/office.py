@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Final, final
 
-from heedful.documents.xml_parts import Item, Paragraph, XmlArchive, xml_library
+from heedful.documents.xml_parts import Item, Paragraph, XmlArchive, last_child, xml_library
 
 _WORD: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -116,7 +116,7 @@ class _Rewriter:
                 if not _local_name(child).endswith("Pr"):
                     element.remove(child)
             emptied.append(element)
-        last: tuple[Any, str] | None = None  # parent and format of the last run
+        last: tuple[Any, str, Any] | None = None  # parent and format of the last run, and the run
         for item in items:
             parent = self._paragraph
             for element in item.around:
@@ -126,20 +126,20 @@ class _Rewriter:
             if item.element is None or item.is_in_run:
                 key = str(item.format)
                 if last is None or last[0] is not parent or last[1] != key:
-                    self._append(parent, self._new_run(key))
-                    last = parent, key
-                self._add_to_run([one for one in parent if _local_name(one) == "r"][-1], item)
+                    last = parent, key, self._new_run(key)
+                    self._append(parent, last[2])
+                self._add_to_run(last[2], item)
             else:
                 self._append(parent, item.element)
                 last = None
 
     def _append(self, parent: Any, child: Any) -> None:
         """Append a child, before the properties that must be the last child."""
-        final_properties = parent[-1] if len(parent) and _local_name(parent[-1]) == "endParaRPr" else None
-        if final_properties is None:
-            parent.append(child)
+        final = last_child(parent)
+        if final is not None and _local_name(final) == "endParaRPr":
+            final.addprevious(child)
         else:
-            final_properties.addprevious(child)
+            parent.append(child)
 
     def _new_run(self, key: str) -> Any:
         run = self._paragraph.makeelement(f"{self._namespace}r")

@@ -256,10 +256,15 @@ def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
             parent = element
         if item.element is not None:
             parent.append(item.element)
-        elif len(parent):
-            parent[-1].tail = (parent[-1].tail or "") + item.text
+        elif (before := last_child(parent)) is not None:
+            before.tail = (before.tail or "") + item.text
         else:
             parent.text = (parent.text or "") + item.text
+
+
+def last_child(element: Any) -> Any:
+    """Last child of an element, or None, without counting the others: `len` goes through all of them."""
+    return next(element.iterchildren(reversed=True), None)
 
 
 def _runs(items: Sequence[Item]) -> Iterator[_Run]:

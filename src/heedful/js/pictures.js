@@ -84,8 +84,7 @@ function centred(plane, width, height, facts) {
   const filter = facts.width < width || facts.height < height ? BOX : BILINEAR;
   const across = (/** @type {Uint8Array} */ lines, /** @type {number} */ number) => (columns === width ? lines : scaled(lines, width, number, columns, filter, 1, width, columns));
   const down = (/** @type {Uint8Array} */ lines, /** @type {number} */ size) => (rows === height ? lines : scaled(lines, height, size, rows, filter, size, 1, 1));
-  // A tall picture is scaled down first; the order changes a rounding.
-  const small = rows < height && height > 2 * width ? across(down(plane, width), rows) : down(across(plane, height), columns);
+  const small = down(across(plane, height), columns); // in this order always, for it changes a rounding
   const canvas = new Uint8Array(facts.width * facts.height).fill(rounded(median(border(plane, width, height))));
   const left = Math.floor((facts.width - columns) / 2), top = Math.floor((facts.height - rows) / 2);
   for (let row = 0; row < rows; row++) canvas.set(small.subarray(row * columns, (row + 1) * columns), (top + row) * facts.width + left);

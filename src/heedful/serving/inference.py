@@ -235,7 +235,8 @@ async def checked_picture(service: Service, captioner: Captioner, content: objec
         )
     if not isinstance(content, bytes) or not content:
         raise HTTPException(400, "Invalid request: the body is no picture")
-    await run_in_threadpool(check_picture, content, service.limits.picture_pixels)
+    limits = service.limits
+    await run_in_threadpool(check_picture, content, limits.picture_pixels, limits.picture_bytes)
     return content
 
 

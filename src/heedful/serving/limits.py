@@ -31,7 +31,9 @@ class Limits:
     file_bytes: int = 10_000_000
     """Bytes of an uploaded file, and of its unpacked content."""
     picture_pixels: int = 24_000_000
-    """Pixels of a picture, counted before it is decoded; decoded, each takes up to 12 bytes."""
+    """Pixels of a picture, counted before it is decoded."""
+    picture_bytes: int = 52_000_000
+    """Bytes that decoding a picture may take for each megabyte of its file, or part of one: 13 million pixels."""
     large_bodies: int = 16
     """Bodies above `body_bytes`, of pictures, that may arrive and wait at a time, because they are in memory."""
     file_characters: int = 200_000
