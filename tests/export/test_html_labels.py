@@ -12,9 +12,10 @@ from heedful.predictors.captioner import Captioner
 from heedful.predictors.label_views import answer_view, classification_view
 from heedful.predictors.table import load
 from tests.js.node import needs_runtime
-from tests.pages.browser import Tab, chromium, needs_chromium
+from tests.pages.browser import Tab, assert_accessible, chromium, needs_chromium
 from tests.serving.task_models import TaskModels
 from tests.serving.test_inference import claiming
+from tests.thorough import thorough
 
 pytestmark = [needs_runtime, needs_chromium]
 TEXT = "A clean <b>room</b>, Dr. Who. 房间很好。Rude staff."
@@ -26,6 +27,31 @@ QUESTION = "Where is Ada?"
 def browser() -> Generator[Any]:
     with chromium() as started:
         yield started
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", TaskModels._fields)
+@thorough
+def test_pages_of_every_task_are_accessible(
+    browser: Any, task_models: TaskModels, name: str, scheme: str, tmp_path: Path
+):
+    address = written(getattr(task_models, name), tmp_path, "a quiet room | Where is Ada?")
+    for width in (1280, 400):
+        tab = Tab(browser, address, width=width, scheme=scheme)
+        assert_accessible(tab)
+        if name == "captioner":
+            tab.page.locator("#file").set_input_files(
+                {"name": "a.png", "mimeType": "image/png", "buffer": task_models.picture}
+            )
+            tab.page.wait_for_selector("#caption .word")
+        else:
+            tab.page.locator("#source").fill(FACTS)
+            if name != "classifier":
+                tab.page.locator("#question").fill(QUESTION)
+            tab.page.wait_for_selector("#words, #facts")
+        assert_accessible(tab)
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        tab.close()
 
 
 def written(model: Path, folder: Path, *examples: str) -> str:

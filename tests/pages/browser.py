@@ -73,6 +73,14 @@ class Tab:
         assert self.refused == [], self.refused
 
 
+def assert_accessible(tab: Tab) -> None:
+    """axe-core, where there is its script, finds nothing serious in what a tab shows."""
+    if AXE.is_file():
+        tab.page.evaluate(AXE.read_text("utf-8"))
+        violations = tab.page.evaluate("axe.run()")["violations"]
+        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+
+
 class PageMemory:
     """Memory of a tab's page after a collection.
 

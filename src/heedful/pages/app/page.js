@@ -223,13 +223,13 @@ const page = {
     setLanguage(this.language);
     document.title = `${t(this.state.view)} · heedful`;
     const focus = document.activeElement?.id, typed = [this.box, this.asking].find((field) => field && field === document.activeElement), held = [typed?.selectionStart, typed?.selectionEnd];
-    const tabs = h('nav', { class: 'tabs', role: 'tablist', 'aria-label': t('views') }, this.views().map((key) => this.tab(key)));
-    const scrolled = document.querySelector('nav.tabs')?.scrollLeft ?? 0;
+    const tabs = h('div', { class: 'tabs', role: 'tablist', 'aria-label': t('views') }, this.views().map((key) => this.tab(key)));
+    const scrolled = document.querySelector('.tabs')?.scrollLeft ?? 0;
     const view = h('div', { id: 'view', role: 'tabpanel', 'aria-labelledby': `tab-${this.state.view}` });
     const top = h('header', { class: 'top' }, h('h1', { class: 'brand' }, logo(), 'heedful'), h('div', { class: 'tools' },
       segments(t('theme'), [['auto', t('themeAuto')], ['light', t('themeLight')], ['dark', t('themeDark')]], this.theme, (theme) => { this.setTheme(theme); this.draw(); }),
       h('button', { type: 'button', class: 'quiet', id: 'language', lang: this.language === 'zh' ? 'en' : 'zh', onclick: () => { this.language = this.language === 'zh' ? 'en' : 'zh'; prefer('language', this.language); this.draw(); } }, t('language'))));
-    document.getElementById('page').replaceChildren(h('div', { class: 'frame' }, top, tabs, h('main', {}, view), about()));
+    document.getElementById('page').replaceChildren(h('div', { class: 'frame' }, top, h('nav', { 'aria-label': t('views') }, tabs), h('main', {}, view), about()));
     tabs.scrollLeft = scrolled;
     bringIntoView(tabs, document.getElementById(`tab-${this.state.view}`));
     view.append(this.needsKey ? keyForm(this) : needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));

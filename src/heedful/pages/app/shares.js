@@ -14,7 +14,7 @@ export function shares(pairs) {
 export function shaded(text, value, largest, properties = {}) {
   const core = text.trim(), size = largest > 0 ? Math.abs(value) / largest : 0;
   if (!core) return text;
-  const colour = value < 0 ? '--against' : '--accent', strength = size < 0.05 ? 0 : Math.round(60 * size);
+  const colour = value < 0 ? '--against-shade' : '--accent-shade', strength = size < 0.05 ? 0 : Math.round(60 * size);
   const space = text.slice(0, text.length - text.trimStart().length);
   return [space, h('span', { class: 'weighed', style: { 'background-color': `color-mix(in srgb, var(${colour}) ${strength}%, transparent)` }, ...properties }, core)];
 }
