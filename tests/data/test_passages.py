@@ -1,11 +1,13 @@
 """Passages of stories: token ids, places of answers, and weights of facts."""
 
+from math import exp
+
 import numpy as np
 import pytest
 
 from heedful.data.passages import Passage, answer_place, encode_passage
 from heedful.engines.passages import PassageArrays
-from heedful.engines.spans import best_answers
+from heedful.engines.spans import best_answers, choose_shift
 from heedful.synthetic.notices import generate
 from heedful.text.stories import Story
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
@@ -96,12 +98,33 @@ def test_no_answer_is_at_eos_and_is_given_where_the_training_data_had_such_quest
     assert passage.locate(story, words()) == (4, 4)
     assert ids.tolist().index(EOS) == 4
     log_probs = np.log(np.array([[0.3, 0.1, 0.05, 0.05, 0.5], [0.3, 0.05, 0.05, 0.1, 0.5]], dtype=np.float32))
-    none, best, *_ = best_answers(passage, log_probs, 3, has_impossible=True)
+    none, best, *_ = best_answers(passage, log_probs, 3, no_answer_shift=0.0)
     assert (none.text, best.text) == ("", "Ada")
     assert none.probability == pytest.approx(0.25, rel=1e-6)
     assert best.probability == pytest.approx(0.09, rel=1e-6)
     assert "" not in {one.text for one in best_answers(passage, log_probs, 5)}
-    assert len(best_answers(passage, log_probs, 3, has_impossible=True)) == 3
+    assert len(best_answers(passage, log_probs, 3, no_answer_shift=0.0)) == 3
+
+
+def test_a_shift_moves_the_odds_of_no_answer_and_keeps_probabilities():
+    passage = encode_passage(words(), Story(("Ada runs the fair.",), "Who sleeps?"), CONFIG)
+    log_probs = np.log(np.array([[0.3, 0.1, 0.05, 0.05, 0.5], [0.3, 0.05, 0.05, 0.1, 0.5]], dtype=np.float32))
+    best, second, *_ = best_answers(passage, log_probs, 3, no_answer_shift=-1.5)
+    assert (best.text, second.text) == ("Ada", "")
+    odds = second.probability / (1.0 - second.probability)
+    assert odds == pytest.approx(0.25 / 0.75 * exp(-1.5), rel=1e-6)
+    assert best.probability / (1.0 - second.probability) == pytest.approx(0.09 / 0.75, rel=1e-6)
+
+
+def test_the_shift_is_the_threshold_that_scores_best_on_enough_questions():
+    odds = [*np.linspace(-4.0, -2.5, 30), *np.linspace(-2.0, 1.0, 30)]
+    answered, unanswered = [1.0] * 30 + [0.0] * 30, [0.0] * 30 + [1.0] * 30
+    assert choose_shift(odds, answered, unanswered) == pytest.approx(2.25)
+    assert choose_shift(odds[20:39], answered[20:39], unanswered[20:39]) == 0.0  # few without an answer
+    shifted = [own + 2.25 for own in odds]
+    assert choose_shift(shifted, answered, unanswered) == pytest.approx(0.0)
+    all_answered = choose_shift([5.0] * 40, [1.0] * 28 + [0.0] * 12, [0.0] * 28 + [1.0] * 12)
+    assert all_answered < -5.0
 
 
 @pytest.mark.parametrize("tokenizer", [words(), UnitTokenizer(Vocabulary.build([LINES[0]], 0, 1), "characters", "NFC")])

@@ -1,6 +1,7 @@
 """Classifiers and models that answer questions in JavaScript: what Python says, over the same graphs."""
 
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 
 from heedful.cli.messages import Messages
 from heedful.cli.web_export import export_web
+from heedful.data.stories import IMPOSSIBLE
+from heedful.engines.folder import commit, open_folder
+from heedful.engines.spans import NO_ANSWER_SHIFT
 from heedful.export.archive import described, folding
 from heedful.export.archived_labels import ArchivedLabels, sentence_facts
 from heedful.predictors.answerer import Answer, Answerer
@@ -173,6 +177,20 @@ def test_answers_weights_and_spans_are_those_of_python(task_models: TaskModels, 
         assert_same_answers(answerer.answer(asked), results)
 
 
+def test_no_answer_is_as_likely_as_in_python(task_models: TaskModels, tmp_path: Path):
+    folder = tmp_path / "shifted"
+    shutil.copytree(task_models.finder, folder)
+    facts = open_folder(folder).facts
+    others = {key: value for key, value in facts.items() if key not in ("format", "files")}
+    commit(folder, {**others, IMPOSSIBLE: True, NO_ANSWER_SHIFT: 4.0}, [*facts["files"]])
+    answerer, archive = exported(folder, tmp_path)
+    asked = [*generate_notices(50, seed=9)]
+    (results,) = answers(Run(archive, [["answer", [{"facts": one.facts, "question": one.question} for one in asked]]]))
+    ours = answerer.answer(asked)
+    assert_same_answers(ours, results)
+    assert not any(one.answer for one in ours)
+
+
 def test_wrong_calls_are_refused(task_models: TaskModels, tmp_path: Path):
     _, labels = exported(task_models.classifier, tmp_path)
     _, facts = exported(task_models.answerer, tmp_path)
@@ -186,5 +204,5 @@ def test_the_description_has_no_text_of_the_user(task_models: TaskModels):
     model = ArchivedLabels(classifier.folder, classifier.tokenizer, classifier.text, classifier.labels)
     assert model.description().keys() == {
         "format", "heedful", "task", "name", "kind", "languages", "max_tokens", "tokenizer", "labels", "label_kind",
-        "separator", "rules", "unspaced", "ngrams", "shifts", "has_impossible", "folding",
+        "separator", "rules", "unspaced", "ngrams", "shifts", "has_impossible", "no_answer_shift", "folding",
     }  # fmt: skip

@@ -1,13 +1,15 @@
 """Answers that are spans of the facts: training learns them, resumes exactly, exports, and refuses other answers."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from heedful.engines.folder import open_folder
+from heedful.engines.folder import commit, open_folder
+from heedful.engines.spans import NO_ANSWER_SHIFT
 from heedful.errors import DataError, Stopped
 from heedful.models.attention_config import AttentionConfig
 from heedful.models.bidaf import BidafConfig
@@ -83,6 +85,18 @@ def test_it_learns_which_questions_have_no_answer(model: Path):
     report = answerer.evaluate([asked | {"answer": []}, other | {"answer": ["market"]}])
     assert report.to_dict()["num_impossible"] == 1
     assert report.to_dict()["impossible_recognised"] == report.to_dict()["answered_exact_match"] == 100.0
+
+
+def test_validation_chooses_how_likely_no_answer_has_to_be(model: Path, tmp_path: Path):
+    opened = open_folder(model)
+    assert isinstance(opened.facts[NO_ANSWER_SHIFT], float)
+    shutil.copytree(model, tmp_path / "m")
+    others = {key: value for key, value in opened.facts.items() if key not in ("format", "files")}
+    commit(tmp_path / "m", {**others, NO_ANSWER_SHIFT: 40.0}, [*opened.facts["files"]])
+    asked = {"passage": "Chen paint the market. Emil slept.", "question": "Where did Chen paint?"}
+    (answer,) = load(tmp_path / "m", kind=Answerer).answer([asked])
+    assert answer.answer == ""
+    assert answer.probability > 0.99
 
 
 def test_a_word_that_training_never_saw_is_an_answer(model: Path):

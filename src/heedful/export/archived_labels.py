@@ -9,6 +9,7 @@ from heedful.engines.documents import SENTENCES, WORDS
 from heedful.engines.folder import ModelFolder
 from heedful.engines.labels import GRAPH
 from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, SHIFTS, NgramModel
+from heedful.engines.spans import NO_ANSWER_SHIFT
 from heedful.errors import UsageError
 from heedful.export.archive import ArchivedModel, described, folding, refuse
 from heedful.export.javascript_patterns import javascript_pattern
@@ -69,6 +70,7 @@ class ArchivedLabels(ArchivedModel):
             "ngrams": linear,
             "shifts": self.folder.facts.get(SHIFTS),
             "has_impossible": self.folder.facts.get(IMPOSSIBLE) is True,
+            "no_answer_shift": float(self.folder.facts.get(NO_ANSWER_SHIFT, 0.0)),
             "folding": folding(self.text, self.ngrams is not None),
         }
 

@@ -97,9 +97,11 @@ export class AnswerModel {
       question: [[...cut, EOS], [1, cut.length + 1]], question_lengths: [[cut.length + 1], [1]], passage: [read, [1, read.length]], passage_lengths: [[read.length], [1]],
     });
     const both = rowsOf(logProbs, read.length), [starts, ends] = both.map((row) => row.slice(0, -1)); // the last position is EOS
-    const known = bestSpans(starts, ends).map(({ start, end, score }) => ({ ...trimmed(passage, tokens[start][0], tokens[end][1]), probability: Math.exp(score) }));
     // Where the passage may not answer the question, both ends are at EOS then.
-    const none = { start: 0, end: 0, probability: this.facts.has_impossible ? Math.exp(both[0][read.length - 1] + both[1][read.length - 1]) : 0 };
+    const own = this.facts.has_impossible ? Math.exp(both[0][read.length - 1] + both[1][read.length - 1]) : 0;
+    const shift = Math.exp(this.facts.no_answer_shift ?? 0), scale = 1 / (1 + own * (shift - 1));
+    const known = bestSpans(starts, ends).map(({ start, end, score }) => ({ ...trimmed(passage, tokens[start][0], tokens[end][1]), probability: scale * Math.exp(score) }));
+    const none = { start: 0, end: 0, probability: own * shift * scale };
     const spans = this.facts.has_impossible ? [...known, none].sort((one, other) => other.probability - one.probability).slice(0, MOST_SPANS) : known;
     const best = spans[0] ?? none, text = passage.slice(best.start, best.end);
     /** @type {Map<string, number>} */

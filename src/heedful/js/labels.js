@@ -21,6 +21,7 @@ import { EOS } from './vocabulary.js';
  * @property {(import('./ngrams.js').NgramFacts & { share: number }) | null} ngrams
  * @property {number[] | null} shifts
  * @property {boolean} has_impossible whether facts may not answer a question
+ * @property {number} [no_answer_shift] nats added to the log odds that they do not
  * @property {import('./folding.js').FoldingFacts | null} folding
  *
  * @typedef {object} Classification

@@ -15,7 +15,7 @@ from heedful.data.stories import IMPOSSIBLE, Stories, answered_stories, encode_s
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
 from heedful.engines.passages import PassageArrays
-from heedful.engines.spans import best_answers
+from heedful.engines.spans import NO_ANSWER_SHIFT, best_answers
 from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, score_spans
@@ -187,12 +187,12 @@ class Answerer(LabelPredictor):
     def _spans(self, stories: Iterable[Story], window_stories: int) -> Iterator[Answer]:
         """Answers of a model that finds spans."""
         run, remaining = self.label_run(), iter(stories)
-        has_impossible = self.folder.facts.get(IMPOSSIBLE) is True
+        shift = float(self.folder.facts.get(NO_ANSWER_SHIFT, 0.0)) if self.folder.facts.get(IMPOSSIBLE) else None
         while window := list(islice(remaining, window_stories)):
             encoded = [encode_passage(self.tokenizer, story, self.text) for story in window]
             log_probs, _, attention = run_labels(run, PassageArrays([passage.ids for passage in encoded]))
             for story, passage, row, weights in zip(window, encoded, log_probs, attention, strict=True):
-                known = best_answers(passage, row, MOST_SPANS, has_impossible)
+                known = best_answers(passage, row, MOST_SPANS, shift)
                 shares: dict[str, float] = {}
                 for one in known:
                     shares.setdefault(one.text, one.probability)  # of its most probable place

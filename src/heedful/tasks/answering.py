@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
+from math import log
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -26,11 +27,15 @@ from heedful.data.stories import (
     find_stories,
     story_pair,
 )
+from heedful.engines.folder import commit, open_folder
+from heedful.engines.labels import run_labels
 from heedful.engines.passages import PassageArrays
-from heedful.engines.spans import best_answers
+from heedful.engines.spans import NO_ANSWER_SHIFT, best_answers, choose_shift, no_answer
 from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused, UsageError
-from heedful.evaluation.answers import score_spans
+from heedful.evaluation.answers import score_spans, span_scores
+from heedful.models.label_model import label_run
+from heedful.models.store import load_model
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths
 from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
@@ -45,6 +50,8 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 COURSE: Final = Course((16, 64), 3_000, (3, 60))
 LEARNING_RATE: Final = 3e-3
 """Peak learning rate of Adam."""
+LEAST: Final = 1e-30
+"""Least probability whose logarithm is taken."""
 
 
 @final
@@ -153,11 +160,29 @@ class AnsweringTask(LabelTask[StoryFile]):
         if not _has_spans(experiment):
             return super().reader(items, data, experiment)
         passages = [encode_passage(data.tokenizer, story, experiment.text) for story in items.stories]
-        has_impossible = data.facts.get(IMPOSSIBLE) is True
+        shift = 0.0 if data.facts.get(IMPOSSIBLE) is True else None
         return lambda log_probs: [
-            best_answers(passage, own, 1, has_impossible)[0].text
-            for passage, own in zip(passages, log_probs, strict=True)
+            best_answers(passage, own, 1, shift)[0].text for passage, own in zip(passages, log_probs, strict=True)
         ]
+
+    def finish(self, folder: Path, data: LabelData, experiment: Experiment) -> None:
+        opened = open_folder(folder)
+        needs_shift = _has_spans(experiment) and data.facts.get(IMPOSSIBLE) and NO_ANSWER_SHIFT not in opened.facts
+        if not needs_shift or not isinstance(data.dev, Stories):
+            return
+        stories = data.dev.stories
+        passages = [encode_passage(data.tokenizer, story, experiment.text) for story in stories]
+        model = self._classifier(load_model(opened, data.sizes))
+        log_probs, *_ = run_labels(label_run(model), PassageArrays([passage.ids for passage in passages]))
+        log_odds, answered, unanswered = list[float](), list[float](), list[float]()
+        for passage, own, story in zip(passages, log_probs, stories, strict=True):
+            best = best_answers(passage, own, 1)[0]
+            log_odds.append(log(max(no_answer(own, 0.0)[0], LEAST)) - log(max(best.probability, LEAST)))
+            answered.append(span_scores(best.text, story.answer)[1])
+            unanswered.append(span_scores("", story.answer)[1])
+        shift = choose_shift(log_odds, answered, unanswered)
+        others = {key: value for key, value in opened.facts.items() if key not in ("format", "files")}
+        commit(opened.path, {**others, NO_ANSWER_SHIFT: round(shift, 6)}, [*opened.facts["files"]])
 
     def scores(self, said: Sequence[str], gold: Sequence[str], experiment: Experiment) -> dict[str, float]:
         if not _has_spans(experiment):
