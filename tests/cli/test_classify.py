@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from datetime import datetime
 from pathlib import Path
 from unittest.mock import ANY
@@ -11,6 +12,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from heedful.engines.folder import commit, open_folder
+from heedful.predictors.label_predictor import TEXT_COLUMNS
 from tests.cli.command import heedful
 from tests.tasks.reviews import SETTINGS, write_reviews
 
@@ -162,6 +165,26 @@ def test_an_unsure_label_is_none_and_a_missing_column_is_one_line(model: Path, t
         done = heedful("classify", model, "-i", tmp_path / name)
         assert (done.code, done.out) == (2, "")
         assert f"{tmp_path / name}: {complaint}, not text" in done.err
+
+
+def test_a_table_without_the_column_of_texts_and_one_with_empty_cells(model: Path, tmp_path: Path):
+    named = tmp_path / "named"
+    shutil.copytree(model, named)
+    facts = open_folder(named).facts
+    others = {key: value for key, value in facts.items() if key not in ("format", "files")}
+    commit(named, {**others, TEXT_COLUMNS: ["text"]}, [*facts["files"]])
+    (tmp_path / "numbers.csv").write_text("id,score,when\n1,5,2024\n2,25,2025\n", "utf-8")
+    done = heedful("classify", named, "-i", tmp_path / "numbers.csv", "-o", tmp_path / "out.csv")
+    assert (done.code, done.out) == (2, "")
+    assert "no column text, which the model was trained on, and none of texts; name it with --columns" in done.err
+    assert not (tmp_path / "out.csv").exists()
+    (tmp_path / "bodies.csv").write_text("id,body\n1,a clean room\n", "utf-8")
+    done = heedful("classify", named, "-i", tmp_path / "bodies.csv")
+    assert done.code == 0
+    assert "no column text, which the model was trained on; is it another?" in done.err
+    (tmp_path / "blank.tsv").write_text("\ta clean room\n\ta dirty room\n", "utf-8")
+    done = heedful("classify", named, "-i", tmp_path / "blank.tsv", "-o", tmp_path / "blank.csv")
+    assert len((tmp_path / "blank.csv").read_text("utf-8").splitlines()) == 2
 
 
 def test_inspect_shows_words_by_attention_and_by_effect(model: Path, tmp_path: Path):

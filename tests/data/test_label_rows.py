@@ -208,3 +208,16 @@ def test_a_heading_that_stands_twice_is_a_heading(tmp_path: Path):
     assert read(path) == [row[:2] for row in rows]
     repeated = write(tmp_path / "words.csv", [("fine", "good", "good"), *rows], ",")
     assert len(read(repeated)) == len(rows) + 1
+
+
+def test_missing_cells_are_left_out_and_labels_in_two_columns_are_told(tmp_path: Path):
+    rows = [(text, "NaN" if n % 9 == 4 else label) for n, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))]
+    file = find_labelled([write(tmp_path / "a.csv", [("text", "label"), ("nan", "good"), *rows], ",")])
+    assert {pair.target for pair in file} == {*LABELS, ""}
+    assert next(iter(file)).source == ""
+    objects = [{"text": float("nan") if n % 9 == 0 else text, "label": label} for n, (text, label) in enumerate(rows)]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in objects), "utf-8")
+    assert [pair.source for pair in find_labelled([tmp_path / "a.jsonl"])][:2] == ["", TEXTS[1]]
+    two = [("text", "label", "category"), *[(*row, "x") for row in zip(TEXTS, LABELS, strict=True)]]
+    file = find_labelled([write(tmp_path / "two.csv", two, ",")])
+    assert "label in column 2 (label); not read: column 3 (category), unless --columns names it" in file.describe()

@@ -55,6 +55,19 @@ def test_faults_of_labels(tmp_path: Path):
     assert told(check_task("classification", [tmp_path / "none.tsv"]))["file"][0] == "error"
 
 
+def test_labels_that_cannot_be_learned_are_errors_before_training(tmp_path: Path):
+    many = write(tmp_path / "many.tsv", [f"text {n}\tclass {n // 2}" for n in range(2_100)])
+    level, _, message = told(check_task("classification", [many]))["many labels"]
+    assert (level, message) == ("error", "1,050 different labels; training takes 1,000 at most here")
+    numbers = write(tmp_path / "numbers.tsv", [f"text {n}\t{n}.5" for n in range(40)])
+    found = told(check_task("classification", [numbers]))["many labels"]
+    assert found[:2] == ("warning", "numbers.tsv")
+    rows = [f"text {n}\t{'abc'[n % 3] * (1 + 200 * (n % 3))}" for n in range(60)]
+    assert told(check_task("classification", [write(tmp_path / "long.tsv", rows)]))["long labels"][0] == "warning"
+    blank = write(tmp_path / "blank.csv", ["text,label", *[","] * 40])
+    assert told(check_task("classification", [blank]))["few rows"][0] == "error"
+
+
 def test_faults_of_stories_and_of_captions(tmp_path: Path):
     rows = [{"facts": [f"Ada {n} is home."], "question": f"Where is {n}?", "answer": "home"} for n in range(30)]
     rows += [{"facts": ["Bo left."], "question": "Why?"}, {"facts": ["Bo left."], "question": "Who?", "answer": "Cy"}]

@@ -230,7 +230,7 @@ def test_texts_in_the_place_of_labels_are_refused(tmp_path: Path):
 
 def test_one_label_alone_is_refused(tmp_path: Path):
     (tmp_path / "one.tsv").write_text("".join(f"text {n}\tgood\n" for n in range(40)), encoding="utf-8")
-    with pytest.raises(DataError, match="all 40 rows have the label 'good'; give rows of another too"):
+    with pytest.raises(DataError, match=r"every row for training has the label .good.; give rows of another too"):
         Run(tmp_path / "one.tsv", tmp_path / "m").train()
 
 

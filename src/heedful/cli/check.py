@@ -89,7 +89,8 @@ def run(
 
 def _about(facts: "FileFacts") -> str:
     rows = counted(facts.num_rows, "row")
-    usable = f"{facts.role}: {', '.join(facts.files)}: {facts.form}; {facts.num_usable:,} of {rows} usable"
+    form = f"{facts.form}; " if facts.form else ""
+    usable = f"{facts.role}: {', '.join(facts.files)}: {form}{facts.num_usable:,} of {rows} usable"
     if not facts.num_usable:
         return usable
     lengths = " and ".join(f"{mean:.0f}" for mean in facts.mean_characters)

@@ -27,7 +27,7 @@ from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, one_line, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
-from heedful.errors import UsageError
+from heedful.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from heedful.predictors.classifier import Classification, Classifier
@@ -136,7 +136,13 @@ def _label_table(
     elif trained and {*trained} <= {*table.names}:
         names = trained
     else:
-        names = table.column(choose_text_column(table.names, [[*row.values.values()] for row in islice(table, 1000)]))
+        rows = [[*row.values.values()] for row in islice(table, 1000)]
+        names = table.column(choose_text_column(table.names, rows))
+        index = table.names.index(names[0])
+        cells = (str(row[index]) for row in rows if len(row) == len(table.names))
+        if trained and not any(map(str.isalpha, "".join(cells))):
+            missing = f"no column {' and '.join(trained)}, which the model was trained on, and none of texts"
+            raise DataError(f"{source}: {missing}; name it with --columns")
     messages.say(f"{source}: text in {' and '.join(names)}")
     if trained and not columns and names != trained:
         messages.warn(f"{source}: no column {' and '.join(trained)}, which the model was trained on; is it another?")

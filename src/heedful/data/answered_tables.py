@@ -84,7 +84,7 @@ class AnsweredTable:
         self.style = CellStyle(style.separator, "lenient") if style.quotes == "strict" else style
         rows = [self.style.split(text) for text in whole_records(sample, style)]
         heads = [cell.strip() for cell in rows[0]]
-        is_known = not {*known}.isdisjoint(heads)
+        is_known = not {name for name in known if name}.isdisjoint(heads)
         self.has_headings = is_known or looks_like_headings([row for row in rows if len(row) == len(rows[0])])
         self.names = tuple(rows[0]) if self.has_headings else tuple(str(1 + index) for index in range(len(rows[0])))
 

@@ -19,6 +19,8 @@ from heedful.text.label_sets import joined_labels, split_labels
 LabelKind = Literal["one", "several", "ordered", "number"]
 Floats = NDArray[np.float32]
 
+MOST_LABELS: Final = 1000
+"""Largest number of labels; each needs two texts on average besides."""
 MOST_VALUES: Final = 32
 """Largest number of values among which numbers lie."""
 PARTS: Final = 1_000_000
@@ -71,6 +73,15 @@ def parse_number(text: str) -> float:
     if abs(number) > _LARGEST:
         raise DataError(f"{text[:40]!r} is too large a number; divide all by the same one")
     return number
+
+
+def is_number(text: str) -> bool:
+    """Tell whether `parse_number` reads a text."""
+    try:
+        parse_number(text)
+    except DataError:
+        return False
+    return True
 
 
 def rank_of(label: str) -> float:

@@ -108,7 +108,7 @@ class LabelJsonRows(RowFormat):
         values: list[Any] = [row.get(key) for key in self._names]
         for index in self._chosen.texts:
             value = values[index]
-            values[index] = "" if value is None else text_of(value, self._names[index], row, name, number)
+            values[index] = "" if is_missing(value) else text_of(value, self._names[index], row, name, number)
         return row_cells(values, self._chosen, self._names, f"{name}:{number}")
 
     def describe(self) -> str:
@@ -128,7 +128,8 @@ def described(chosen: LabelColumns, names: Sequence[str]) -> str:
         return f"column{'s' if len(indices) > 1 else ''} {', '.join(shown)}{more}"
 
     kind = "a label for each 1 in" if chosen.is_one_hot else "labels in" if chosen.has_several else "label in"
-    return f"text in {listed(chosen.texts)}, {kind} {listed(chosen.labels)}"
+    unread = f"; not read: {listed(chosen.unread)}, unless --columns names it" if chosen.unread else ""
+    return f"text in {listed(chosen.texts)}, {kind} {listed(chosen.labels)}{unread}"
 
 
 def row_cells(values: Sequence[Any], chosen: LabelColumns, names: Sequence[str], where: str) -> tuple[str, str]:
@@ -145,7 +146,8 @@ def row_cells(values: Sequence[Any], chosen: LabelColumns, names: Sequence[str],
     Raises:
         DataError: the row has several labels where texts have one.
     """
-    parts = (str(values[index]).replace("\n", " ") for index in chosen.texts)
+    given = (values[index] for index in chosen.texts)
+    parts = ("" if is_missing(value) else str(value).replace("\n", " ") for value in given)
     text = COLUMN_SEPARATOR.join(part for part in parts if part.strip()) if len(chosen.texts) > 1 else next(parts)
     if chosen.is_one_hot:
         labels = [names[index] for index in chosen.labels if is_positive(values[index])]
@@ -188,7 +190,7 @@ def labels_of(value: Any, separator: str = "") -> list[str]:
         return [label for label, score in scores.items() if is_positive(score)]
     if isinstance(value, list):
         return [label for each in cast(list[Any], value) for label in labels_of(each)]
-    if value is None or value != value:  # NaN differs from itself
+    if is_missing(value):
         return []
     if isinstance(value, bool):
         return [str(value).lower()]
@@ -196,6 +198,11 @@ def labels_of(value: Any, separator: str = "") -> list[str]:
         value = int(value)  # pandas makes a column of whole numbers with a gap one of fractions
     texts = str(value).replace("\n", " ").split(separator) if separator else [str(value).replace("\n", " ")]
     return [text.strip() for text in texts if text.strip()]
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell or a JSON value is missing: null, or NaN, also as programs write it into a cell."""
+    return value is None or value != value or value in ("NaN", "nan")  # NaN differs from itself
 
 
 def is_positive(value: Any) -> bool:

@@ -9,6 +9,7 @@ from heedful.data.caption_files import CaptionFile
 from heedful.data.captioned import MOST_BROKEN
 from heedful.data.corpus import Pair
 from heedful.data.findings import LEVELS, RULES, CheckReport, FileFacts, Finding, Level, Role, Rule
+from heedful.data.label_kinds import MOST_LABELS, is_number
 from heedful.data.labelled import find_labelled
 from heedful.data.leakage import TrainingIndex
 from heedful.data.passages import answer_place
@@ -41,6 +42,8 @@ _FEW: Final = 5
 """Number of labels that a finding lists."""
 _UNEVEN: Final = 0.9
 """Share of a label from which on the others are rare."""
+_LONG_LABEL: Final = 200
+"""Number of characters from which on a label is more likely a text."""
 _MOST_SOURCES: Final = 5_000_000
 """Number of rows up to which texts with several labels are looked for."""
 
@@ -242,6 +245,7 @@ class _Reading:
             (label,) = self.labels
             self._say("error", "one label", f"every row has the label {shortened(label)}", path, "give rows of another")
             return
+        self._judge_sizes(path)
         folded: dict[str, list[str]] = defaultdict(list)
         for label in self.labels:
             folded[" ".join(label.casefold().split())].append(label)
@@ -259,6 +263,19 @@ class _Reading:
             share = 100 * number / self._num_usable
             message = f"{share:.0f} % of the rows have the label {shortened(shown_labels(label))}"
             self._say("note", "uneven labels", message, path, "macro-F1 counts each label the same")
+
+    def _judge_sizes(self, path: str) -> None:
+        """Look for labels that are too many to be learned, or so long that they are texts."""
+        most = min(MOST_LABELS, self._num_usable // 2)
+        advice = "name the columns of text and label with --columns TEXT,LABEL"
+        if len(self.labels) > most and self._num_usable >= MIN_PAIRS:
+            are_numbers = all(is_number(label) for label in self.labels)
+            message = f"{counted(len(self.labels), 'different label')}; training takes {most:,} at most here"
+            own = "for numbers, train with --set text.labels=number" if are_numbers else advice
+            self._say("warning" if are_numbers else "error", "many labels", message, path, own)
+        if long := [label for label in self.labels if len(label) > _LONG_LABEL]:
+            message = f"{counted(len(long), 'label')} of more than {_LONG_LABEL} characters: {_listed(long)}"
+            self._say("warning", "long labels", message, f"{path}:{self._first_lines[long[0]]}", advice)
 
     def facts(self) -> FileFacts:
         """Return the figures."""

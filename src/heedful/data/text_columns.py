@@ -92,6 +92,8 @@ class LabelColumns(NamedTuple):
     """Whether a text may have any number of labels."""
     separator: str = ""
     """Separator of labels in a cell; empty = a cell is one label."""
+    unread: tuple[int, ...] = ()
+    """Further columns with names of labels, of which the first was chosen."""
 
 
 def choose_label_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[LabelColumns, tuple[str, ...]]:
@@ -113,7 +115,7 @@ def choose_label_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) ->
     if not names and _are_label_headings(body):
         names, body = tuple(str(cell).strip() for cell in rows[0]), body[1:] or body
     columns = [[row[index] for row in body] for index in range(width)]
-    used = [index for index in range(width) if any(map(_is_filled, columns[index]))]
+    used = [index for index in range(width) if any(map(_is_filled, columns[index]))] or [*range(width)]
     if names:
         return _by_names(names, columns, used), tuple(names)
     if len(body) >= _FEW_ROWS and len(used) > 1 and (by_content := _by_content(columns, used)):
@@ -140,7 +142,7 @@ def _by_names(names: Sequence[str], columns: Sequence[Sequence[Any]], used: Sequ
     binary = [index for index in labels if _is_binary(columns[index])]
     if len(labels) > 1 and len(binary) + sum(_is_binary(columns[index]) for index in rest) == len(labels) + len(rest):
         return LabelColumns((text,), tuple(sorted((*labels, *rest))), True)
-    return LabelColumns((text,), (labels[0],))
+    return LabelColumns((text,), (labels[0],), unread=tuple(labels[1:]))
 
 
 def choose_text_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.base import Tree, merge
+from heedful.data.label_kinds import MOST_LABELS
 from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.rows import are_open
@@ -38,7 +39,7 @@ from heedful.models.label_model import label_run
 from heedful.models.store import load_model
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths
-from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
+from heedful.tasks.label_files import check_labels, kept_labels, store_items
 from heedful.tasks.label_task import LabelData, LabelTask, Reader, SourceKind
 from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heedful.config.base import Tree, merge
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
-from heedful.data.label_kinds import LabelKind, decide, encode_label, list_labels, mixture, target_rows
+from heedful.data.label_kinds import MOST_LABELS, LabelKind, decide, encode_label, list_labels, mixture, target_rows
 from heedful.data.label_split import split_labelled
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepared_files import is_texts
@@ -36,7 +36,7 @@ from heedful.search.inputs import TokenArrays
 from heedful.tasks.advice import label_verdict
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import DataPaths
-from heedful.tasks.label_files import MOST_LABELS, check_labels, kept_labels, store_items
+from heedful.tasks.label_files import check_labels, kept_labels, store_items
 from heedful.tasks.label_ngrams import (
     LabelledRows,
     choose_share,
@@ -51,7 +51,7 @@ from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
-from heedful.text.quoting import listed
+from heedful.text.quoting import listed, shortened
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 RATES: Final = {"bag": 1e-2, "words": 6e-3, "gru": 4e-3}
@@ -92,7 +92,7 @@ class ClassificationTask(LabelTask[PairFile]):
 
     def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
         report = check_task(self.name, paths.data, paths.dev, paths.test, paths.columns, paths.separator)
-        kinds = ("ambiguous", "alike labels", "single rows", "unseen labels", "leaked pair")
+        kinds = ("ambiguous", "alike labels", "single rows", "long labels", "unseen labels", "leaked pair")
         return [
             str(each).removeprefix("warning: ")
             for each in report.findings
@@ -326,7 +326,7 @@ def _labels(file: PairFile, pairs: list[Pair], kind: LabelKind) -> list[str]:
     if len(labels) == 1:
         only = "the label" if kind != "number" else "the number"
         raise DataError(
-            f"{file.paths[0]}: all {counted(len(pairs), 'row')} have {only} {labels[0]!r}; give rows of another too"
+            f"{file.paths[0]}: every row for training has {only} {shortened(labels[0])}; give rows of another too"
         )
     if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
         raise DataError(

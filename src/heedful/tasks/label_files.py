@@ -20,7 +20,6 @@ from heedful.text.counts import counted
 from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
 
 LABELS: Final = "labels.json"
-MOST_LABELS: Final = 1000
 PIECES_PER_CHARACTER: Final = 1.1
 """Pieces for each different character, at least. Labels are told by few pieces, each of which has to occur often: on
 Chinese hotel reviews 4,008 pieces bring 2 points of accuracy over 7,376, which translation would have."""
