@@ -40,6 +40,8 @@ Rows = list[tuple[str, str]]
 RARE_LABELS = 20
 TUNED = ("lr", "epoch", "wordNgrams", "dim", "minn", "maxn", "bucket")
 """Settings that fastText finds by tuning itself, besides its loss."""
+TUNED_BYTES = 10 << 30
+"""Memory of fastText while it tunes itself; some of the sizes that it tries would take all there is."""
 FASTTEXT = {"lr": 0.5, "epoch": 25, "wordNgrams": 2, "dim": 50}
 
 
@@ -92,7 +94,8 @@ def linear(train: Rows, test: Rows) -> tuple[float, float]:
 def tune(train: str, valid: str, seed: int, seconds: int) -> dict[str, Any]:
     """Settings that fastText finds; in a process of its own, because it does not always come to an end."""
     code = (
-        "import json, sys, fasttext\n"
+        "import json, resource, sys, fasttext\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({TUNED_BYTES}, {TUNED_BYTES}))\n"
         "train, valid, seed, seconds, *names = sys.argv[1:]\n"
         "model = fasttext.train_supervised(train, thread=1, seed=int(seed), verbose=0, autotuneValidationFile=valid, "
         "autotuneDuration=int(seconds))\n"
@@ -103,8 +106,9 @@ def tune(train: str, valid: str, seed: int, seconds: int) -> dict[str, Any]:
     command = [sys.executable, "-c", code, *arguments]
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=4 * seconds)
-    except subprocess.TimeoutExpired:
-        print("fastText found no settings in four times as long; its fixed ones are taken", file=sys.stderr)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+        # A killed process may have taken more memory than there is.
+        print(f"fastText found no settings; its fixed ones are taken: {str(error)[-100:]}", file=sys.stderr)
         return dict(FASTTEXT)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -169,6 +173,7 @@ def main() -> None:
                         started = time.monotonic()
                         accuracy, macro_f1 = measure()
                         cells += [f"{accuracy:.2f}, {macro_f1:.2f}", f"{time.monotonic() - started:.0f}"]
+                        print(*cells[-2:], file=sys.stderr, flush=True)
                 stem = Path(name.partition(":")[0]).stem + (", 95 : 5" if options.rare else "")
                 print(f"| {stem} | {most or 'all'} | {seed} | {' | '.join(cells)} |", flush=True)
 

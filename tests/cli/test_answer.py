@@ -123,6 +123,21 @@ def test_options_for_translation_are_refused(model: Path, tmp_path: Path):
     assert json.loads(heedful("evaluate", model, data, "--limit", "3", "--format", "json").out)["num_items"] == 3
 
 
+def test_headings_in_capitals_are_read_and_missing_ones_are_one_line(model: Path, tmp_path: Path):
+    head, *rows = ["nr,{},Question", "1,Ada went to the attic.,Where is Ada?", "2,Bo left.,Where is Bo?"]
+    (tmp_path / "in.csv").write_text("\n".join([head.format("Passage"), *rows]), "utf-8")
+    done = heedful("answer", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert done.code == 0, done.err
+    assert "warning" not in done.err
+    answered = (tmp_path / "out.csv").read_text("utf-8").splitlines()
+    assert answered[0] == "nr,Passage,Question,answer,probability"
+    assert all(row.split(",")[3] for row in answered[1:])
+    (tmp_path / "other.csv").write_text("\n".join([head.format("Notes"), *rows]), "utf-8")
+    done = heedful("answer", model, tmp_path / "other.csv", "-o", tmp_path / "none.csv")
+    assert (done.code, (tmp_path / "none.csv").exists()) == (2, False)
+    assert "no column of facts (facts, passage, context, paragraph); it has nr, Notes, Question" in done.err
+
+
 def test_a_table_comes_back_with_answers(model: Path, tmp_path: Path):
     stories = [parse_story(line, "x", 1) for line in write_stories(tmp_path / "in.jsonl", 9).read_text().splitlines()]
     wanted = [line.split("\t")[0] for line in heedful("answer", model, tmp_path / "in.jsonl").out.splitlines()]

@@ -230,6 +230,11 @@ def test_a_table_comes_back_with_captions(model: Path, tmp_path: Path):
     assert [tuple(row[:3]) for row in read[1:]] == wanted
     alone = heedful("caption", model, *(tmp_path / name for name in names)).out.splitlines()
     assert [row[3] for row in read[1:]] == [line.split("\t")[1] for line in alone]
+    renamed = table.read_text("utf-8").replace("id,photo,caption", "Nr,My Shot,Who")
+    (tmp_path / "own.csv").write_text(renamed, "utf-8")
+    own = [*csv.reader(io.StringIO(heedful("caption", model, "-i", tmp_path / "own.csv").out))]
+    assert own[0] == ["Nr", "My Shot", "Who", "caption", "log_prob"]
+    assert [row[3] for row in own[1:]] == [row[3] for row in read[1:]]
     with table.open("a") as stream:
         stream.write("7,none.png,mine\n8,../out.png,mine\n")
     done = heedful("caption", model, "-i", table)

@@ -66,6 +66,8 @@ def test_columns_of_identifiers_are_left_out(rows: list[list[str]], columns: tup
 @pytest.mark.parametrize(
     ("heading", "columns"),
     [
+        (["Date", "Article Body", "Headline"], (2, 3)),
+        (["id", "article", "highlights"], (2, 3)),
         (["id", "source", "target"], (2, 3)),
         (["ID", "Source", "Target", "score"], (2, 3)),
         (["", "text", "label"], (2, 3)),

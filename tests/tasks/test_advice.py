@@ -37,7 +37,7 @@ def test_the_nearest_measured_corpus_is_named():
 def test_a_poor_result_says_what_would_help_most():
     rising = verdict("BLEU 4.00", True, 1.0, "3 minutes", 20_000)
     assert rising.startswith("result: poor, BLEU 4.00 on validation; most help would come from more time")
-    assert "when 3 minutes were over" in rising
+    assert "at the end, after 3 minutes; the same command" in rising
     stalled = verdict("BLEU 4.00", True, 0.5, "", 20_000)
     assert stalled.startswith("result: poor, BLEU 4.00 on validation; most help would come from more pairs: 20,000")
     assert "more pairs" in verdict("BLEU 4.00", True, 1.0, "3 minutes", 20)  # by heart sooner or later

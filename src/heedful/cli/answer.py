@@ -101,13 +101,23 @@ def _is_table(source: Path, target: Path | None, output_format: OutputFormat) ->
 
 
 def _answer_rows(answerer: "Answerer", source: Path, target: Path | None, messages: Messages) -> None:
-    """Give a table back with answers."""
+    """Give a table back with answers.
+
+    Raises:
+        DataError: the table has headings, but none of facts or none of questions.
+    """
     from heedful.data.answered_tables import AnsweredTable, TableRow
     from heedful.predictors.answerer import WINDOW_STORIES
-    from heedful.text.stories import NAMES, story_of
+    from heedful.text.stories import NAMES, known_parts, story_of
 
     table = AnsweredTable(source, (*NAMES["facts"], *NAMES["question"]))
     heads = table.names if table.has_headings else tuple(NAMES)[: len(table.names)]
+    missing = [
+        part for part in ("facts", "question") if part not in known_parts(map(str.casefold, map(str.strip, heads)))
+    ]
+    if missing:
+        expected = " and ".join(f"{part} ({', '.join(NAMES[part][:4])})" for part in missing)
+        raise DataError(f"{source}: no column of {expected}; it has {', '.join(heads)}; rename one of them")
 
     def read(row: "TableRow") -> "Story | None":
         values = dict(zip(heads, row.values.values(), strict=False)) if not table.is_json else dict(row.values)

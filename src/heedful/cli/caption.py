@@ -135,11 +135,11 @@ def _caption_rows(
         DataError: some images could not be read, or the table has no column of images.
     """
     from heedful.data.answered_tables import AnsweredTable, TableRow
-    from heedful.data.caption_files import find_image_column, image_folder, image_name
+    from heedful.data.caption_files import find_image_column, have_picture_headings, image_folder, image_name
     from heedful.data.images import inside
     from heedful.predictors.captioner import WINDOW_IMAGES
 
-    table = AnsweredTable(source, columns.split("+"))
+    table = AnsweredTable(source, columns.split("+"), have_picture_headings)
     first = [*islice(table, 200)]
     (name, *_) = table.column(columns or find_image_column(table.names, [row.values for row in first], source))
     folder = image_folder(source, [str(row.values.get(name, "")) for row in first])

@@ -321,17 +321,19 @@ def describe(info: "RunInfo", preset: str) -> list[str]:
 
 def ending(info: "RunInfo", outcome: "Outcome") -> str:
     """Describe how a training ended."""
+    from heedful.data.split import is_on_training
     from heedful.evaluation.metrics.table import score_text
 
     was_done = info.step > 0 and outcome.step == info.step
     status = "already finished" if was_done else "finished"
     metric = info.experiment.training.select_by
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
-    return (
-        f"{text}\nbest:  {score_text(metric, outcome.best)} on validation, at step {outcome.best_step:,}"
-        if outcome.best_step
-        else text
-    )
+    if not outcome.best_step:
+        return text
+    best = score_text(metric, outcome.best)
+    if is_on_training(info.data.report):
+        return f"{text}\nbest:  {best} on the training data, which says nothing about new texts; give --dev FILE"
+    return f"{text}\nbest:  {best} on validation, at step {outcome.best_step:,}"
 
 
 def _write_page(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
 from pathlib import Path
@@ -28,6 +28,7 @@ SUFFIXES: Final[Mapping[str, Form]] = {
     ".arrow": "parquet",
 }
 """Forms of tables by the suffix of a file."""
+RowsTest = Callable[[Sequence[Sequence[str]]], bool]
 _SAMPLE_LINES: Final = 1000
 _CHUNK_ROWS: Final = 8192
 COMMAS: Final = CellStyle(",", "lenient")
@@ -61,11 +62,12 @@ class TableRow:
 class AnsweredTable:
     """Table whose rows are read, and written again with results."""
 
-    def __init__(self, path: Path, known: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, known: Sequence[str] = (), are_headed: RowsTest | None = None) -> None:
         """Inspect the file.
 
         Args:
             known: names of columns by which a first row is recognised as one of headings, besides the usual ones.
+            are_headed: further test of whether the first of some rows has headings.
 
         Raises:
             DataError: the file is missing, empty, or no table.
@@ -84,8 +86,9 @@ class AnsweredTable:
         self.style = CellStyle(style.separator, "lenient") if style.quotes == "strict" else style
         rows = [self.style.split(text) for text in whole_records(sample, style)]
         heads = [cell.strip() for cell in rows[0]]
-        is_known = not {name for name in known if name}.isdisjoint(heads)
-        self.has_headings = is_known or looks_like_headings([row for row in rows if len(row) == len(rows[0])])
+        is_known = not {name.casefold() for name in known if name}.isdisjoint(map(str.casefold, heads))
+        body = [row for row in rows if len(row) == len(rows[0])]
+        self.has_headings = is_known or looks_like_headings(body) or (are_headed is not None and are_headed(body))
         self.names = tuple(rows[0]) if self.has_headings else tuple(str(1 + index) for index in range(len(rows[0])))
 
     def __iter__(self) -> Iterator[TableRow]:

@@ -142,6 +142,16 @@ def find_image_column(names: Sequence[str], rows: Sequence[Mapping[str, Any]], p
     raise DataError(f"{path}: no column of names of pictures, such as dog.jpg; name it with --columns")
 
 
+def have_picture_headings(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a first row has headings, because in a column all others alone name pictures.
+
+    Args:
+        rows: the first rows, all of the same width.
+    """
+    columns = zip(*rows, strict=True)
+    return len(rows) > 1 and any(not _is_picture(head) and all(map(_is_picture, cells)) for head, *cells in columns)
+
+
 def _find_columns(path: Path, leaves_out_faults: bool) -> PairFile | None:
     """File whose columns of images and captions are told by the names of pictures; None = they are not.
 

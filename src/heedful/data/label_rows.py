@@ -146,8 +146,8 @@ def row_cells(values: Sequence[Any], chosen: LabelColumns, names: Sequence[str],
     Raises:
         DataError: the row has several labels where texts have one.
     """
-    given = (values[index] for index in chosen.texts)
-    parts = ("" if is_missing(value) else str(value).replace("\n", " ") for value in given)
+    texts = (values[index] for index in chosen.texts)
+    parts = ("" if is_missing(value) else str(value).replace("\n", " ") for value in texts)
     text = COLUMN_SEPARATOR.join(part for part in parts if part.strip()) if len(chosen.texts) > 1 else next(parts)
     if chosen.is_one_hot:
         labels = [names[index] for index in chosen.labels if is_positive(values[index])]

@@ -22,7 +22,7 @@ from heedful.data.leakage import TrainingIndex, describe_leaks
 from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
 from heedful.data.prepared_files import is_texts, read_prepared, repaired
 from heedful.data.prepared_tokenizers import learn_tokenizers, named_tokenizers, sampled
-from heedful.data.split import Split
+from heedful.data.split import Split, on_training
 from heedful.errors import DataError, FileRefused
 from heedful.files.atomic_write import digest
 from heedful.files.formats import PREPARED_FORMAT
@@ -368,7 +368,5 @@ def _describe(files: Sources, split: Split, num_train: int, dev: EvaluationSet, 
     counts = f"{counted(num_train, 'pair')} for training, {held_out}"
     lines = [counts + (origin if split.dev_share else "")]
     if not files.dev and not split.dev_share:
-        lines.append(
-            "too few pairs to hold any out: validation is on the training pairs and says nothing about new ones"
-        )
+        lines.append(f"too few pairs to hold any out: {on_training('pairs')}")
     return lines

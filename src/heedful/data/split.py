@@ -15,6 +15,7 @@ HELD_OUT_PAIRS: Final = 1000
 MOST_SHARE: Final = 0.1
 LEAST_TO_SPLIT: Final = 10 * MIN_PAIRS
 """Number of pairs below which none are held out: validation uses the training pairs, and the report says so."""
+_ON_TRAINING: Final = "validation is on the training "
 _ENOUGH: Final = 1.0 - 1e-6
 """Position from which on a source is held out for validation whatever the size of a corpus."""
 
@@ -98,3 +99,17 @@ class SourceSpread:
             f"{path}: too few different sources: no pair is {lacking}, because all pairs of a source stay together; "
             "give validation pairs: --dev FILE"
         )
+
+
+def on_training(noun: str) -> str:
+    """Write the line of a report that says that nothing is held out.
+
+    Args:
+        noun: the items, such as "pairs".
+    """
+    return f"{_ON_TRAINING}{noun} and says nothing about new ones"
+
+
+def is_on_training(report: Iterable[str]) -> bool:
+    """Tell whether a report has the line of `on_training`."""
+    return any(_ON_TRAINING in line for line in report)

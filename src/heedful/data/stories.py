@@ -16,7 +16,7 @@ from heedful.data.tables import check_data_file, data_lines, fingerprint_table, 
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
-from heedful.text.stories import NAMES, SEPARATOR, Story, numbered_line, parse_story, story_of
+from heedful.text.stories import NAMES, SEPARATOR, Story, known_parts, numbered_line, parse_story, story_of
 from heedful.text.text_files import stem
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
@@ -134,7 +134,7 @@ class StoryFile:
         style = cell_style(self.path, sample) if sample else TABS
         records = whole_records(sample, style) if sample else [""]
         heads = [cell.strip().casefold() for cell in style.split(records[0], str(self.path), 1)]
-        if {"facts", "question"} <= {part for part, names in NAMES.items() if not {*names}.isdisjoint(heads)}:
+        if {"facts", "question"} <= known_parts(heads):
             return _StoryColumns(style, tuple(heads), len(heads))
         if style.separator == "\t":
             return None

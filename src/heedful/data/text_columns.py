@@ -9,7 +9,8 @@ HEADER_WORDS: Final = frozenset(
     (
         "source target src tgt trg input output text translation reference sentence sentence1 sentence2 "
         "original translated label labels class category sentiment review question answer article summary "
-        "document headline prompt completion word words phonemes phones pronunciation pinyin transliteration "
+        "document headline body abstract title content story highlights prompt completion "
+        "word words phonemes phones pronunciation pinyin transliteration "
         "name normalized lang1 lang2 english german french spanish portuguese italian dutch polish czech "
         "russian ukrainian turkish arabic hebrew hindi vietnamese indonesian chinese mandarin cantonese "
         "japanese korean swedish danish finnish greek en de fr pt nl pl cs ru uk tr ar he hi vi zh ja ko sv "
@@ -254,8 +255,9 @@ def _folded(cell: str) -> str:
 
 
 def is_heading(cell: str) -> bool:
-    """Tell whether a cell is a known heading, or joins some by underscores, such as "source_text"."""
+    """Tell whether a cell is a known heading, or joins some, such as "source_text" and "Article Body"."""
     name = _folded(cell)
+    name = name.replace(" ", "_") if cell.strip().istitle() else name
     return name in HEADER_WORDS or ("_" in name and HEADER_WORDS.issuperset(name.split("_")))
 
 

@@ -61,7 +61,8 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float, has_copy: b
         "pieces": "pieces of words as tokens, because the texts are sentences",
     }[units]
     other = "characters" if units == "pieces" else "pieces"
-    sizes = f"{num_pairs:,} pairs{f' and {minutes:g} minutes' if minutes else ''}"
+    limit = f" and {minutes:g} minute{'' if minutes == 1 else 's'}" if minutes else ""
+    sizes = f"{num_pairs:,} pairs{limit}"
     soonest = "pronunciations from the fewest words" if kind == "hard_attention" else "short texts soonest"
     model = (
         f"a {kind} of a size for {sizes}, because sentences are long"
@@ -113,7 +114,7 @@ def verdict(
     result = f"result: poor, {score} on validation; " if is_poor else "result: still improving; "
     if is_rising and (num_pairs >= FEW_PAIRS or num_epochs < FEW_EPOCHS):
         return (
-            f"{result}most help would come from more time: it was improving when {ending} were over; "
+            f"{result}most help would come from more time: it was improving at the end, after {ending}; "
             "the same command with a larger limit continues"
         )
     if not is_poor:

@@ -16,7 +16,7 @@ from heedful.data.label_kinds import MOST_LABELS
 from heedful.data.passages import answer_place, encode_passage
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.rows import are_open
-from heedful.data.split import MIN_PAIRS, Split
+from heedful.data.split import MIN_PAIRS, Split, on_training
 from heedful.data.stories import (
     IMPOSSIBLE,
     MOST_WITHOUT,
@@ -123,7 +123,7 @@ class AnsweringTask(LabelTask[StoryFile]):
             *(part.describe() for part in files.values()),
             *(note for part in files.values() for note in part.notes),
             f"{len(stories):,} of {len(read):,} stories kept, without repeated ones",
-            *([] if has_own_validation else ["validation is on the training stories and says nothing about new ones"]),
+            *([] if has_own_validation else [on_training("stories")]),
             f"{len(parts['train']):,} stories for training, {len(parts['dev']):,} for validation, "
             f"{len(parts['test']):,} for testing; {named}",
         ]

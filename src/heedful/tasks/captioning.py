@@ -32,7 +32,7 @@ from heedful.data.images import ImageConfig, look_at
 from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES, count_characters
-from heedful.data.split import MIN_PAIRS, Split
+from heedful.data.split import MIN_PAIRS, Split, on_training
 from heedful.engines.engine import decode_sorted
 from heedful.engines.exported import Exported
 from heedful.engines.images import image_arrays, image_draw
@@ -389,7 +389,7 @@ def _prepare(
         report.summary(),
         *([f"{counted(num_long, 'caption')} longer than {config.longest} tokens left out"] if num_long else []),
         *boxed,
-        *([] if has_own_validation else ["validation is on the training images and says nothing about new ones"]),
+        *([] if has_own_validation else [on_training("images")]),
         f"{counted(len(train_images), 'image')} for training, {len(sets['dev']):,} for validation, "
         f"{len(sets['test']):,} for testing",
     ]

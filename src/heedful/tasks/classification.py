@@ -18,7 +18,7 @@ from heedful.data.label_split import split_labelled
 from heedful.data.labelled import LabelledTexts, find_labelled
 from heedful.data.prepared_files import is_texts
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
-from heedful.data.split import MIN_PAIRS, Split
+from heedful.data.split import MIN_PAIRS, Split, on_training
 from heedful.data.split_positions import Part
 from heedful.data.task_check import check_task
 from heedful.engines.folder import open_folder
@@ -135,7 +135,7 @@ class ClassificationTask(LabelTask[PairFile]):
             *(part.describe() for part in files.values()),
             *report.notes,
             report.summary(),
-            *([] if has_own_validation else ["validation is on the training texts and says nothing about new ones"]),
+            *([] if has_own_validation else [on_training("texts")]),
             f"{counted(len(parts['train']), 'text')} for training, {len(parts['dev']):,} for validation, "
             f"{len(parts['test']):,} for testing; {_about(kind, labels)}",
             *_unseen(kind, parts, labels),

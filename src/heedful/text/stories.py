@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast, final
 
@@ -122,7 +122,7 @@ def story_of(row: Mapping[str, Any]) -> Story:
     Args:
         row: "facts", or "passage" for a single text, and "question", and optionally "answer" and "supporting"; or with
             other `NAMES`. Answers may be as in SQuAD, of which the first is taken; an empty list of them, or
-            "is_impossible", says that the facts do not answer the question. Other keys are ignored.
+            "is_impossible", says that the facts do not answer the question. Other keys are ignored, and so is case.
 
     Returns:
         The story, without blank facts.
@@ -130,6 +130,8 @@ def story_of(row: Mapping[str, Any]) -> Story:
     Raises:
         DataError: a part is missing, or is of a wrong type.
     """
+    if not {"facts", "question"} <= known_parts(row):
+        row = {str(key).strip().casefold(): value for key, value in row.items()} | dict(row)
     keys = {part: next((name for name in names if name in row), names[0]) for part, names in NAMES.items()}
     facts_key, question_key = keys["facts"], keys["question"]
     for key in (facts_key, question_key):
@@ -159,6 +161,19 @@ def story_of(row: Mapping[str, Any]) -> Story:
         row.get("occurrence") if start is None else _occurrence(texts, answer, start),
         is_impossible,
     )
+
+
+def known_parts(names: Iterable[str]) -> set[str]:
+    """List the parts of a story that keys or headings name.
+
+    Args:
+        names: the keys, in lower case.
+
+    Returns:
+        Keys of `NAMES`.
+    """
+    own = {*names}
+    return {part for part, known in NAMES.items() if not own.isdisjoint(known)}
 
 
 def _parsed(value: object) -> object:
