@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from heedful.cli.options import use_threads
 from heedful.engines.ctranslate2 import token_names
 from heedful.engines.engine import decode_sorted
-from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig, with_outputs
+from heedful.text.encoding import encode_source
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS
 

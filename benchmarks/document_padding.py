@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.data.labelled import LabelSampler
+from heedful.data.label_batches import LabelSampler
 from heedful.layers.recurrent import BidirectionalEncoder
 from heedful.models.hierarchical import HierarchicalConfig, Level, Sentences
 from heedful.models.inputs import TokenInputs

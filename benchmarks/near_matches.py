@@ -30,7 +30,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.data.corpus import find_pairs
-from heedful.engines.scored_pairs import encode_source
 from heedful.engines.translation_memory import NEAR_SHARE, MemoryMatch
 from heedful.evaluation.evaluate import compare, evaluate
 from heedful.evaluation.report import Report
@@ -44,6 +43,7 @@ from heedful.search.config import SearchConfig
 from heedful.search.inputs import InputArrays, as_inputs
 from heedful.search.interface import Engine, IntArray, StepScores
 from heedful.search.phrases import laid_out
+from heedful.text.encoding import encode_source
 from heedful.text.ngram_index import NgramIndex
 from heedful.text.vocabulary import BOS
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from heedful.cli.options import use_threads
 from heedful.engines.engine import Stepwise, decode_sorted
-from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.table import load
 from heedful.search.config import with_outputs
 from heedful.search.inputs import InputArrays
 from heedful.search.interface import Engine, StepScores
+from heedful.text.encoding import encode_source
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS
 

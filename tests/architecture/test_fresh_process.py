@@ -93,6 +93,19 @@ def test_help_loads_nothing_heavy():
     assert run(LOADED, [code, HEAVY], SOURCE) == []
 
 
+def test_a_classifier_starts_without_what_only_other_tasks_need():
+    code = "import heedful.cli.classify, heedful.predictors.classifier"
+    others = (
+        "search.beam",
+        "engines.engine",
+        "data.corpus",
+        "data.batching",
+        "data.answered_tables",
+        "evaluation.labels",
+    )
+    assert run(LOADED, (code, [f"heedful.{name}" for name in others]), SOURCE) == []
+
+
 def test_models_run_without_pytorch():
     names = [module.name for module in read_package() if f"{module.name}..".split(".")[1] in RUN_TIME]
     assert {"heedful.text", "heedful.search", "heedful.engines", "heedful.evaluation"} <= set(names)

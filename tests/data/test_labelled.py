@@ -9,7 +9,9 @@ import pytest
 from heedful.data.batch import Position
 from heedful.data.corpus import Pair
 from heedful.data.encoded import EncodedCorpus, EncodedSide
-from heedful.data.labelled import LabelledTexts, LabelSampler, find_labelled, make_label_batch
+from heedful.data.label_batches import LabelSampler, make_label_batch
+from heedful.data.labelled import find_labelled
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.search.inputs import TokenArrays
 
 TEXTS = [[4] * (1 + row % 7) + [3] for row in range(50)]

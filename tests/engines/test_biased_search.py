@@ -8,12 +8,12 @@ from heedful.config.base import validate
 from heedful.engines import biased_search
 from heedful.engines.biased_search import KnnSearch
 from heedful.engines.engine import Stepwise
-from heedful.engines.scored_pairs import encode_source
 from heedful.engines.translation_memory import MemoryMatch
 from heedful.search.biased import BiasedEngine, StoredSteps, source_key, store_steps
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import Sources
 from heedful.search.interface import Engine, Hypothesis
+from heedful.text.encoding import encode_source
 from heedful.text.tokenizer import TextConfig, UnitTokenizer
 from heedful.text.vocabulary import EOS, Vocabulary
 from tests.search.engines import Toy

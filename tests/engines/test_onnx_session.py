@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.engines import onnx_session
-from heedful.engines.onnx import open_session
+from heedful.engines.onnx_session import open_session
 from heedful.errors import FileRefused, ResourceError
 
 onnx = pytest.importorskip("onnx")

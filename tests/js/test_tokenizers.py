@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from heedful.engines.scored_pairs import encode_source
 from heedful.export.archive import described
 from heedful.synthetic.corpus import generate
+from heedful.text.encoding import encode_source
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import EOS, SPECIAL_TOKENS, Vocabulary
 from tests.js.node import Run, answers, changed_package, needs_node

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.labelled import LabelledTexts
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.data.stories import Stories
 from heedful.engines.folder import open_folder
 from heedful.errors import DataError, UsageError

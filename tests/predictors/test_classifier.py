@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.labelled import LabelledTexts
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.folder import open_folder
 from heedful.engines.members import join_members

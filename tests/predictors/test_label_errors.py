@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from heedful.data.labelled import LabelledTexts
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.predictors.classifier import Classification, Classifier
 from heedful.predictors.label_errors import MOST_WRONG, label_errors
 from tests.cli.command import heedful

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from heedful.cli.main import main as run
 from heedful.cli.options import use_threads
 from heedful.engines.engine import Backend, decode_sorted
-from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.constraints import Constraints, holds
 from heedful.search.interface import Hypothesis
 from heedful.synthetic.corpus import generate
+from heedful.text.encoding import encode_source
 from heedful.text.lines import read_lines
 from heedful.text.vocabulary import EOS, UNK
 

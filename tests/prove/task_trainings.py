@@ -12,7 +12,7 @@ from heedful.data.batching import LengthSampler, PairSampler
 from heedful.data.captioned import CaptionSampler, StoredImages, write_images
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.images import ImageConfig
-from heedful.data.labelled import LabelSampler
+from heedful.data.label_batches import LabelSampler
 from heedful.engines.passages import PassageArrays
 from heedful.files.atomic_write import private_folder
 from heedful.models.bidaf import BidafConfig

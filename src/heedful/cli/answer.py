@@ -93,7 +93,7 @@ def run(
 
 def _is_table(source: Path, target: Path | None, output_format: OutputFormat) -> bool:
     """Whether questions are the rows of a table, which is given back, and not lines."""
-    from heedful.data.answered_tables import table_form
+    from heedful.data.table_forms import table_form
 
     if table_form(source) in ("csv", "parquet") or Path(source.name.removesuffix(".gz")).suffix.lower() == ".json":
         return True

@@ -34,7 +34,7 @@ _SHOWN: Final = 5
 
 def is_table_file(path: Path | None) -> bool:
     """Tell whether a file of inputs is a table, by its name."""
-    from heedful.data.answered_tables import table_form
+    from heedful.data.table_forms import table_form
 
     return path is not None and path != STANDARD and table_form(path) is not None
 
@@ -62,7 +62,8 @@ def answer_table(
     Raises:
         UsageError: the target has no form of a table.
     """
-    from heedful.data.answered_tables import TableWriter, table_form, write_parquet
+    from heedful.data.answered_tables import TableWriter, write_parquet
+    from heedful.data.table_forms import table_form
 
     form = table_form(target) if target not in (None, STANDARD) else table_form(table.path)
     if form is None:

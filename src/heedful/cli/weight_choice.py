@@ -9,13 +9,13 @@ from typing import Final
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.engine import decode_sorted
 from heedful.engines.onnx import onnx_backend
-from heedful.engines.scored_pairs import encode_source
 from heedful.evaluation.evaluate import evaluate
 from heedful.export.archive import GRAPHS
 from heedful.export.stored_weights import KINDS, WeightKind, stored
 from heedful.predictors.translation import decoded_texts
 from heedful.predictors.translator import Translator
 from heedful.search.inputs import TokenArrays
+from heedful.text.encoding import encode_source
 
 MOST_LOSS: Final = 0.2
 """Points of the metric, such as BLEU or percent of exact matches, that fewer bits may cost."""

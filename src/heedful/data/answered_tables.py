@@ -7,40 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 from heedful.data.cells import CellStyle, cell_style, whole_records
 from heedful.data.corpus import first_line, is_json_lines
 from heedful.data.rows import parse_object
+from heedful.data.table_forms import Form
 from heedful.data.tables import check_data_file, data_lines, is_columnar, table_batches
 from heedful.data.text_columns import looks_like_headings
 from heedful.errors import DataError, MissingExtra, did_you_mean
 from heedful.text.columns import requested_columns
 
-Form = Literal["csv", "tsv", "jsonl", "parquet"]
-SUFFIXES: Final[Mapping[str, Form]] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "parquet",
-}
-"""Forms of tables by the suffix of a file."""
 RowsTest = Callable[[Sequence[Sequence[str]]], bool]
 _SAMPLE_LINES: Final = 1000
 _CHUNK_ROWS: Final = 8192
 COMMAS: Final = CellStyle(",", "lenient")
-
-
-def table_form(path: Path | None) -> Form | None:
-    """Tell the form of a table by the name of its file.
-
-    Returns:
-        The form; None = the file is no table.
-    """
-    return None if path is None else SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
 
 
 @final

@@ -8,11 +8,12 @@ import numpy as np
 
 from heedful.engines.engine import Backend, Stepwise
 from heedful.engines.exact import Exact
-from heedful.engines.scored_pairs import TextPair, encode_source, encode_target
+from heedful.engines.scored_pairs import TextPair
 from heedful.engines.translation_memory import MemoryMatch
 from heedful.search.biased import BiasedEngine, StoredSteps, source_key, store_steps
 from heedful.search.inputs import InputDraw
 from heedful.search.interface import IntArray
+from heedful.text.encoding import encode_source, encode_target
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 MOST_NUMBERS: Final = 1 << 25

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.engines.label_arrays import Floats, LabelArrays
-from heedful.engines.onnx import num_threads, open_session
+from heedful.engines.onnx_session import num_threads, open_session
 from heedful.search.inputs import InputArrays, token_sequences
 from heedful.text.vocabulary import EOS
 

@@ -11,17 +11,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
-from heedful.engines.ctranslate2 import ctranslate2_backend, why_not
-from heedful.engines.engine import BATCHED, Backend
 from heedful.engines.folder import ModelFolder
 from heedful.errors import DamagedFile, FileRefused, UsageError, did_you_mean
 from heedful.files.atomic_write import digest, move_aside, sync
 from heedful.files.bounded_read import read_json_object
 from heedful.files.formats import ENGINE_FORMAT
 from heedful.files.records import RecordSchema
-from heedful.search.config import SearchConfig
+
+if TYPE_CHECKING:
+    from heedful.engines.engine import Backend
+    from heedful.search.config import SearchConfig
 
 MANIFEST: Final = "engine.json"
 FOLDER: Final = "engines"
@@ -102,7 +103,7 @@ class Exported:
             f"PyTorch's, {self.parity.num_same} of {self.parity.num_outputs} outputs the same"
         )
 
-    def why_not(self, config: SearchConfig, need_alignment: bool, is_exact: bool = False) -> str | None:
+    def why_not(self, config: "SearchConfig", need_alignment: bool, is_exact: bool = False) -> str | None:
         """Say whether the engine supports a search, without loading it.
 
         Args:
@@ -115,6 +116,8 @@ class Exported:
         """
         if self.name.startswith("onnx"):
             return None
+        from heedful.engines.ctranslate2 import why_not
+
         return (self.why_not_exact() if is_exact else None) or why_not(config, need_alignment)
 
     def why_not_exact(self) -> str | None:
@@ -123,9 +126,11 @@ class Exported:
         Returns:
             None if they can, else the reason why not.
         """
+        from heedful.engines.engine import BATCHED
+
         return None if self.name.startswith("onnx") else BATCHED
 
-    def load(self, max_length: int, is_named: bool = False) -> Backend:
+    def load(self, max_length: int, is_named: bool = False) -> "Backend":
         """Load the engine.
 
         Args:
@@ -141,6 +146,8 @@ class Exported:
             from heedful.engines.onnx import onnx_backend
 
             return onnx_backend(self.name, self.path, max_length)
+        from heedful.engines.ctranslate2 import ctranslate2_backend
+
         return ctranslate2_backend(self.name, self.path, max_length, is_named)
 
     def verify(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from heedful.engines.documents import WORDS, DocumentGraphs
 from heedful.engines.label_arrays import Floats, LabelArrays, LabelRun
-from heedful.engines.onnx import num_threads, open_session
+from heedful.engines.onnx_session import num_threads, open_session
 from heedful.errors import FileRefused
 from heedful.search.inputs import InputArrays
 

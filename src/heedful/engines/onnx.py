@@ -4,7 +4,6 @@ The graphs are described in `heedful.export.onnx`, which writes them. Tensors st
 and their log probabilities, a few numbers per hypothesis, are copied to NumPy.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.engines.engine import Stepwise
-from heedful.engines.onnx_session import Session
+from heedful.engines.onnx_session import Session, import_runtime, num_threads, open_session
 from heedful.engines.shortlist_file import read_shortlist
-from heedful.errors import FileRefused, MissingExtra, NeedError
+from heedful.errors import FileRefused, NeedError
 from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 from heedful.search.listed_scores import ListedScores
@@ -44,28 +43,6 @@ class Tensors(dict[str, Any]):
 
     def __or__(self, others: Any) -> "Tensors":
         return Tensors(super().__or__(others))
-
-
-def open_session(path: Path, threads: int) -> Session:
-    """Load a graph.
-
-    Args:
-        threads: number of threads; 0 = ONNX Runtime's own choice.
-
-    Raises:
-        FileRefused: the file is missing or damaged.
-    """
-    onnxruntime = import_runtime()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    # Without spinning, because idle threads of one graph would take processor time from the next graph.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    try:
-        return Session(path, onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
-    except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
-        raise FileRefused(f"{path}: not readable: {_first_line(error)}; export the model again") from None
 
 
 @final
@@ -320,36 +297,3 @@ def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:
         has_attention=graphs.has_weights,
         make_listed=engines,
     )
-
-
-def import_runtime() -> Any:
-    """Import ONNX Runtime.
-
-    Returns:
-        The module `onnxruntime`.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
-    try:
-        import onnxruntime
-    except ModuleNotFoundError:
-        raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
-    return onnxruntime
-
-
-def num_threads(threads: int) -> int:
-    """Choose the number of threads for a graph.
-
-    Args:
-        threads: number of threads; 0 = OMP_NUM_THREADS.
-
-    Returns:
-        The number of threads; 0 = ONNX Runtime's own choice.
-    """
-    num_threads = os.environ.get("OMP_NUM_THREADS", "")
-    return threads or (int(num_threads) if num_threads.isdecimal() else 0)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

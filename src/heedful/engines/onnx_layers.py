@@ -10,7 +10,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.engines.onnx import num_threads, open_session
+from heedful.engines.onnx_session import num_threads, open_session
 from heedful.search.inputs import InputArrays
 from heedful.text.vocabulary import BOS
 

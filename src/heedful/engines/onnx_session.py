@@ -1,5 +1,6 @@
 """Session of ONNX Runtime for graphs of strangers: a run that fails or never ends is no fault of the program."""
 
+import os
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, final
 
-from heedful.errors import FileRefused, ResourceError
+from heedful.errors import FileRefused, MissingExtra, ResourceError
 
 MOST_SECONDS: Final = 600.0
 """Longest run of a graph: a step of a search takes milliseconds, a batch of long documents a minute."""
@@ -119,3 +120,59 @@ class _Watch:
 
 
 _WATCH: Final = _Watch()
+
+
+def open_session(path: Path, threads: int) -> Session:
+    """Load a graph.
+
+    Args:
+        threads: number of threads; 0 = ONNX Runtime's own choice.
+
+    Raises:
+        FileRefused: the file is missing or damaged.
+    """
+    onnxruntime = import_runtime()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    # Without spinning, because idle threads of one graph would take processor time from the next graph.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    try:
+        return Session(path, onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
+    except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
+        raise FileRefused(f"{path}: not readable: {first_line(error)}; export the model again") from None
+
+
+def import_runtime() -> Any:
+    """Import ONNX Runtime.
+
+    Returns:
+        The module `onnxruntime`.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise MissingExtra("onnxruntime", "onnx", "running ONNX models") from None
+    return onnxruntime
+
+
+def num_threads(threads: int) -> int:
+    """Choose the number of threads for a graph.
+
+    Args:
+        threads: number of threads; 0 = OMP_NUM_THREADS.
+
+    Returns:
+        The number of threads; 0 = ONNX Runtime's own choice.
+    """
+    num_threads = os.environ.get("OMP_NUM_THREADS", "")
+    return threads or (int(num_threads) if num_threads.isdecimal() else 0)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of a message, which names the fault."""
+    return str(error).partition("\n")[0]

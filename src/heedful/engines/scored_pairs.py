@@ -1,11 +1,9 @@
 """Scored pairs: log probabilities, attention and word alignments of given pairs, by forced decoding."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from math import exp
-from typing import Final, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +11,14 @@ from numpy.typing import NDArray
 from heedful.engines.engine import Backend, score_sorted
 from heedful.errors import UsageError
 from heedful.search.forced import ForcedDecoding
-from heedful.text.encoding import encode_text
+from heedful.text.encoding import encode_source, encode_target
 from heedful.text.links import Links, format_pharaoh, links_from_weights, merge_weights
 from heedful.text.quoting import shortened
-from heedful.text.tokenizer import TextConfig, Tokenizer, UnitTokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
 TextPair = tuple[str, str]
 """Source and target texts."""
-_WORD: Final = re.compile("[^ ]+")
 
 
 @final
@@ -117,52 +114,6 @@ def word_links(weights: NDArray[np.floating], source_words: Sequence[int], targe
     """
     words = merge_weights(weights, source_words, target_words)
     return links_from_weights(words, words.shape[1], words.shape[0])
-
-
-def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
-    """Encode a source, truncated to the length that the model accepts.
-
-    Args:
-        text: any text; very long text is truncated before tokenization too, to save time.
-
-    Returns:
-        [position] ids ending in EOS (EOS alone for blank text; one after each sentence of a document), and whether the
-    """
-    return _encode(tokenizer, text, config.max_tokens, config.split_sentences)
-
-
-def encode_target(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:
-    """Encode a target, truncated to the length that the model accepts.
-
-    Returns:
-        [position] ids with EOS at the end alone, as in training, and whether the text was truncated; it has no EOS
-        then, because it does not end there.
-    """
-    ids, was_cut = _encode(tokenizer, text, config.max_tokens, is_document=False)
-    return ids[: ids.size - was_cut], was_cut
-
-
-def _encode(tokenizer: Tokenizer, text: str, most: int, is_document: bool) -> tuple[NDArray[np.int64], bool]:
-    if not text.strip():
-        return np.array([EOS], dtype=np.int64), False
-    beginning = text[: _stop(tokenizer, text, most)]
-    # NUL ends a string in some libraries, so U+FFFD, the replacement character, stands for it.
-    ids = encode_text(tokenizer, beginning.replace("\0", "\ufffd"), is_document)
-    rest = text[len(beginning) :].strip()
-    return np.array([*ids[: most - 1], EOS], dtype=np.int64), len(ids) >= most or bool(rest)
-
-
-def _stop(tokenizer: Tokenizer, text: str, most: int) -> int:
-    """Length of a beginning of a text that has at least as many tokens as a model accepts, unless the text is shorter.
-
-    Tokens beyond the limit are dropped, so text behind this beginning need not be tokenized.
-    """
-    if isinstance(tokenizer, UnitTokenizer) and tokenizer.units == "words":
-        # A word may have any length. Few words are no tokens, such as a line break of HTML in a document.
-        ends = [word.end() for word in islice(_WORD.finditer(text), 4 * most)]
-        return ends[-1] if len(ends) == 4 * most else len(text)
-    # No piece is longer than 16 characters.
-    return 16 * most
 
 
 def num_scored_characters(tokenizer: Tokenizer, text: str, config: TextConfig) -> int:

@@ -7,7 +7,8 @@ from typing import Final, Literal
 from heedful.engines.engine import Backend
 from heedful.engines.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.engines.folder import ModelFolder
-from heedful.engines.onnx import import_runtime, onnx_backend
+from heedful.engines.onnx import onnx_backend
+from heedful.engines.onnx_session import import_runtime
 from heedful.engines.shortlist_file import write_shortlist
 from heedful.errors import FileRefused, UsageError, needed_for
 from heedful.export.onnx import export_graphs

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from heedful.engines.exported import FOLDER, Exported, Parity, commit_engine, find_exported
 from heedful.engines.folder import ModelFolder
 from heedful.engines.labels import GRAPH, open_label_graphs, run_labels
-from heedful.engines.onnx import import_runtime
+from heedful.engines.onnx_session import import_runtime
 from heedful.engines.passages import passage_draw
 from heedful.engines.stories import story_draw
 from heedful.errors import FileRefused, MissingExtra

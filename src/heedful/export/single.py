@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from heedful.engines.onnx import open_session
+from heedful.engines.onnx_session import open_session
 from heedful.errors import FileRefused, UsageError
 from heedful.export.onnx import export_graphs
 from heedful.export.onnx_small import IR_VERSION, OPSET, graph_properties

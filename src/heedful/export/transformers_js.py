@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.engines.exported import Parity
-from heedful.engines.onnx import import_runtime
+from heedful.engines.onnx_session import import_runtime
 from heedful.errors import MissingExtra, ResourceError, UsageError
 from heedful.export.huggingface import Described, export_huggingface
 from heedful.export.marian_layout import (

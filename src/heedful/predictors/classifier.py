@@ -4,31 +4,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.in_memory import example_files
 from heedful.data.label_kinds import decide, log_complement, mixture, normalised
-from heedful.data.labelled import LabelledTexts, find_labelled
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
 from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, SHIFTS, NgramModel
-from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused, UsageError
-from heedful.evaluation.label_sets import NumberReport, SetReport, report_labels
-from heedful.evaluation.labels import LabelReport
-from heedful.evaluation.selective import selections
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
+from heedful.text.encoding import encode_source
 from heedful.text.label_sets import joined_labels, split_labels
 from heedful.text.quoting import listed, shortened
 from heedful.text.weighted_words import weighted_sentences
+
+if TYPE_CHECKING:
+    from heedful.evaluation.label_sets import NumberReport, SetReport
+    from heedful.evaluation.labels import LabelReport
 
 USUAL_SEPARATOR: Final = "|"
 """Separator of several labels in outputs, where the training data had none."""
@@ -189,7 +190,7 @@ class Classifier(LabelPredictor):
             for text, vector, (ids, was_cut) in zip(window, vectors, encoded, strict=True):
                 yield EncodedText(text, vector, was_cut, len(ids))
 
-    def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> LabelReport | SetReport | NumberReport:
+    def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> "LabelReport | SetReport | NumberReport":
         """Classify texts and compare with their labels, as `heedful evaluate` does.
 
         Args:
@@ -204,7 +205,12 @@ class Classifier(LabelPredictor):
             items = self.read_items(files.paths, files.columns)
         return self.measure(items)
 
-    def measure(self, items: Any) -> LabelReport | SetReport | NumberReport:
+    def measure(self, items: Any) -> "LabelReport | SetReport | NumberReport":
+        # Measuring takes modules that a start without it does not wait for.
+        from heedful.evaluation.label_sets import report_labels
+        from heedful.evaluation.labels import LabelReport
+        from heedful.evaluation.selective import selections
+
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
         results = [*self.stream(items.texts)]
@@ -233,6 +239,8 @@ class Classifier(LabelPredictor):
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> LabelledTexts:
         separator = self.separator if SEPARATOR in self.folder.facts else ""
+        from heedful.data.labelled import find_labelled
+
         items = LabelledTexts.of(find_labelled(paths, columns, separator))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")

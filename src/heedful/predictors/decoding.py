@@ -8,7 +8,6 @@ from typing import Protocol, final
 from heedful.engines.biased_search import KnnSearch
 from heedful.engines.engine import Backend, decode_sorted
 from heedful.engines.offered_terms import search_sources
-from heedful.engines.scored_pairs import encode_source
 from heedful.engines.text_constraints import SourceConstraints, TextConstraints
 from heedful.engines.translation_memory import MemoryMatch
 from heedful.engines.unknown_words import UnknownWords
@@ -18,6 +17,7 @@ from heedful.predictors.translation import Alternative, Translation, translation
 from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig
 from heedful.text.dictionary import Dictionary
+from heedful.text.encoding import encode_source
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 

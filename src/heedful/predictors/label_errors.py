@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.data.labelled import LabelledTexts
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.evaluation.labels import wilson_interval
 from heedful.pages.label_errors import ErrorPage, LengthScore, WrongText
 from heedful.predictors.classifier import Classification, Classifier

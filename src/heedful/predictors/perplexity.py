@@ -10,8 +10,8 @@ from heedful.data.batching import pairs_by_length
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.engine import score_sorted
-from heedful.engines.scored_pairs import encode_source
 from heedful.predictors.translator import Translator
+from heedful.text.encoding import encode_source
 from heedful.text.vocabulary import EOS
 
 

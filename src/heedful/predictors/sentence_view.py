@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from heedful.config.base import validate
 from heedful.engines.engine import Backend, Stepwise
 from heedful.engines.onnx_layers import LAYERS, OnnxLayers
-from heedful.engines.scored_pairs import encode_source
 from heedful.errors import HeedfulError, MissingExtra, UsageError, needed_for
 from heedful.pages.sentence import MeasureName, NextToken, Output, SentenceView, TracedSearch, WeightMap
 from heedful.pages.words import Words
@@ -25,6 +24,7 @@ from heedful.search.constraints import Constraints
 from heedful.search.inputs import as_inputs
 from heedful.search.interface import Hypothesis
 from heedful.search.trace import SearchTrace
+from heedful.text.encoding import encode_source
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS
 

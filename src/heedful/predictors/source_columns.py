@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from heedful.data.answered_tables import AnsweredTable, table_form
+from heedful.data.answered_tables import AnsweredTable
 from heedful.data.corpus import PairFile, find_pairs, first_line
 from heedful.data.rows import Columns, joined_cells
+from heedful.data.table_forms import table_form
 from heedful.engines.folder import ModelFolder
 from heedful.errors import DataError
 from heedful.text.columns import split_columns

@@ -15,7 +15,8 @@ from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.label_kinds import MOST_LABELS, LabelKind, decide, encode_label, list_labels, mixture, target_rows
 from heedful.data.label_split import split_labelled
-from heedful.data.labelled import LabelledTexts, find_labelled
+from heedful.data.labelled import find_labelled
+from heedful.data.labelled_texts import LabelledTexts
 from heedful.data.prepared_files import is_texts
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES
 from heedful.data.split import MIN_PAIRS, Split, on_training
@@ -25,7 +26,6 @@ from heedful.engines.folder import open_folder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
 from heedful.engines.ngram_model import SHARE
-from heedful.engines.scored_pairs import encode_source
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.label_sets import SELECTED
 from heedful.models.label_model import label_run
@@ -50,6 +50,7 @@ from heedful.tasks.label_task import LabelData, LabelledItems, LabelTask, Reader
 from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
+from heedful.text.encoding import encode_source
 from heedful.text.label_sets import split_labels
 from heedful.text.quoting import listed, shortened
 from heedful.text.tokenizer import TextConfig, Tokenizer

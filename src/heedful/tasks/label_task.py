@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
+from heedful.data.label_batches import LabelSampler, make_label_batch
 from heedful.data.label_kinds import PARTS, LabelKind, decide, encode_label
-from heedful.data.labelled import LabelSampler, make_label_batch
 from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
 from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
 from heedful.data.stories import IMPOSSIBLE

@@ -48,7 +48,6 @@ from heedful.data.word_tables import store_word_tables
 from heedful.engines.ctranslate2 import why_not
 from heedful.engines.engine import decode_sorted
 from heedful.engines.exported import Exported
-from heedful.engines.scored_pairs import encode_source
 from heedful.errors import ConfigError, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.lead import are_summaries
@@ -71,6 +70,7 @@ from heedful.tasks.interface import DataPaths, Prepared, Task
 from heedful.tasks.plan import SUMMARISED_CHARACTERS, CorpusSize, adapt, adapt_summaries, adapt_units
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
+from heedful.text.encoding import encode_source
 from heedful.text.piece_splits import piece_splits
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Tokenizer
