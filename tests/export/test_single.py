@@ -1,7 +1,9 @@
 """One graph of a whole model: its outputs are those of our greedy search, and its metadata say how to use it."""
 
+import gzip
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,6 +21,7 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import PieceTokenizer, UnitTokenizer
 from heedful.text.vocabulary import EOS, UNK, Vocabulary
+from tests.js.node import PACKAGE, needs_node
 from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, make_model
 from tests.thorough import is_thorough
 
@@ -26,6 +29,10 @@ MOST = 14
 LETTERS = UnitTokenizer(Vocabulary.build(["äbç中😀fg"]), "characters", "NFC")
 SYMBOLS = UnitTokenizer(Vocabulary.build([[f"S{index}" for index in range(NUM_TARGET_TOKENS - 4)]]), "words", "NFC")
 CONFIG = SearchConfig(beam=1, max_length_ratio=1.3, max_length_offset=2)
+FETCHED = """import {{ ort }} from "{}";
+ort.env.wasm.numThreads = 1;
+ort.env.wasm.wasmBinary = readFileSync("ort.wasm");"""
+"""The runtime that `make runtime` fetches, in the place of the package that users install."""
 NAMES = ["hard-monotonic", *map(is_thorough, ("rnnsearch-after", "transformer-pre", "luong"))]
 
 
@@ -86,6 +93,29 @@ def test_what_a_single_graph_cannot_express_is_refused():
         with pytest.raises(UsageError, match=words) as caught:
             refuse_unsuited(tokenizers, CONFIG.model_copy(update=changes))
         assert "\n" not in str(caught.value)
+
+
+@needs_node
+def test_the_decoder_in_javascript_gives_the_same(exported: Callable[[str], tuple[Seq2Seq, Path]], tmp_path: Path):
+    _, folder = exported(NAMES[0])
+    single = tmp_path / "model.onnx"
+    config = SearchConfig(max_length_offset=0, max_length_ratio=2, forbid_unknown=True)
+    write_single(folder, (LETTERS, SYMBOLS), config, MOST, {}, single)
+    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```js\n(.*?)```", page, re.DOTALL)
+    assert len(code.split("\n")) <= 26
+    runtime = PACKAGE / "runtime"
+    (tmp_path / "ort.wasm").write_bytes(gzip.decompress((runtime / "ort.wasm.gz").read_bytes()))
+    code = code.replace('import * as ort from "onnxruntime-web";', FETCHED.format((runtime / "ort.js").as_uri()))
+    words = ["äb", "fgf", "ç中😀", "b"]
+    last = f"console.log(JSON.stringify(await pronounce({json.dumps(words)})));"
+    (tmp_path / "run.mjs").write_text(f"{code}\n{last}\n", encoding="utf-8")
+    done = subprocess.run(["node", "run.mjs"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    tokens = ["", "", "", "", *SYMBOLS.vocabulary.tokens[4:]]
+    assert json.loads(done.stdout) == [[tokens[index] for index in one] for one in run_single(single, words)]
+    facts = json.loads(single.with_name("model.onnx.json").read_bytes())
+    assert (facts["eos"], facts["letters"], facts["most_letters"]) == (3, [*LETTERS.vocabulary.tokens[4:]], MOST - 1)
 
 
 def test_the_page_about_graphs_tells_the_truth(exported: Callable[[str], tuple[Seq2Seq, Path]], tmp_path: Path):

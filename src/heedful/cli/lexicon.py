@@ -112,7 +112,7 @@ def run(
 
     messages = Messages(quiet)
     pronouncer = Pronouncer(load_to_run(model, engine, device, kind=Translator))
-    entries = _known(known) if known else {}
+    entries = read_known(known) if known else {}
     lines = text_lines([words or text or Path()])
     listed = (word for line in lines for word in ([line.strip()] if words else words_of(line)) if word)
     unread: list[str] = []
@@ -159,8 +159,11 @@ def _windows(pairs: Iterator[tuple[str, str]]) -> Iterator[dict[str, str]]:
         yield window
 
 
-def _known(path: Path) -> dict[str, tuple[Pronunciation, ...]]:
-    """Pronunciations of a lexicon by word.
+def read_known(path: Path) -> dict[str, tuple[Pronunciation, ...]]:
+    """Read the pronunciations of a lexicon by word.
+
+    Args:
+        path: file of any format.
 
     Raises:
         DataError: the file has none.

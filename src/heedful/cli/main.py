@@ -26,7 +26,18 @@ from heedful.version import __version__
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Make a model": ("demo", "train", "distil", "calibrate", "correct", "next", "compare", "import", "vectors"),
-    "Use a model": ("translate", "classify", "caption", "answer", "encode", "evaluate", "align", "score", "lexicon"),
+    "Use a model": (
+        "translate",
+        "classify",
+        "caption",
+        "answer",
+        "encode",
+        "evaluate",
+        "align",
+        "score",
+        "pronounce",
+        "lexicon",
+    ),
     "Ship a model": ("serve", "export", "pack"),
     "Inspect": ("inspect", "check", "info", "report", "list", "doctor", "docs"),
 }

@@ -31,6 +31,8 @@ _LEAST_SAME: Final = 0.95
 """Least share of equal outputs: for random words several tokens may be equally probable but for rounding."""
 FORMAT: Final = "1"
 """Version of the inputs, outputs and metadata of these files."""
+_OF_JSON: Final = frozenset(("format", "symbols", "letters", "most_letters", "pad", "unk", "bos", "eos"))
+"""Metadata that are numbers or lists; metadata of a graph are texts."""
 
 
 def refuse_unsuited(
@@ -74,7 +76,7 @@ def export_single(
         search: length limits of outputs, and whether the unknown token may be generated.
         max_length: maximum number of tokens of a source or an output, EOS included.
         facts: further metadata, such as languages.
-        path: the file.
+        path: the file; its metadata go into a second one, `facts_path`, as well.
 
     Raises:
         UsageError: the model cannot be written as a graph.
@@ -119,6 +121,7 @@ def write_single(
         **graph_properties("single"),
         "format": FORMAT,
         "symbols": json.dumps(symbols, ensure_ascii=False),
+        "letters": json.dumps(tokenizers[0].vocabulary.tokens[len(SPECIAL_TOKENS) :], ensure_ascii=False),
         "separator": " " if tokenizers[1].units == "words" else "",
         "normalization": tokenizers[0].normalization,
         "most_letters": str(max_length - 1),
@@ -126,9 +129,17 @@ def write_single(
     }
     helper.set_model_props(whole, properties)
     onnx.checker.check_model(whole)
-    with temporary_path(path) as temporary:
-        temporary.write_bytes(whole.SerializeToString())
-        temporary.replace(path)
+    values = {key: json.loads(value) if key in _OF_JSON else value for key, value in properties.items()}
+    about = json.dumps(values, ensure_ascii=False, indent=1).encode("utf-8")
+    for file, content in ((path, whole.SerializeToString()), (facts_path(path), about)):
+        with temporary_path(file) as temporary:
+            temporary.write_bytes(content)
+            temporary.replace(file)
+
+
+def facts_path(path: Path) -> Path:
+    """File beside a graph with its metadata, for runtimes that do not give them, such as those in JavaScript."""
+    return path.with_name(f"{path.name}.json")
 
 
 def run_single(path: Path, words: Sequence[str], batch_size: int = 64) -> list[list[int]]:

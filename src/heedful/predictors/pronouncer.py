@@ -1,7 +1,7 @@
 """Pronouncer: a model from letters to phones that is asked for the pronunciations of words."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp
 from typing import Final, final
 
@@ -10,7 +10,7 @@ import regex
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.search.config import with_outputs
-from heedful.text.pronunciations import Pronunciation
+from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunciation, word_spans
 from heedful.text.vocabulary import UNK
 
 _PLAIN: Final = str.maketrans("’‘‐‑", "''--")
@@ -31,9 +31,10 @@ class Pronouncer:
         target = translator.target_tokenizer
         pieces = target.pieces(range(len(target)))
         # Phones of several letters stand between spaces; without spaces each letter, with its marks, is a phone.
-        self._has_spaces: Final = translator.text.target_units == "words" or any(
+        self.has_spaces: Final = translator.text.target_units == "words" or any(
             " " in piece or "▁" in piece for piece in pieces
         )
+        """Whether phones stand between spaces in outputs."""
 
     def reading(self, word: str) -> str:
         """Return the form of a word whose letters the model knows.
@@ -68,10 +69,54 @@ class Pronouncer:
         for output in self.translator.stream(words, search, segments=None):
             yield () if output.was_cut else tuple(self._of(output, min_probability))
 
+    def pronounce_texts(
+        self, texts: Sequence[str], known: Mapping[str, Sequence[Pronunciation]] | None = None
+    ) -> list[PronouncedText]:
+        """Pronounce the words of running texts, each word once for all of them.
+
+        A word has one pronunciation wherever it stands: its sentence is not looked at.
+
+        Args:
+            texts: texts of any length.
+            known: pronunciations of a lexicon by word, which are taken first.
+
+        Returns:
+            Each text with the pronunciations of its words; those with letters that the model does not know have none.
+        """
+        lexicon = known or {}
+        spans = [word_spans(text) for text in texts]
+        places = [(text, *span) for text, ends in zip(texts, spans, strict=True) for span in ends]
+        words = dict.fromkeys(text[start:end] for text, start, end in places)
+        forms = {word: self.form(word, lexicon) for word in words}
+        unknown = [form for form in dict.fromkeys(forms.values()) if form and form not in lexicon]
+        best: dict[str, Sequence[Pronunciation]] = dict(zip(unknown, self.pronounce(unknown), strict=True))
+
+        def pronounced(text: str, start: int, end: int) -> PronouncedWord:
+            word = text[start:end]
+            known_ones = lexicon.get(forms[word]) or best.get(forms[word]) or [Pronunciation((), 0.0)]
+            return PronouncedWord(start, end, word, known_ones[0].phones, known_ones[0].probability)
+
+        return [
+            PronouncedText(text, tuple(pronounced(text, *span) for span in ends))
+            for text, ends in zip(texts, spans, strict=True)
+        ]
+
+    def form(self, word: str, known: Mapping[str, object]) -> str:
+        """Return the form under which a word is known, to a lexicon or else to the model.
+
+        Args:
+            word: one word.
+            known: words of the lexicon.
+
+        Returns:
+            The word itself or in lower or upper case, if the lexicon has it; else its `reading`.
+        """
+        return next((form for form in (word, word.lower(), word.upper()) if form in known), "") or self.reading(word)
+
     def _of(self, output: Translation, min_probability: float) -> Iterator[Pronunciation]:
         least = exp(max(each.log_prob for each in output.alternatives)) * min_probability
         # The search ranks outputs by probability and length; a lexicon has probabilities alone.
         for number, one in enumerate(sorted(output.alternatives, key=lambda each: -each.log_prob)):
-            phones = one.text.split() if self._has_spaces else _LETTER.findall(one.text)
+            phones = one.text.split() if self.has_spaces else _LETTER.findall(one.text)
             if phones and (not number or exp(one.log_prob) >= least):
                 yield Pronunciation(tuple(phones), exp(one.log_prob))

@@ -24,6 +24,11 @@ class Pronunciation:
     """Probability of the phones given the word, in [0, 1]; 1 for those of a lexicon."""
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each word of a text, in characters, without numbers and punctuation."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
 def words_of(text: str) -> list[str]:
     """List the words of a text, without numbers and punctuation.
 
@@ -31,7 +36,53 @@ def words_of(text: str) -> list[str]:
         >>> words_of("Don't wait: 3 well-known words.")
         ["Don't", 'wait', 'well-known', 'words']
     """
-    return [match[0] for match in _WORD.finditer(text)]
+    return [text[start:end] for start, end in word_spans(text)]
+
+
+@final
+@dataclass(frozen=True)
+class PronouncedWord:
+    """Word in a text."""
+
+    start: int
+    """Its first character."""
+    end: int
+    """The character behind its last."""
+    word: str
+    phones: tuple[str, ...]
+    """Its pronunciation; empty = none is known."""
+    probability: float
+    """Probability of the phones given the word, in [0, 1]; 1 for those of a lexicon, 0 without phones."""
+
+
+@final
+@dataclass(frozen=True)
+class PronouncedText:
+    """Text and the pronunciations of its words."""
+
+    text: str
+    words: tuple[PronouncedWord, ...]
+    """In their order."""
+
+    def shown(self, has_spaces: bool) -> str:
+        """Write the text with phones in the place of its words; all else stays.
+
+        Args:
+            has_spaces: whether phones of a word stand between spaces, and the word between braces.
+
+        Example:
+            >>> word = PronouncedWord(0, 2, "Hi", ("HH", "AY1"), 0.9)
+            >>> PronouncedText("Hi, 3!", (word,)).shown(True), PronouncedText("Hi, 3!", (word,)).shown(False)
+            ('{HH AY1}, 3!', 'HHAY1, 3!')
+        """
+        parts: list[str] = []
+        last = 0
+        for one in self.words:
+            if one.phones:
+                written = "{" + " ".join(one.phones) + "}" if has_spaces else "".join(one.phones)
+                parts += [self.text[last : one.start], written]
+                last = one.end
+        return "".join([*parts, self.text[last:]])
 
 
 def entry_of(line: str) -> tuple[str, tuple[str, ...]] | None:

@@ -1,0 +1,92 @@
+"""Write texts with the pronunciations of their words.
+
+The model is one from letters to phones. Each word is replaced by its phones; spaces, numbers and punctuation stay where
+they are. Phones of several letters are written between braces, as {HH AH0 L OW1}, letters of the IPA without. Words
+with letters that the model does not know stay as they are, and are named. Texts are arguments, lines of a file, or
+lines of standard input; one line in, one line out.
+
+With --known, pronunciations of FILE, a lexicon in any format of heedful lexicon, are taken as they are. With --format
+jsonl, each line is an object: the text, the text with phones, and for each word its place in the text in characters
+(start, end), its phones and their probability (1 in a lexicon, 0 without phones).
+
+Examples:
+  heedful pronounce cmu.model 'Hello, world!'
+  heedful pronounce ron.model -i book.txt -o book.phones --known names.dict
+  heedful pronounce ron.model -i book.txt --format jsonl
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from heedful.cli.lexicon import read_known
+from heedful.cli.lines import InputPath, LineFormat, Texts, answer_lines, require_one
+from heedful.cli.messages import Messages
+from heedful.cli.options import FILES, Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
+from heedful.text.counts import counted
+from heedful.text.pronunciations import PronouncedText
+
+_WINDOW: Final = 256
+_SHOWN: Final = 3
+KnownPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--known", metavar="FILE", help="Lexicon whose pronunciations are taken first.", rich_help_panel=FILES
+    ),
+]
+
+
+def run(
+    model: ModelPath,
+    texts: Texts = None,
+    source: InputPath = None,
+    target: OutputPath = None,
+    known: KnownPath = None,
+    output_format: LineFormat = "text",
+    engine: Engine = "auto",
+    device: Device = "auto",
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Pronounce texts."""
+    use_threads(threads)
+    require_one(texts, source)
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.pronouncer import Pronouncer
+    from heedful.predictors.translator import Translator
+
+    pronouncer = Pronouncer(load_to_run(model, engine, device, kind=Translator))
+    entries = read_known(known) if known else {}
+    messages = Messages(quiet)
+    unread: dict[str, None] = {}
+
+    def lines(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+        for text in pronouncer.pronounce_texts(window, entries):
+            unread.update(dict.fromkeys(one.word for one in text.words if not one.phones))
+            yield _line(text, pronouncer.has_spaces, output_format == "jsonl") + "\n", False
+
+    answer_lines(lines, texts or (), source, target, messages, _WINDOW, pronouncer.translator.text.max_tokens)
+    if unread:
+        some = ", ".join([*unread][:_SHOWN]) + (", ..." if len(unread) > _SHOWN else "")
+        messages.warn(f"{counted(len(unread), 'word')} left as written, which the model cannot pronounce: {some}")
+
+
+def _line(text: PronouncedText, has_spaces: bool, is_json: bool) -> str:
+    shown = text.shown(has_spaces)
+    if not is_json:
+        return shown
+    words = [
+        {
+            "start": one.start,
+            "end": one.end,
+            "word": one.word,
+            "phones": [*one.phones],
+            "probability": round(one.probability, 6),
+        }
+        for one in text.words
+    ]
+    return json.dumps({"text": text.text, "pronounced": shown, "words": words}, ensure_ascii=False)
