@@ -82,3 +82,6 @@ def test_faults_of_stories_and_of_captions(tmp_path: Path):
         stream.write("scenes/none.png\ta red square\n")
     found = told(check_task("captioning", [scenes]))
     assert found["missing"] == ("warning", "scenes.tsv:21", "1 of 21 rows name an image that is not there")
+    lost = write(tmp_path / "lost.tsv", [f"none{number}.png\ta red square" for number in range(12)])
+    (finding,) = check_task("captioning", [lost]).findings
+    assert (finding.level, finding.advice) == ("error", "correct the paths, or leave these rows out")

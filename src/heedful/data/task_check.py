@@ -38,6 +38,8 @@ _TASK_RULES: Final[Mapping[str, Rule]] = {
     "leaked pair": RULES["leaked pair"],
     "leaked source": Rule("warning", "have a text that is in the {} data too, with another label", "", 0.01),
 }
+_CORRECTED: Final = {"missing": "correct the paths, or leave these rows out"}
+"""Advice about faults of so many rows that training refuses them."""
 _FEW: Final = 5
 """Number of labels that a finding lists."""
 _UNEVEN: Final = 0.9
@@ -231,7 +233,8 @@ class _Reading:
         usual: Level = rule.level if count >= rule.least_share * self._num_rows else "note"
         message = f"{count:,} of {counted(self._num_rows, 'row')} {rule.what.format(other)}"
         where = f"{self._paths[0]}:{lines[0]}"
-        self._general.append(Finding(level or usual, kind, message, where, rule.advice, count, lines))
+        advice = _CORRECTED.get(kind, rule.advice) if level == "error" else rule.advice
+        self._general.append(Finding(level or usual, kind, message, where, advice, count, lines))
 
     def _judge_labels(self, train: "_Reading") -> None:
         path = str(self._paths[0])
