@@ -5,11 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heedful.cli.seeds import _command as seed_command  # pyright: ignore[reportPrivateUsage]
+from heedful.data.rows import Columns, RequestedColumns
 from heedful.engines.folder import open_folder
 from heedful.engines.members import members_of
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from tests.cli.command import heedful
+from tests.requests import make_request
 from tests.thorough import thorough
 
 SMALL = ("embedding_size=4", "hidden_size=6", "readout_size=5")
@@ -36,6 +39,17 @@ def test_seeds_become_one_model(tmp_path: Path):
     for mixed, one, other in zip(mean, *each, strict=True):
         assert not np.allclose(one, other, rtol=1e-3)
         np.testing.assert_allclose(mixed, (one + other) / 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [((1, 2), []), (RequestedColumns((1, 2)), ["--columns", "1,2"]), ((2, 1), ["--columns", "2,1"])],
+)
+def test_seeds_name_no_columns_that_nobody_has_named(columns: Columns, wanted: list[str], tmp_path: Path):
+    request = make_request((tmp_path / "a.csv",), tmp_path / "m", columns=columns)
+    words = seed_command(request, 1, tmp_path / "m", 1, True)
+    place = words.index("--columns") if "--columns" in words else len(words)
+    assert words[place : place + 2] == wanted
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heedful.data.labelled import find_labelled
-from heedful.data.rows import Columns
+from heedful.data.rows import Columns, RequestedColumns
 from heedful.errors import DataError
 from heedful.text.label_sets import joined_labels, split_labels
 from tests.thorough import thorough
@@ -221,3 +221,10 @@ def test_missing_cells_are_left_out_and_labels_in_two_columns_are_told(tmp_path:
     two = [("text", "label", "category"), *[(*row, "x") for row in zip(TEXTS, LABELS, strict=True)]]
     file = find_labelled([write(tmp_path / "two.csv", two, ",")])
     assert "label in column 2 (label); not read: column 3 (category), unless --columns names it" in file.describe()
+
+
+def test_numbers_of_columns_are_no_labels_of_the_first_row(tmp_path: Path):
+    rows = [(text, str(1 + n % 2)) for n, text in enumerate(TEXTS)]
+    data = write(tmp_path / "a.tsv", rows, "\t")
+    assert read(data, RequestedColumns((1, 2))) == rows
+    assert read(data, (2, 1)) == [row[::-1] for row in rows]

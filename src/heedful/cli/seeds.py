@@ -75,10 +75,11 @@ def _check(request: "TrainRequest", is_plain: bool) -> None:
 
 def _command(request: "TrainRequest", seed: int, folder: Path, threads: int, is_first: bool) -> list[str]:
     from heedful.config.base import leaves
+    from heedful.data.rows import are_open
 
     options: list[tuple[str, str]] = [("--out", str(folder)), ("--threads", str(threads)), ("--device", request.device)]
     options += [("--dev", str(path)) for path in request.dev] + [("--test", str(path)) for path in request.test]
-    options += [("--columns", ",".join(map(str, request.columns)))]
+    options += [] if are_open(request.columns) else [("--columns", ",".join(map(str, request.columns)))]
     options += [("--separator", request.separator)] if request.separator else []
     options += [("--languages", ":".join(request.languages))] if any(request.languages) else []
     options += [("--preset", request.preset)] if request.preset else []

@@ -238,9 +238,10 @@ def label_format(sample: Sample, columns: Columns, separator: str, where: str) -
         requested = [str(column) for column in columns]
         first = names or tuple(str(cell) for cell in rows[0])
         is_named = any(not part.isdecimal() for column in requested for part in requested_columns(column, first))
-        texts, labels = ([_index(part, first, where) for part in requested_columns(each, first)] for each in requested)
         if not names and (is_named or choose_label_columns((), rows)[1]):
             names = first
+        parts = (requested_columns(column, first) for column in requested)
+        texts, labels = ([_index(part, first, names, where) for part in each] for each in parts)
         chosen = LabelColumns(tuple(texts), tuple(labels), len(labels) > 1)
     if separator:
         return chosen._replace(separator=separator, has_several=True), names
@@ -255,10 +256,15 @@ def _found(row: Sequence[Any], chosen: LabelColumns, names: Sequence[str]) -> li
     return labels_of(row[chosen.labels[0]])
 
 
-def _index(column: str, names: Sequence[str], where: str) -> int:
-    number = find_column(int(column) if column.isdecimal() and column not in names else column, names, where)
-    if not 1 <= number <= len(names):
-        raise DataError(f"{where}: {len(names)} columns, but column {column} was requested")
+def _index(column: str, first: Sequence[str], names: Sequence[str], where: str) -> int:
+    """Index of a requested column; a number is a name only among headings, and no cell of a first row of data.
+
+    Raises:
+        DataError: the column does not exist.
+    """
+    number = find_column(int(column) if column.isdecimal() and column not in names else column, first, where)
+    if not 1 <= number <= len(first):
+        raise DataError(f"{where}: {len(first)} columns, but column {column} was requested")
     return number - 1
 
 
