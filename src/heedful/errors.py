@@ -203,6 +203,7 @@ EXTRAS: Final = {
     "python_multipart": "serve",
     "prometheus_client": "serve",
     "anywidget": "notebook",
+    "panphon": "phones",
     "traitlets": "notebook",
     "lxml": "documents",
     "translate": "documents",

@@ -11,6 +11,7 @@ from heedful.evaluation.metrics.chrf import Chrf
 from heedful.evaluation.metrics.error_rate import CharacterErrorRate, TokenErrorRate
 from heedful.evaluation.metrics.exact_match import ExactMatch, WrongOutputs
 from heedful.evaluation.metrics.in_place import TokensInPlace
+from heedful.evaluation.metrics.phone_features import PhoneFeatureErrorRate
 from heedful.evaluation.metrics.rouge import Rouge
 from heedful.evaluation.metrics.ter import Ter
 from heedful.text.tokenizer import Units
@@ -32,6 +33,7 @@ METRICS: dict[str, Callable[[Setting], Metric]] = {
     "tokens_before_error": lambda setting: TokensInPlace("before an error", setting.lowercase),
     "token_error_rate": lambda setting: TokenErrorRate(setting.lowercase),
     "character_error_rate": lambda setting: CharacterErrorRate(setting.lowercase),
+    "phone_feature_error_rate": lambda setting: PhoneFeatureErrorRate(),
 }
 
 _SUITED: Final[dict[str, tuple[str, ...]]] = {
