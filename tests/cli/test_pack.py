@@ -3,8 +3,10 @@
 import zipfile
 from pathlib import Path
 
+from heedful.cli.messages import readable_size
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
+from tests.js.node import needs_runtime
 
 
 def test_a_packed_model_translates_as_the_model_does(trained: Trained, tmp_path: Path):
@@ -31,6 +33,16 @@ def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
     again = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
     assert (again.code, len(again.err.splitlines())) == (2, 1)
     assert "exists; choose another --output" in again.err
+
+
+@needs_runtime
+def test_a_page_is_that_of_export(trained: Trained, tmp_path: Path):
+    page, other = tmp_path / "shipped.html", tmp_path / "other.html"
+    done = heedful("pack", trained.model, "-o", page)
+    assert done.code == 0, done.err
+    assert done.out == f"{page}: {readable_size(page.stat().st_size)}; open it in a browser\n"
+    assert heedful("export", trained.model, "--to", "html", "-o", other).code == 0
+    assert page.read_bytes() == other.read_bytes()
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path):

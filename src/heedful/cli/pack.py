@@ -4,8 +4,12 @@ OUT is a new model folder, or an archive of one if its name ends in .zip or .tar
 recorded hash; OUT is written completely or not at all. A README.md in it says what the model is, with the metadata
 that model hubs read; write into it what others have to know, such as the licence.
 
+If OUT ends in .html, it is one page with the model inside, which any browser opens from disk, offline; `heedful export
+MODEL --to html` writes the same one, and has options for it.
+
 Examples:
   heedful pack pairs.model -o pairs.zip
+  heedful pack pairs.model -o pairs.html
 """
 
 from pathlib import Path
@@ -23,7 +27,7 @@ def run(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "--out", "-o", metavar="OUT", help="Folder, .zip or .tar to write.", show_default=False
+            "--output", "--out", "-o", metavar="OUT", help="Folder, .zip, .tar or .html to write.", show_default=False
         ),
     ],
     device: IdleDevice = "auto",
@@ -32,6 +36,9 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Pack a model."""
+    if output.suffix.lower() == ".html":
+        _pack_page(model, output, Messages(quiet))
+        return
     from heedful.engines.folder import open_folder
     from heedful.engines.pack import pack
     from heedful.pages.model_card import model_card
@@ -46,3 +53,10 @@ def run(
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""
     sizes = f"{readable_size(packed.num_bytes)} of {readable_size(num_before)}"
     print(f"{packed.path}: {sizes}, {counted(packed.num_files, 'file')}{engines}")
+
+
+def _pack_page(model: Path, output: Path, messages: Messages) -> None:
+    from heedful.cli.web_export import export_web
+    from heedful.predictors.table import load
+
+    print(export_web(load(model), "html", messages, output))
