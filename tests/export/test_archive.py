@@ -3,6 +3,7 @@
 import gzip
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ def test_layers_and_heads_in_javascript_are_those_of_python(exported: Make, tmp_
     model, graphs = exported("transformer-pre")
     folder = shutil.copytree(graphs.folder, tmp_path / "layered")
     export_layers(model, folder, MOST, token_draw(NUM_SOURCE_TOKENS))
-    (tmp_path / "m.tgz").write_bytes(write_archive(archived(tmp_path, "transformer"), folder, False, has_layers=True))
+    layered = replace(archived(tmp_path, "transformer"), has_layers=True)
+    (tmp_path / "m.tgz").write_bytes(write_archive(layered, folder, "float32"))
     cases = [([5, 6, 7, 3], [5, 8, 4, 3]), ([4, 3], [3]), ([7] * 12 + [3], [5, 6] * 8 + [3])]
     answered = answers(Run(tmp_path / "m.tgz", [["attention", *case] for case in cases]))
     for (source, output), layers in zip(cases, answered, strict=True):

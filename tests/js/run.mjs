@@ -27,7 +27,7 @@ for (const { folder, archive, calls } of runs) {
   const { load } = await module(folder, 'load.js');
   const { search } = await module(folder, 'search.js');
   const { layoutOf, sentenceSpans, split } = await module(folder, 'sentences.js');
-  const { Tokenizer } = await module(folder, 'tokenizers.js');
+  const { openTokenizer } = await module(folder, 'marian.js');
   const { Sentences } = await module(folder, 'documents.js');
   const { folder: makeFold } = await module(folder, 'folding.js');
   const { fitted, sizeOf } = await module(folder, 'pictures.js');
@@ -78,7 +78,7 @@ for (const { folder, archive, calls } of runs) {
   };
   let model;
   const failed = await answer(async () => {
-    if (archive.tokens) model = { sourceTokenizer: new Tokenizer(archive), facts: { max_tokens: archive.most, ...archive.sentences }, release() {} };
+    if (archive.tokens) model = { sourceTokenizer: openTokenizer(archive), facts: { max_tokens: archive.most, ...archive.sentences }, release() {} };
     else model = await load(archive.includes('://') ? archive : await readFile(archive), { ort });
   });
   for (const [name, ...values] of calls) answers.push(failed ?? await answer(() => known[name](model, ...values)));

@@ -1,12 +1,16 @@
 """Tokenizers in JavaScript: the same ids and texts as in Python, for whatever people type."""
 
+import io
 import random
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
+
 from heedful.export.archive import described
 from heedful.synthetic.corpus import generate
 from heedful.text.encoding import encode_source
+from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import EOS, SPECIAL_TOKENS, Vocabulary
 from tests.js.node import Run, answers, changed_package, needs_node
@@ -18,7 +22,8 @@ ODD = (
     "", " ", "\t\n", "\x1c", "\x85", "a", " a", "a ", "  a  b ", "\u3000a", "a\u0301", "\u1112\u1161\u11ab", "\ufb01",
     "a\0b", "\u2581a\u2581", "a\u2582b", "\ufeffa", "\U0001f600\U0001f600 a", "\U0001f468\u200d\U0001f469",
     "\u4f60\uff0c", "a\u00a0b", "a\r\nb", "x" * 400, "<pad><unk><bos><eos>", "</s> <0x41>", "\U0001f600" * 700,
-    "of " * 90, "\ufffd",
+    "of " * 90, "\ufffd", ">>x<< of", ">>y<<", ">>x<<", "\uff21\u3000\uff22 \u200b\u00ad\u2168",
+    "\U0001f600\U0001f601\U0001f600", "  <<of>> ",
 )  # fmt: skip
 
 
@@ -31,7 +36,29 @@ def tokenizers() -> list[Tokenizer]:
         PieceTokenizer.train([line.replace(" ", "") for line in lines], 720, "NFKC"),
         UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *characters]), "characters", "NFC"),
         UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words]), "words", "none"),
+        marian(lines),
+        marian(lines, normalization_rule_name="identity", remove_extra_whitespaces=False),
+        marian(lines, byte_fallback=True, add_dummy_prefix=False),
     ]
+
+
+def marian(lines: list[str], **settings: Any) -> MarianTokenizer:
+    """A tokenizer as OPUS-MT has them: pieces of one side, and a vocabulary that has most of them, and others."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=640,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+        **settings,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [processor.id_to_piece(index) for index in range(processor.get_piece_size()) if index % 50]
+    known = [piece for piece in pieces if not processor.is_control(processor.piece_to_id(piece))]
+    tokens = dict.fromkeys([*SPECIAL_TOKENS, *known, "\U0001f600", ">>x<<", "\u2581\u2581"])
+    return MarianTokenizer(model.getvalue(), Vocabulary([*tokens]))
 
 
 def texts() -> list[str]:
@@ -66,13 +93,17 @@ def in_python(tokenizer: Tokenizer) -> list[Any]:
 
 # Expressions of the package, each with one in its place that makes it wrong; and the tokenizer that shows it.
 MUTANTS = (
-    (0, "pieces.js", "].reverse().map((byte)", "].map((byte)"),
+    (0, "pieces.js", "(byte) => bytes[byte]", "(byte) => bytes[byte ^ 1]"),
     (0, "pieces.js", "!(sum > best[end])", "sum > best[end]"),
     (0, "tokenizers.js", "[...(SPACE_MARK + normal", "[...(normal"),
     (0, "tokenizers.js", "start += 1;", "start += size;"),
     (1, "tokenizers.js", "text.normalize(form)", "text.normalize('NFC')"),
     (2, "tokenizers.js", "'characters' ? [...normal]", "'characters' ? normal.split('')"),
     (2, "tokenizers.js", "ids.length >= most", "ids.length > most"),
+    (4, "marian.js", "this.units[node] & 0x7fffffff, end", "(this.units[node] & 0x7fffffff) + 1, end"),
+    (4, "marian.js", "isUnknown && wasUnknown", "false"),
+    (4, "marian.js", "kept.endsWith(' ')", "false"),
+    (6, "marian.js", "if (!hasBegun && hasPrefix)", "if (!hasBegun)"),
     (3, "tokenizers.js", "normal.split(' ').filter(Boolean)", "normal.split(/\\s/).filter(Boolean)"),
 )
 

@@ -5,6 +5,7 @@ contains `model.json` and the graphs of the model's engine; of a translator `enc
 `layers.onnx`. The same model gives the same bytes.
 """
 
+import base64
 import gzip
 import io
 import json
@@ -21,6 +22,8 @@ from heedful.errors import MissingExtra, UsageError
 from heedful.export.stored_weights import Part, WeightKind, shared, stored
 from heedful.search.config import SearchConfig
 from heedful.text.folding import folding_tables
+from heedful.text.marian import MarianTokenizer
+from heedful.text.sentencepiece_file import UNIGRAM, PieceKind, read_pieces
 from heedful.text.sentences import ABBREVIATIONS, STREETS
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 from heedful.version import __version__
@@ -129,9 +132,7 @@ class ArchivedTranslator(ArchivedModel):
             "it reads documents": self.text.split_sentences,
             "it reads several columns": bool(self.text.source_columns),
             "its unknown words are replaced": self.search.replace_unknown,
-            "its tokenizer is that of a Marian model": not all(
-                isinstance(one, PieceTokenizer | UnitTokenizer) for one in self.tokenizers
-            ),
+            "its tokenizer is of a kind of its own": not all(map(has_description, self.tokenizers)),
         }
         refuse(self.folder, faults | search_faults(self.search))
 
@@ -230,8 +231,35 @@ def compressed(files: Mapping[str, bytes]) -> bytes:
     return gzip.compress(tar.getvalue(), 9, mtime=0)
 
 
+def has_description(tokenizer: Tokenizer) -> bool:
+    """Tell whether JavaScript has a twin of a tokenizer."""
+    if not isinstance(tokenizer, MarianTokenizer):
+        return isinstance(tokenizer, PieceTokenizer | UnitTokenizer)
+    model = read_pieces(tokenizer.model)
+    is_usual = model.kind == UNIGRAM and model.marks_spaces and not model.is_suffix
+    return is_usual and all(kind is not PieceKind.USER_DEFINED for _, _, kind in model.pieces)
+
+
+def _marian(tokenizer: MarianTokenizer) -> dict[str, Any]:
+    """Describe a tokenizer of a Marian model."""
+    model = read_pieces(tokenizer.model)
+    names = {kind: [piece for piece, _, other in model.pieces if other is kind] for kind in PieceKind}
+    return {
+        "units": "marian",
+        "normalization": tokenizer.normalization,
+        "tokens": list(tokenizer.vocabulary.tokens),
+        "pieces": [(piece, score) for piece, score, kind in model.pieces if kind is PieceKind.NORMAL],
+        "control": names[PieceKind.CONTROL],
+        "unknown": names[PieceKind.UNKNOWN][0],
+        "has_bytes": bool(names[PieceKind.BYTE]),
+        "has_prefix": model.has_prefix,
+        "merges_spaces": model.merges_spaces,
+        "charsmap": base64.b64encode(model.charsmap).decode("ascii"),
+    }
+
+
 def described(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Describe a tokenizer of pieces, characters or words.
+    """Describe a tokenizer of pieces, characters or words, or of a Marian model.
 
     Returns:
         Values that JSON can hold, as `js/tokenizers.js` reads them.
@@ -242,6 +270,8 @@ def described(tokenizer: Tokenizer) -> dict[str, Any]:
     if isinstance(tokenizer, UnitTokenizer):
         tokens = list(tokenizer.vocabulary.tokens)
         return {"units": tokenizer.units, "normalization": tokenizer.normalization, "tokens": tokens}
+    if isinstance(tokenizer, MarianTokenizer):
+        return _marian(tokenizer)
     if not isinstance(tokenizer, PieceTokenizer):
         raise TypeError(f"{type(tokenizer).__name__} has no description")
     return {

@@ -1,9 +1,9 @@
 // Translation model: tokenizers, engine and search behind one call; the twin of heedful.predictors.translator.
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
+import { openTokenizer } from './marian.js';
 import { search } from './search.js';
 import { layoutOf, split } from './sentences.js';
-import { Tokenizer } from './tokenizers.js';
 import { EOS } from './vocabulary.js';
 
 /**
@@ -16,8 +16,8 @@ import { EOS } from './vocabulary.js';
  * @property {number} max_tokens most tokens of a source or an output
  * @property {import('./search.js').SearchConfig} search
  * @property {import('./sentences.js').SentenceFacts} sentences
- * @property {import('./tokenizers.js').TokenizerFacts} source_tokenizer
- * @property {import('./tokenizers.js').TokenizerFacts | null} target_tokenizer null = that of the source
+ * @property {import('./tokenizers.js').TokenizerFacts | import('./marian.js').MarianFacts} source_tokenizer
+ * @property {import('./tokenizers.js').TokenizerFacts | import('./marian.js').MarianFacts | null} target_tokenizer null = that of the source
  * @property {import('./folding.js').FoldingFacts | null} [folding] where texts are folded
  *
  * @typedef {object} TranslateOptions
@@ -49,8 +49,8 @@ export class TranslationModel {
     this.facts = facts;
     this.engine = engine;
     const fold = facts.folding ? folder(facts.folding) : undefined;
-    this.sourceTokenizer = new Tokenizer(facts.source_tokenizer, fold);
-    this.targetTokenizer = facts.target_tokenizer ? new Tokenizer(facts.target_tokenizer, fold) : this.sourceTokenizer;
+    this.sourceTokenizer = openTokenizer(facts.source_tokenizer, fold);
+    this.targetTokenizer = facts.target_tokenizer ? openTokenizer(facts.target_tokenizer, fold) : this.sourceTokenizer;
     this.pause = pauses();
   }
 

@@ -7,11 +7,13 @@ const UNKNOWN_COST = 10;
 const utf8 = new TextEncoder();
 
 /**
+ * The most probable segmentation.
  * @param {string[]} characters of the text, with marks in place of its spaces
- * @param {import('./tokenizers.js').Tokenizer} tokenizer
- * @returns {number[]} ids; a character that no piece holds is its bytes
+ * @param {{ ids: Map<string, number>, facts: { scores?: number[] }, longest: number, lowest: number }} model
+ * @returns {[number, number, number][]} first character of each piece, the one behind it, and its id; UNK of a character that
+ *   no piece holds
  */
-export function segment(characters, { ids, facts, longest, lowest }) {
+export function path(characters, { ids, facts, longest, lowest }) {
   const scores = /** @type {number[]} */ (facts.scores), size = characters.length;
   const unknownScore = Math.fround(lowest - UNKNOWN_COST);
   const best = new Float32Array(size + 1), starts = new Int32Array(size + 1).fill(-1), ends = new Int32Array(size + 1);
@@ -33,12 +35,26 @@ export function segment(characters, { ids, facts, longest, lowest }) {
     }
     if (!isKnown) propose(start, start + 1, UNK, unknownScore);
   }
-  /** @type {number[]} */
+  /** @type {[number, number, number][]} */
   const reversed = [];
-  for (let end = size; end > 0; end = starts[end]) {
-    if (ends[end] !== UNK) reversed.push(ends[end]);
-    else if (facts.bytes) reversed.push(...[...utf8.encode(characters[end - 1])].reverse().map((byte) => /** @type {number[]} */ (facts.bytes)[byte]));
-    else if (reversed[reversed.length - 1] !== UNK) reversed.push(UNK); // neighbouring unknown characters are one token
-  }
+  for (let end = size; end > 0; end = starts[end]) reversed.push([starts[end], end, ends[end]]);
   return reversed.reverse();
+}
+
+/**
+ * Ids of the pieces of a text.
+ * @param {string[]} characters of the text, with marks in place of its spaces
+ * @param {import('./tokenizers.js').Tokenizer} tokenizer
+ * @returns {number[]} ids; a character that no piece holds is its bytes
+ */
+export function segment(characters, tokenizer) {
+  const { bytes } = tokenizer.facts;
+  /** @type {number[]} */
+  const found = [];
+  for (const [start, , id] of path(characters, tokenizer)) {
+    if (id !== UNK) found.push(id);
+    else if (bytes) found.push(...Array.from(utf8.encode(characters[start]), (byte) => bytes[byte]));
+    else if (found[found.length - 1] !== UNK) found.push(UNK); // neighbouring unknown characters are one token
+  }
+  return found;
 }

@@ -155,7 +155,7 @@ function pieceText(/** @type {number} */ id, /** @type {string} */ piece, /** @t
 }
 
 // Characters of bytes; each byte that belongs to none is a replacement character.
-function decodeBytes(/** @type {number[]} */ bytes) {
+export function decodeBytes(/** @type {number[]} */ bytes) {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let text = '';
   for (let start = 0; start < bytes.length;) {
