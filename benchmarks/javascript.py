@@ -5,8 +5,9 @@
     python benchmarks/javascript.py opus.model sources.txt [--num 200] [--length 40] [--rounds 3]
 
 Both search greedily with weights of 32 bits, for outputs of at most `--length` tokens, each in a process of its own, by
-turns. Loading and five sentences before are not counted. Each has the ONNX Runtime that it comes with: ours 1.22.0,
-Transformers.js a development version of 1.31.0; with --same-runtime, both have that of Transformers.js.
+turns. Counted is processor time, which other programs change little, without loading and five sentences before. Each
+has the ONNX Runtime that it comes with: ours 1.22.0, Transformers.js a development version of 1.31.0; with
+--same-runtime, both have the latter.
 """
 
 import argparse
@@ -66,14 +67,15 @@ const translate = async (text) => {
 MEASURE: Final = """
 const [warm, sources] = JSON.parse(await readFile(list, 'utf8')), outputs = [];
 for (const text of warm) await translate(text);
-const begun = performance.now();
+const begun = process.cpuUsage();
 for (const text of sources) outputs.push(await translate(text));
-console.log(JSON.stringify({ milliseconds: performance.now() - begun, outputs }));
+const { user, system } = process.cpuUsage(begun);
+console.log(JSON.stringify({ milliseconds: (user + system) / 1000, outputs }));
 """
 
 
 def measured(folder: Path, program: str, *values: Any) -> tuple[float, list[str]]:
-    """Milliseconds of all sources, and the outputs."""
+    """Milliseconds of processor time of all sources, and the outputs."""
     (folder / "program.mjs").write_text(COMMON + program + MEASURE, encoding="utf-8")
     words = ["node", "program.mjs", *map(str, values)]
     done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", check=False)

@@ -74,6 +74,7 @@ def test_a_search_ends_when_it_is_cancelled_and_wrong_calls_are_refused(exported
             ["translate", "abc"],
             ["translate", [7]],
             ["translate", ["abc"], {"beam": -1}],
+            ["translate", ["abc"], {"search": {"max_length_offset": "many"}}],
             ["translate", ["", " \n"]],
             ["translate", ["abc" * 40], {"nbest": 2, "attention": True}],
         ],
@@ -83,9 +84,9 @@ def test_a_search_ends_when_it_is_cancelled_and_wrong_calls_are_refused(exported
         for name in ("cut", "changed", "newer", "other", "text", "tar")
     ]
     broken += [Run("http://127.0.0.1:9/none.tgz", [["translate", ["a"]]])]
-    cancelled, single, number, beam, blank, cut, *faults = answers(right, *broken)
+    cancelled, single, number, beam, limit, blank, cut, *faults = answers(right, *broken)
     assert cancelled["message"] == "enough"
-    assert [one["error"] for one in (single, number, beam)] == ["usage"] * 3
+    assert [one["error"] for one in (single, number, beam, limit)] == ["usage"] * 4
     assert [one["text"] for one in blank] == ["", ""]
     assert cut[0]["wasCut"]
     assert len(cut[0]["alternatives"]) == 2

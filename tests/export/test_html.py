@@ -3,7 +3,10 @@
 import base64
 import gzip
 import hashlib
+import io
+import json
 import re
+import tarfile
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 
 from heedful.engines.onnx import OnnxEngine
 from heedful.errors import FileRefused, UsageError
-from heedful.export.archive import write_archive
+from heedful.export.archive import compressed, write_archive
 from heedful.export.html import PageFacts, export_html, write_page
 from heedful.export.web_runtime import VERSION, read_runtime
 from heedful.search.beam import search
@@ -97,6 +100,58 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
     assert "5,000" in tab.page.locator("[role=alert]").inner_text()
     tab.page.locator("#source").fill("abc")
     tab.page.wait_for_function(SHOWN, arg=one)
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("newer", "made by a newer heedful"),
+        ("graph", "of a kind that this page does not run"),
+        ("part", "cut or changed"),
+        ("settings", "cut or changed"),
+        ("tokens", "The model inside failed"),
+    ],
+)
+def test_a_model_that_cannot_run_is_said_to(fault: str, said: str, browser: Any, page: Path, tmp_path: Path):
+    html = page.read_text("utf-8")
+    (data,) = re.findall(r'id="model-data">([^<]*)<', html)
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(base64.b64decode(data)))) as archive:
+        files = {one.name: archive.extractfile(one).read() for one in archive.getmembers()}  # type: ignore[union-attr]
+    facts = json.loads(files["model.json"])
+    match fault:
+        case "newer":
+            facts["format"] = 99
+        case "graph":
+            files["encode.onnx"] = files["step.onnx"]
+        case "part":
+            del files["step.onnx"]
+        case "settings":
+            del facts["search"]
+        case _:
+            facts["source_tokenizer"]["tokens"] = None
+    content = base64.b64encode(compressed(files | {"model.json": json.dumps(facts).encode()})).decode()
+    path = tmp_path / "changed.html"
+    path.write_text(html.replace(data, content), encoding="utf-8", newline="\n")
+    tab = Tab(browser, path.as_uri())
+    tab.page.evaluate("() => { location.hash = 'text=abc' }")
+    tab.page.wait_for_selector("[role=alert]")
+    assert said in tab.page.locator("[role=alert]").inner_text()
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+def test_an_address_with_a_million_characters_is_refused_at_once(browser: Any, page: Path):
+    tab = Tab(browser, page.as_uri())
+    answered(tab, TEXT)
+    begun = time.perf_counter()
+    tab.page.evaluate("() => { location.hash = 'text=' + 'ab '.repeat(333_334) }")
+    tab.page.wait_for_selector("[role=alert]")
+    assert "5,000" in tab.page.locator("[role=alert]").inner_text()
+    assert time.perf_counter() - begun < 10
     tab.close()
 
 

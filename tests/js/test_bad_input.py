@@ -1,5 +1,6 @@
 """Bad input of the package in JavaScript: one typed error, or the answer of Python, and nothing hangs."""
 
+import json
 import struct
 import threading
 import zlib
@@ -11,6 +12,7 @@ from typing import Any
 
 from heedful.export.archive import compressed
 from heedful.predictors.classifier import Classifier
+from heedful.search.config import SearchConfig
 from tests.js.node import Run, answers, needs_node
 from tests.js.test_labels import DESCRIBED, assert_same_labels, exported
 from tests.serving.task_models import TaskModels
@@ -52,8 +54,14 @@ def stranger() -> bytes:
 
 def test_what_is_no_model_is_refused_with_a_code(task_models: TaskModels, tmp_path: Path):
     whole = exported(task_models.answerer, tmp_path)[1].read_bytes()
-    description = b'{"format": 1, "task": "translation"}'
+    search = SearchConfig().model_dump(mode="json")
+    complete = {"format": 1, "task": "translation", "max_tokens": 20, "search": search}
+    description = json.dumps(complete).encode()
     files = {
+        "no JSON": {"model.json": b"{"},
+        "no settings": {"model.json": json.dumps(complete | {"search": {}}).encode()},
+        "no limit": {"model.json": json.dumps(complete | {"max_tokens": "many"}).encode()},
+        "no part": {"model.json": json.dumps(complete | {"parts": {"encode.onnx": [["one", 0, 9]]}}).encode()},
         "damaged": {"model.json": description},
         "kind": {"model.json": b'{"format": 1, "task": "constructor"}'},
         "runtime": {"model.json": description, "encode.onnx": b"no graph", "step.onnx": b""},
@@ -66,7 +74,7 @@ def test_what_is_no_model_is_refused_with_a_code(task_models: TaskModels, tmp_pa
     with ending_early(whole) as address:
         refused = answers(*runs, Run(address, [["translate", ["a"]]]), Run(f"{address}x", [["translate", ["a"]]]))
     codes = [one["error"] for one in refused]
-    assert codes == ["damaged", "kind", "runtime", "kind", "unreachable", "unreachable"], refused
+    assert codes == ["damaged"] * 4 + ["damaged", "kind", "runtime", "kind", "unreachable", "unreachable"], refused
     assert all(one["message"] and "\n" not in one["message"] for one in refused)
 
 

@@ -32,6 +32,8 @@ export async function openGraph(ort, files, name) {
   }
 }
 
+const INPUTS = ['source', 'source_lengths', 'pixels'];
+
 export class Engine {
   /** @param {Runtime} ort @param {Session} encoder @param {Session} decoder @param {(() => Promise<Session>) | null} openLayers */
   constructor(ort, encoder, decoder, openLayers) {
@@ -44,6 +46,8 @@ export class Engine {
     this.stateNames = decoder.inputNames.filter((name) => name.startsWith('state.'));
     this.memoryNames = decoder.inputNames.filter((name) => name.startsWith('memory.'));
     this.hasWeights = decoder.outputNames.includes('weights');
+    const isOurs = encoder.inputNames.every((name) => INPUTS.includes(name)) && decoder.inputNames.includes('tokens') && this.stateNames.every((name) => decoder.outputNames.includes(`next.${name}`));
+    if (!isOurs) throw new ModelError('kind', 'these graphs are not of heedful: their inputs have other names');
     if (!decoder.outputNames.includes('log_probs')) throw new ModelError('kind', 'graphs with a vocabulary shortlist do not run here; export the model again');
   }
 

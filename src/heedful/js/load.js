@@ -32,6 +32,10 @@ const TASKS = {
   answering: async (facts, files, ort) => new AnswerModel(facts, await labelGraphs(files, ort)),
 };
 
+const SEARCHES = ['translation', 'captioning'];
+/** Settings of a search that are numbers, without which it might not end. */
+const NUMBERS = ['beam', 'nbest', 'alpha', 'length_reward', 'beta', 'repetition_penalty', 'no_repeat_ngram_size', 'max_length_ratio', 'max_length_offset', 'min_length'];
+
 /**
  * A file made of parts of files, because graphs store what they share once.
  * @param {Map<string, Uint8Array>} files @param {[string, number, number][]} parts
@@ -40,7 +44,9 @@ function joined(files, parts) {
   const whole = new Uint8Array(parts.reduce((sum, [, , size]) => sum + size, 0));
   let place = 0;
   for (const [name, start, size] of parts) {
-    whole.set(/** @type {Uint8Array} */ (files.get(name)).subarray(start, start + size), place);
+    const part = files.get(name)?.subarray(start, start + size);
+    if (part?.length !== size) throw new ModelError('damaged', `not a model of heedful: it has no whole ${name}`);
+    whole.set(part, place);
     place += size;
   }
   return whole;
@@ -54,9 +60,16 @@ async function labelGraphs(/** @type {Map<string, Uint8Array>} */ files, /** @ty
 /** Description of a model, checked. */
 function factsOf(/** @type {Uint8Array | undefined} */ json) {
   if (!json) throw new ModelError('damaged', 'not a model of heedful: it has no model.json');
-  const facts = JSON.parse(new TextDecoder().decode(json));
+  let facts;
+  try {
+    facts = JSON.parse(new TextDecoder().decode(json));
+  } catch (error) {
+    throw new ModelError('damaged', 'not a model of heedful: its model.json is no JSON', error);
+  }
   if (!(facts.format <= FORMAT)) throw new ModelError('newer', `made by a newer heedful (format ${facts.format}); update this package`);
   if (!Object.hasOwn(TASKS, facts.task)) throw new ModelError('kind', `a ${facts.task} model is not run by this package`);
+  const numbers = { max_tokens: facts.max_tokens, ...(SEARCHES.includes(facts.task) ? Object.fromEntries(NUMBERS.map((name) => [name, facts.search?.[name]])) : {}) };
+  for (const [name, value] of Object.entries(numbers)) if (!Number.isFinite(value)) throw new ModelError('damaged', `not a model of heedful: its ${name} is no number`);
   return facts;
 }
 

@@ -98,27 +98,27 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     Raises:
         ValueError: the message is cut, or a field is of an unknown kind.
     """
-    place = 0
+    offset = 0
 
     def varint() -> int:
-        nonlocal place
+        nonlocal offset
         value = shift = 0
         while True:
-            byte = message[place]
-            place += 1
+            byte = message[offset]
+            offset += 1
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return value
 
     def taken(size: int) -> bytes:
-        nonlocal place
-        if place + size > len(message):
+        nonlocal offset
+        if offset + size > len(message):
             raise ValueError("it is cut")
-        place += size
-        return message[place - size : place]
+        offset += size
+        return message[offset - size : offset]
 
-    while place < len(message):
+    while offset < len(message):
         key = varint()
         match key & 7:
             case 0:

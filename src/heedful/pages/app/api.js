@@ -4,7 +4,7 @@ import { t } from './text.js';
 const stored = document.getElementById('view-data');
 // Views of models that do not translate, by task.
 export const TASK_VIEWS = { classification: 'classify', answering: 'answer', captioning: 'caption' };
-// Longest text of a page with a model inside, as in heedful.predictors.page_requests.
+// Longest text that the page takes, as in heedful.predictors.page_requests.
 export const MOST_CHARACTERS = 5000;
 export const offline = stored ? JSON.parse(stored.textContent) : null;
 

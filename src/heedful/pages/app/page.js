@@ -1,6 +1,6 @@
 // The page: its state, its address, and the view that is shown.
 import { answerView } from './answer.js';
-import { about, complaint, delay, KeyNeeded, models, offline, Refusal, storedKey, storeKey, usualTask, view, views } from './api.js';
+import { about, complaint, delay, KeyNeeded, MOST_CHARACTERS, models, offline, Refusal, storedKey, storeKey, usualTask, view, views } from './api.js';
 import { captionView, Picture } from './caption.js';
 import { classifyView } from './classify.js';
 import { compareView } from './compare.js';
@@ -145,7 +145,7 @@ const page = {
   },
   // One element for the whole life of the page, so that drawing does not disturb typing.
   sourceBox() {
-    this.box ??= this.field('textarea', 'text', { id: 'source', maxlength: 5000 });
+    this.box ??= this.field('textarea', 'text', { id: 'source', maxlength: MOST_CHARACTERS });
     this.box.setAttribute('aria-label', t({ classification: 'textToLabel', answering: 'facts' }[this.task()] ?? 'source'));
     this.box.placeholder = t({ classification: 'typeText', answering: 'typeFacts' }[this.task()] ?? 'type');
     this.box.readOnly = !this.isLive;
@@ -187,7 +187,7 @@ const page = {
     for (const [key, otherwise] of Object.entries(KEPT)) {
       this.state[key] = otherwise;
       if (!parts.has(key)) continue;
-      try { this.state[key] = typeof otherwise === 'string' ? parts.get(key) : JSON.parse(parts.get(key)); } catch { /* a broken link shows the default */ }
+      try { this.state[key] = typeof otherwise === 'string' ? parts.get(key).slice(0, MOST_CHARACTERS + 1) : JSON.parse(parts.get(key)); } catch { /* a broken link shows the default */ }
     }
     this.settleView();
     for (const key of ['prefix', 'changes']) if (!Array.isArray(this.state[key])) this.state[key] = [];

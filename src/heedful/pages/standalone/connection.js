@@ -38,7 +38,7 @@ class Connection {
 
 // An error of the engine as the page says it.
 export function said({ name, code, message }) {
-  return code ? new Refusal(message, 0, `fault_${code}`) : Object.assign(new Error(message), { name });
+  return name === 'AbortError' ? Object.assign(new Error(message), { name }) : new Refusal(message, 0, `fault_${code ?? 'other'}`);
 }
 
 // The engine in a worker; null where the browser starts none.
