@@ -81,6 +81,22 @@ def open_text(text: str) -> bytes:
     return made.archive(members)
 
 
+def nested(text: str, opening: str, closing: str, point: str, depth: int = 30) -> str:
+    """Words of a text with an empty element behind each, within many others."""
+    words = "".join(f"{plain(text[start : start + 10])}<{point}/>" for start in range(0, len(text), 10))
+    return opening * depth + words + closing * depth
+
+
+def nested_text(text: str) -> bytes:
+    names = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
+    names += ' xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    paragraph = nested(text, "<text:span>", "</text:span>", "text:line-break")
+    content = f"<office:document-content {names}><office:body><office:text><text:p>{paragraph}</text:p></office:text>"
+    content += "</office:body></office:document-content>"
+    members = {"mimetype": b"application/vnd.oasis.opendocument.text", "content.xml": content.encode()}
+    return made.archive(members)
+
+
 def word(text: str) -> bytes:
     parts = [plain(text[start : start + 50]) for start in range(0, len(text), 50)]
     runs = "".join(f"<w:r><w:t>{part}</w:t><w:br/></w:r>" for part in parts)
@@ -164,9 +180,11 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "raw json": document(".json"),
     "properties": document(".properties"),
     "xliff": document(".xlf", xliff),
+    "nested xliff": document(".xlf", lambda text: xliff("@").replace("@", nested(text, '<pc id="1">', "</pc>", "ph"))),
     "po": document(".po", catalogue),
     "docx": document(".docx", word),
     "odt": document(".odt", open_text),
+    "nested odt": document(".odt", nested_text),
     "pptx": document(".pptx", slide),
     "epub": document(".epub", chapter),
     "tmx": file("a.tmx", lambda path: sum(1 for _ in tmx_rows(path)), memory),

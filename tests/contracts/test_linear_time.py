@@ -154,6 +154,8 @@ KNOWN = (
     ("segments", "str.\t"),
     ("po", "\\"),
     ("odt", " "),
+    ("nested odt", "a"),
+    ("nested xliff", "a"),
     ("pptx", "a "),
     ("epub", "<b>x"),
     ("tmx", " \n"),

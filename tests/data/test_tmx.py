@@ -81,6 +81,28 @@ def test_what_is_no_encoding_of_files_is_refused_by_name(encoding: str, tmp_path
         next(tmx_rows(path))
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('<?xml version="1.0" encoding="utf-16-le"?><tmx/>'.encode("utf-16-le"), "save it in UTF-8 and declare that"),
+        (f'<?xml version="1.0" encoding="{"x" * 60}"?><tmx/>'.encode(), "which no file is read in"),
+        (b'<?xml version="1.0" encoding="a\0b"?><tmx/>', "which no file is read in"),
+        (b'<?xml version="1.0" encoding="\xff"?><tmx/>', "which no file is read in"),
+    ],
+)
+def test_declarations_that_no_parser_knows_are_refused_in_one_line(content: bytes, reason: str, tmp_path: Path):
+    path = declared(tmp_path / "a.tmx", "", "", content)
+    with pytest.raises(DataError, match=rf"a\.tmx.*{reason}"):
+        next(tmx_rows(path))
+
+
+def test_a_declaration_may_be_wide(tmp_path: Path):
+    start = f'<?xml version="1.0"{" " * 300}encoding{" " * 12}={chr(10) * 12}"GBK"?>'
+    content = declared(tmp_path / "a.tmx", "GBK", "你好").read_bytes().partition(b"?>")[2]
+    path = declared(tmp_path / "b.tmx", "", "", start.encode() + content)
+    assert next(tmx_rows(path)) == {"zh": "你好", "en": "你好"}
+
+
 def test_bytes_that_are_not_in_the_declared_encoding_are_refused(tmp_path: Path):
     path = declared(tmp_path / "a.tmx", "GBK", "你好")
     for content in (path.read_bytes().replace(b"</tmx>", b"\xff\xff</tmx>"), path.read_bytes() + b"\xc4"):

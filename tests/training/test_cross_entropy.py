@@ -123,3 +123,14 @@ def test_mixed_precision_sums_in_float32():
     for one, other in zip(torch.autograd.grad(given.total, (features, weight, bias)), wanted, strict=True):
         assert one.dtype == torch.float32
         assert float((one - other).norm() / other.norm()) <= 2e-2
+
+
+def test_no_class_means_that_a_row_is_left_out():
+    """-100 does in PyTorch; under its function transforms nothing else checks the classes."""
+    features, weight, gold = torch.randn(3, 4), torch.randn(5, 4), torch.tensor([0, 1, -100])
+
+    def total(rows: Tensor) -> Tensor:
+        return linear_cross_entropy(rows, weight, None, gold)[0]
+
+    with pytest.raises((IndexError, RuntimeError, ValueError)):
+        torch.func.grad(total)(features)

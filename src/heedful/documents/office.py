@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Final, final
 
-from heedful.documents.xml_parts import Item, Paragraph, XmlArchive, last_child, xml_library
+from heedful.documents.xml_parts import MOST_AROUND, Item, Paragraph, XmlArchive, from_inside, last_child, xml_library
 
 _WORD: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -42,7 +42,7 @@ class OfficeFile(XmlArchive, ABC):
                 yield from self._run_items(child, around, formats)
             elif name == "br":  # DrawingML's; WordprocessingML has it within runs
                 yield Item("", child, around, is_break=True)
-            elif name in _AROUND:
+            elif name in _AROUND and len(around) < MOST_AROUND:
                 yield from self._items(child, (*around, child), formats)
             elif not (name.endswith("Pr") or name in _SPELLING):
                 yield Item("", child, around)
@@ -110,12 +110,10 @@ class _Rewriter:
         Args:
             items: items of the paragraph, with elements that stood in it.
         """
-        emptied: list[Any] = []
-        for element in (self._paragraph, *dict.fromkeys(one for item in items for one in item.around)):
+        for element in from_inside(self._paragraph, items):
             for child in [*element]:
                 if not _local_name(child).endswith("Pr"):
                     element.remove(child)
-            emptied.append(element)
         last: tuple[Any, str, Any] | None = None  # parent and format of the last run, and the run
         for item in items:
             parent = self._paragraph

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, final
 
-from heedful.documents.xml_parts import Item, Paragraph, XmlArchive, rewrite_mixed
+from heedful.documents.xml_parts import MOST_AROUND, Item, Paragraph, XmlArchive, rewrite_mixed
 
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _AROUND: Final = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta", "meta-field", "ruby", "ruby-base"))
@@ -33,7 +33,7 @@ def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
     if element.text:
         yield Item(_SPACE.sub(" ", element.text), None, around)
     for child in element:
-        if child.tag in _AROUND:
+        if child.tag in _AROUND and len(around) < MOST_AROUND:
             yield from _items(child, (*around, child))
         elif child.tag == f"{_TEXT}s":
             yield Item(" ", None, around)

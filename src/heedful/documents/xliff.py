@@ -6,7 +6,15 @@ from functools import partial
 from typing import Any, Final, final
 
 from heedful.documents.interface import DocumentFile
-from heedful.documents.xml_parts import Item, Paragraph, TextOfParagraphs, parse_xml, rewrite_mixed, write_xml
+from heedful.documents.xml_parts import (
+    MOST_AROUND,
+    Item,
+    Paragraph,
+    TextOfParagraphs,
+    parse_xml,
+    rewrite_mixed,
+    write_xml,
+)
 from heedful.errors import DataError
 from heedful.text.tagged_text import TaggedText
 
@@ -69,7 +77,7 @@ def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
     if element.text:
         yield Item(element.text, None, around)
     for child in element:
-        if str(child.tag).rpartition("}")[2] in _AROUND:
+        if str(child.tag).rpartition("}")[2] in _AROUND and len(around) < MOST_AROUND:
             yield from _items(child, (*around, child))
         else:
             yield Item("", child, around)

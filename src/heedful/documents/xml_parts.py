@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, final
 
 from heedful.documents.inline import Passage, PassageBuilder
@@ -20,6 +21,8 @@ from heedful.errors import DataError, MissingExtra, needed_for
 from heedful.text.tagged_text import TaggedText, weave
 from heedful.text.xml_files import declared_codec
 
+MOST_AROUND: Final = 32
+"""Elements around a word, formats and links; what is nested deeper stays as it is, untranslated."""
 MOST_MEMBERS: Final = 10_000
 """Largest number of members of an archive."""
 BYTES_PER_TAG: Final = 20
@@ -243,7 +246,7 @@ def check_archive(content: bytes, most_bytes: int) -> None:
 
 def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
     """Write a paragraph whose text stands between its elements."""
-    for element in (paragraph, *dict.fromkeys(one for item in items for one in item.around)):
+    for element in from_inside(paragraph, items):
         element.text = None
         for child in [*element]:
             element.remove(child)
@@ -260,6 +263,17 @@ def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
             before.tail = (before.tail or "") + item.text
         else:
             parent.text = (parent.text or "") + item.text
+
+
+def from_inside(paragraph: Any, items: Sequence[Item]) -> list[Any]:
+    """Elements of a paragraph that are around its items, and itself, each after those within it.
+
+    In this order they are emptied in linear time: lxml goes through all that is below an element that it removes.
+    """
+    elements: dict[Any, None] = {paragraph: None}
+    for around, _ in groupby(items, key=lambda item: item.around):
+        elements |= dict.fromkeys(around)
+    return [*reversed(elements)]
 
 
 def last_child(element: Any) -> Any:

@@ -15,8 +15,8 @@ from xml.parsers import expat
 from heedful.errors import DataError
 from heedful.text.lines import BYTE_ORDER_MARK, read_chunks
 
-_DECLARATION: Final = re.compile(rb"""\s{0,99}<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})["']""")
-_HEAD_BYTES: Final = 512
+_DECLARATION: Final = re.compile(rb"""\s*+<\?xml[^>]*?\sencoding\s*+=\s*+["']([^"'>]*+)["']""")
+_HEAD_BYTES: Final = 1024
 _OF_EXPAT: Final = frozenset({"utf-8", "utf-16", "iso8859-1", "ascii"})
 _NO_ENCODINGS_OF_FILES: Final = frozenset(
     {"utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"}
@@ -49,6 +49,8 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
 
     Raises:
         DataError: the file cannot be read, is not well-formed or declares entities.
+        ValueError: a handler raised it.
+        LookupError: a handler raised it.
     """
     chunks = read_chunks(path)
     head = next(chunks, b"")
@@ -79,6 +81,10 @@ def parse_xml(path: Path, handlers: XmlHandlers) -> Iterator[None]:
             f"{path}: behind line {parser.CurrentLineNumber} not in the encoding that it declares, {codec} ({reason}); "
             "save it in UTF-8 and declare that"
         ) from None
+    except (ValueError, LookupError) as error:  # expat found a declaration in bytes of UTF-16, say
+        if "encoding" not in str(error):
+            raise
+        raise DataError(f"{path}: {error}; save it in UTF-8 and declare that") from None
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise DataError(f"{path}:{error.lineno}:{error.offset + 1}: not XML: {reason}; write it again") from None
@@ -105,11 +111,11 @@ def declared_codec(head: bytes) -> str:
     match = _DECLARATION.match(head[:_HEAD_BYTES])
     if match is None:
         return ""
-    declared = match[1].decode("ascii")
+    declared = match[1].decode("ascii", "replace")
     try:
         name = codecs.lookup(declared).name.replace("_", "-")
         "a".encode(declared)  # refuses codecs that give no text, such as zlib
-    except (LookupError, UnicodeError):
+    except (LookupError, ValueError):  # also of a name that is none, or no text
         name = "undefined"
     if name in _NO_ENCODINGS_OF_FILES:
         raise ValueError(f"declares the encoding {declared!r}, which no file is read in; convert it to UTF-8")

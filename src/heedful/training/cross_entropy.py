@@ -4,6 +4,7 @@ Loss and gradient of a group replace its logits in memory, so a training step to
 times. Liger-Kernel fuses the same way on GPUs.
 """
 
+from functools import partial
 from typing import Any, Final, NamedTuple, final
 
 import torch
@@ -16,6 +17,8 @@ from heedful.errors import ShapeError
 from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import RowLosses, take_losses
 
+_NO_CLASS: Final = -(1 << 62)
+"""Class that no row has: PyTorch would leave out rows of the class -100."""
 GROUP_ELEMENTS: Final = 8_000_000
 """Number of logits in memory at a time; each group adds once to the gradient of the weight."""
 LARGE_GROUP_ELEMENTS: Final = 1 << 27
@@ -98,12 +101,13 @@ def _plain(
 ) -> CrossEntropy:
     """Cross-entropy in plain operations, all logits in memory."""
     logits = functional.linear(features, weight, bias).to(_wide(weight.dtype))
+    entropy = partial(functional.cross_entropy, ignore_index=_NO_CLASS)
     if row_weights is None:
-        total = functional.cross_entropy(logits, gold, reduction="sum", label_smoothing=label_smoothing)
+        total = entropy(logits, gold, reduction="sum", label_smoothing=label_smoothing)
     else:
-        losses = functional.cross_entropy(logits, gold, reduction="none", label_smoothing=label_smoothing)
+        losses = entropy(logits, gold, reduction="none", label_smoothing=label_smoothing)
         total = (losses * row_weights.detach()).sum()
-    gold_log_probs = -functional.cross_entropy(logits.detach(), gold, reduction="none")
+    gold_log_probs = -entropy(logits.detach(), gold, reduction="none")
     return CrossEntropy(total, gold_log_probs, (logits.argmax(dim=-1) == gold).sum())
 
 
