@@ -22,6 +22,7 @@ from heedful.predictors.table import load
 from heedful.synthetic.facts import generate as generate_stories
 from heedful.synthetic.notices import generate as generate_notices
 from heedful.text.folding import fold
+from heedful.text.marian import MarianTokenizer
 from heedful.text.sentences import split_sentences
 from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig
@@ -79,6 +80,8 @@ def test_sentences_and_folded_texts_are_those_of_python(tmp_path: Path):
 
 def test_places_of_tokens_are_those_of_python():
     for tokenizer in tokenizers():
+        if isinstance(tokenizer, MarianTokenizer):  # is of no classifier, and does not locate tokens
+            continue
         texts = [text for text in odd_texts() if "\0" not in text]
         texts = [tokenizer.normalize(text) for text in texts if len(text) < 200]
         (ranges,) = answers(Run({**described(tokenizer), "most": 30}, [["ranges", texts]]))
