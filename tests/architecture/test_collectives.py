@@ -12,9 +12,13 @@ import pytest
 from tests.architecture.package import Module, definitions, dotted, read_package
 
 EXCHANGES = frozenset(
-    "broadcast all_reduce all_gather reduce_scatter scatter gather barrier full_tensor distribute_tensor first".split()
+    "broadcast broadcast_object_list all_reduce all_gather all_gather_into_tensor all_gather_object all_to_all "
+    "all_to_all_single reduce reduce_scatter reduce_scatter_tensor scatter gather gather_object send recv barrier "
+    "full_tensor redistribute distribute_tensor first".split()
 )
-KEEPS_ORDER = frozenset({"enumerate", "zip", "reversed", "list", "tuple", "iter"})
+MAPS = frozenset({"map", "imap", "starmap", "tree_map"})
+"""Functions that call their first argument for each entry of the others."""
+KEEPS_ORDER = frozenset({"enumerate", "zip", "reversed", "list", "tuple", "iter", "next"})
 """Functions whose result is as ordered as their arguments."""
 ORDERED_CALLS = frozenset({"sorted", "range", "count", "parameters", "named_parameters", "modules", "named_modules"})
 ORDERED_TYPES = frozenset({"Sequence", "list", "tuple", "Generator", "Iterator"})
@@ -49,24 +53,32 @@ def calls_in(node: ast.AST) -> frozenset[str]:
     )
 
 
-def is_ordered(expression: ast.expr, scope: ast.AST) -> bool:
-    """Whether an expression has one order in all processes, as far as a scope shows."""
+def is_ordered(expression: ast.expr, scope: ast.AST, above: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression has one order in all processes, as far as a scope shows.
+
+    Args:
+        above: names that are being looked at, which say nothing of themselves.
+    """
     match expression:
-        case ast.List() | ast.Tuple():
-            return True
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return all(is_ordered(one.value, scope, above) for one in elements if isinstance(one, ast.Starred))
         case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators):
-            return all(is_ordered(each.iter, scope) for each in generators)
+            return all(is_ordered(each.iter, scope, above) for each in generators)
         case ast.Call(func=function, args=arguments):
             name = function.attr if isinstance(function, ast.Attribute) else dotted(function)
             if name in KEEPS_ORDER:
-                return all(is_ordered(each, scope) for each in arguments)
+                return all(is_ordered(each, scope, above) for each in arguments)
             return name in ORDERED_CALLS or _is_declared_ordered(name)
         case ast.Name(id=name):
-            return any(is_ordered(value, scope) for value in _assigned(name, scope)) or any(
+            if name in above:
+                return True
+            declared = [
                 dotted(argument.annotation) in ORDERED_TYPES
                 for argument in ast.walk(scope)
                 if isinstance(argument, ast.arg) and argument.arg == name and argument.annotation is not None
-            )
+            ]
+            values = [is_ordered(value, scope, above | {name}) for value in _assigned(name, scope)]
+            return bool(declared or values) and all(values) and (bool(values) or all(declared))
     return False
 
 
@@ -91,11 +103,12 @@ def loops(node: ast.AST) -> Iterator[tuple[list[ast.expr], list[ast.AST]]]:
     for each in ast.walk(node):
         if isinstance(each, ast.For):
             yield [each.iter], list(each.body)
-        elif isinstance(each, ast.ListComp | ast.SetComp | ast.GeneratorExp):
-            yield [part.iter for part in each.generators], [each.elt]
-        elif isinstance(each, ast.DictComp):
-            yield [part.iter for part in each.generators], [each.key, each.value]
-        elif isinstance(each, ast.Call) and dotted(each.func) == "map" and each.args:
+        elif isinstance(each, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            made = [each.key, each.value] if isinstance(each, ast.DictComp) else [each.elt]
+            tests = [test for part in each.generators for test in part.ifs]
+            inner = [part.iter for part in each.generators[1:]]
+            yield [part.iter for part in each.generators], [*made, *tests, *inner]
+        elif isinstance(each, ast.Call) and dotted(each.func).rpartition(".")[2] in MAPS and each.args:
             called = each.args[0]
             yield each.args[1:], [called if isinstance(called, ast.Lambda) else ast.Call(called, [], [])]
         elif isinstance(each, ast.While):
@@ -105,8 +118,8 @@ def loops(node: ast.AST) -> Iterator[tuple[list[ast.expr], list[ast.AST]]]:
 
 def _pops(call: ast.Call) -> bool:
     """Whether a call takes some entry out of a set or a mapping; `pop(0)` and `popleft()` are those of sequences."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return name == "popitem" or (name == "pop" and not call.args)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    return name in ("popitem", "next") or (name == "pop" and not call.args)
 
 
 def unordered(modules: Sequence[Module]) -> list[str]:
@@ -147,6 +160,15 @@ def test_every_loop_with_a_collective_has_one_order():
         "any(map(lambda tensor: whole(tensor), tensors.values()))",
         "while tensors: whole(tensors.popitem()[1])",
         "while waiting: whole(waiting.pop())",
+        "for name in [*tensors]: whole(name)",
+        "for name in (*tensors.items(),): whole(name)",
+        "names = sorted(names); names = set(names)\n    for name in names: whole(name)",
+        "[0 for tensor in tensors if whole(tensor)]",
+        "{key: 0 for key in tensors for name in [whole(key)]}",
+        "entries = iter(tensors)\n    while True: whole(next(entries))",
+        "tree_map(whole, tensors)",
+        "pool.map(whole, tensors.values())",
+        "for name in tensors: torch.distributed.all_gather_object(names, name)",
     ],
 )
 def test_a_loop_without_one_is_found(loop: str):
@@ -159,6 +181,7 @@ def test_a_loop_without_one_is_found(loop: str):
 def test_loops_that_have_one_pass():
     text = "from heedful.training.sharding import whole\n"
     text += "def restore(names: list[str], tensors: Mapping[str, Tensor], model):\n"
-    for over in ("sorted(tensors)", "names", "range(3)", "model.parameters()", "enumerate(names)", "[names, names]"):
+    ordered = ("sorted(tensors)", "names", "range(3)", "model.parameters()", "enumerate(names)", "[names, *names]")
+    for over in ordered:
         text += f"    for name in {over}: whole(name)\n"
     assert unordered([Module("planted", text.replace("whole(name)", "name.full_tensor()"))]) == []
