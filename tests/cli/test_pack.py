@@ -1,5 +1,6 @@
 """`heedful pack`: what it says, and that its result is a model."""
 
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -37,11 +38,12 @@ def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
 
 @needs_runtime
 def test_a_page_is_that_of_export(trained: Trained, tmp_path: Path):
-    page, other = tmp_path / "shipped.html", tmp_path / "other.html"
-    done = heedful("pack", trained.model, "-o", page)
+    page, other, model = tmp_path / "shipped.html", tmp_path / "other.html", tmp_path / "m"
+    shutil.copytree(trained.model, model)  # a page brings the model an engine
+    done = heedful("pack", model, "-o", page)
     assert done.code == 0, done.err
     assert done.out == f"{page}: {readable_size(page.stat().st_size)}; open it in a browser\n"
-    assert heedful("export", trained.model, "--to", "html", "-o", other).code == 0
+    assert heedful("export", model, "--to", "html", "-o", other).code == 0
     assert page.read_bytes() == other.read_bytes()
 
 

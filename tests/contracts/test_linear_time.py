@@ -160,7 +160,7 @@ KNOWN = (
     ("epub", "<b>x"),
     ("tmx", " \n"),
     ("tbx", " "),
-    ("csv", '"'),
+    ("csv", "a "),
     ("raw csv", '"'),
     ("story", "array(["),
 )

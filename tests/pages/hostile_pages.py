@@ -23,7 +23,7 @@ _WALK: Final = """async (views) => {
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
     return window.hacked === undefined && document.title.includes('heedful')
-        && document.querySelectorAll('nav.tabs button').length === views.length;
+        && document.querySelectorAll('nav .tabs button').length === views.length;
 }"""
 
 

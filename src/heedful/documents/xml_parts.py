@@ -266,7 +266,7 @@ def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
 
 
 def from_inside(paragraph: Any, items: Sequence[Item]) -> list[Any]:
-    """Elements of a paragraph that are around its items, and itself, each after those within it.
+    """List the elements around the items of a paragraph, and itself, each after those within it.
 
     In this order they are emptied in linear time: lxml goes through all that is below an element that it removes.
     """
