@@ -1,5 +1,6 @@
 """Socket of the server, where what cannot be bound is refused in one line, and the signals that stop it."""
 
+import logging
 import os
 import signal
 import socket
@@ -21,6 +22,14 @@ def test_an_odd_host_is_refused(host: str):
 def test_a_port_in_use_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(UsageError, match="choose another port"):
         listen("127.0.0.1", other.getsockname()[1])
+
+
+@pytest.fixture(autouse=True)
+def _logger_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of this process takes over the logger of uvicorn for good."""
+    logger = logging.getLogger("uvicorn.error")
+    for name in ("handlers", "propagate", "level"):
+        monkeypatch.setattr(logger, name, getattr(logger, name))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
