@@ -9,11 +9,13 @@ from heedful.predictors.translator import Translator
 from tests.cli.command import heedful
 from tests.export.marian_folder import write_folder
 from tests.js.node import Run, answers, needs_node
+from tests.thorough import thorough
 
 pytestmark = needs_node
 TEXTS = ["a b", "ab d c", "", ">>x<< b c", "B\u3000a", "a \u2168 b", "dabcab"]
 
 
+@thorough
 def test_an_imported_folder_translates_in_javascript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write_folder(tmp_path / "opus")
