@@ -17,26 +17,17 @@ Examples:
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-
-from heedful.cli.lexicon import read_known
+from heedful.cli.lexicon import KnownPath, read_known
 from heedful.cli.lines import InputPath, LineFormat, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
-from heedful.cli.options import FILES, Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
+from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
 from heedful.text.counts import counted
 from heedful.text.pronunciations import PronouncedText
 
 _WINDOW: Final = 256
 _SHOWN: Final = 3
-KnownPath = Annotated[
-    Path | None,
-    typer.Option(
-        "--known", metavar="FILE", help="Lexicon whose pronunciations are taken first.", rich_help_panel=FILES
-    ),
-]
 
 
 def run(
