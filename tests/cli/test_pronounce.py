@@ -38,6 +38,12 @@ def test_words_are_those_of_the_model_and_of_the_lexicon(pronouncer: Pronouncer)
     assert pronouncer.pronounce_texts([]) == []
 
 
+def test_addresses_tags_and_placeholders_are_no_words(pronouncer: Pronouncer):
+    text = "a <b>cab</b> at a.b@example.com or https://example.com/bead, {fade}, 4711"
+    (spoken,) = pronouncer.pronounce_texts([text])
+    assert [one.word for one in spoken.words] == ["a", "cab", "at", "or"]
+
+
 def test_each_line_gives_a_line(trained: Trained, tmp_path: Path, pronouncer: Pronouncer):
     source, target, known = tmp_path / "in.txt", tmp_path / "out.txt", tmp_path / "known.dict"
     source.write_text("a cab, 北京\n\n4711!\nbead cab\n", "utf-8")

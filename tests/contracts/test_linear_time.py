@@ -19,7 +19,7 @@ from tests.thorough import thorough
 
 LARGEST = 160_000
 DOUBLINGS = (4, 1)
-"""How often the length doubles from a smaller input, 10 and 80 KB, to the largest."""
+"""Numbers of doublings from a smaller input, of 10 and 80 KB, to the largest."""
 MOST_GROWTH = 2.5
 """Largest growth of time when the length doubles."""
 MOST_SECONDS = 0.5

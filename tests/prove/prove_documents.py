@@ -53,7 +53,7 @@ MOST_MEGABYTES = 60.0
 
 
 class Row(NamedTuple):
-    """What was seen of one document."""
+    """Measurements of one document."""
 
     latest: float
     """Latest answer of `/health`, in seconds."""
@@ -89,7 +89,7 @@ def measure(address: str, pid: int, families: Sequence[str | tuple[str, str]], s
         size: length of each text.
 
     Returns:
-        What was seen of each; the latest `/health` first.
+        Measurements of each; the latest `/health` first.
     """
     rows: list[Row] = []
     usual = 0.0

@@ -1,9 +1,9 @@
 """Write texts with the pronunciations of their words.
 
-The model is one from letters to phones. Each word is replaced by its phones; spaces, numbers and punctuation stay where
-they are. Phones of several letters are written between braces, as {HH AH0 L OW1}, letters of the IPA without. Words
-with letters that the model does not know stay as they are, and are named. Texts are arguments, lines of a file, or
-lines of standard input; one line in, one line out.
+The model is one from letters to phones. Each word is replaced by its phones; spaces, numbers, punctuation,
+addresses, tags and placeholders stay as they are. Phones of several letters are written between braces, as
+{HH AH0 L OW1}, letters of the IPA without. Words with letters that the model does not know stay as they are, and are
+named. Texts are arguments, lines of a file, or lines of standard input; one line in, one line out.
 
 With --known, pronunciations of FILE, a lexicon in any format of heedful lexicon, are taken as they are. With --format
 jsonl, each line is an object: the text, the text with phones, and for each word its place in the text in characters

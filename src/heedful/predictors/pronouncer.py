@@ -10,6 +10,7 @@ import regex
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.search.config import with_outputs
+from heedful.text.kept import find_kept
 from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunciation, word_spans
 from heedful.text.vocabulary import UNK
 
@@ -81,10 +82,11 @@ class Pronouncer:
             known: pronunciations of a lexicon by word, which are taken first.
 
         Returns:
-            Each text with the pronunciations of its words; those with letters that the model does not know have none.
+            Each text with the pronunciations of its words, of which addresses, tags, placeholders and code have none;
+            those with letters that the model does not know have none.
         """
         lexicon = known or {}
-        spans = [word_spans(text) for text in texts]
+        spans = [_spoken_spans(text) for text in texts]
         places = [(text, *span) for text, ends in zip(texts, spans, strict=True) for span in ends]
         words = dict.fromkeys(text[start:end] for text, start, end in places)
         forms = {word: self.form(word, lexicon) for word in words}
@@ -120,3 +122,9 @@ class Pronouncer:
             phones = one.text.split() if self.has_spaces else _LETTER.findall(one.text)
             if phones and (not number or exp(one.log_prob) >= least):
                 yield Pronunciation(tuple(phones), exp(one.log_prob))
+
+
+def _spoken_spans(text: str) -> list[tuple[int, int]]:
+    """Words of a text without those in spans that every task leaves as they are."""
+    fixed = find_kept(text)
+    return [span for span in word_spans(text) if not any(one.start < span[1] and span[0] < one.end for one in fixed)]
