@@ -363,6 +363,8 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
         (["out", "--to", "html", "--int8"], "are for engines"),
         (["out", "--to", "js", "--shortlist"], "are for engines"),
         (["--to", "onnx", "--example", "abc"], "are for --to html and --to js"),
+        (["--to", "onnx", "--license", "mit"], "is for files for others"),
+        (["m.onnx", "--to", "onnx", "--single", "--license", "mit"], "without further options"),
         (["--to", "html", "--runtime", "none.tgz"], "none.tgz: no such file or folder"),
     ],
 )
@@ -382,7 +384,7 @@ def test_files_for_the_web_are_written_without_pytorch(copied: Path, tmp_path: P
     assert done.code == 0, done.err
     assert done.out.startswith(f"{archive}: ")
     with tarfile.open(archive) as opened:
-        assert opened.getnames() == ["model.json", "encode.onnx", "step.onnx"]
+        assert opened.getnames() == ["model.json", "README.md", "encode.onnx", "step.onnx"]
     pairs = tmp_path / "dev.tsv"
     pairs.write_text("abc\tABC\nfade\tFADE\n", encoding="utf-8")
     done = heedful("export", copied, "--to", "js", "-o", archive, "--dev", pairs)

@@ -32,6 +32,7 @@ def test_what_was_imported_translates_aligns_and_is_known(folder: Path):
 def test_languages_are_said_by_the_folder_or_by_hand(folder: Path):
     assert heedful("import", folder, "--out", "one", "--quiet") == (0, "", "")
     assert '"de"' in Path("one/heedful.json").read_text(encoding="utf-8")
+    assert '"origin": "Marian"' in Path("one/heedful.json").read_text(encoding="utf-8")
     assert heedful("import", folder, "--out", "two", "--languages", "fr:it", "--quiet").code == 0
     assert '"it"' in Path("two/heedful.json").read_text(encoding="utf-8")
 
@@ -79,3 +80,15 @@ def test_a_full_disk_leaves_nothing(folder: Path):
             assert [entry.name for entry in Path().iterdir()] == ["opus"]
     assert codes[0] == 5
     assert codes[-1] == 0
+
+
+def test_the_licence_of_the_folder_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    folder = write_folder(tmp_path / "opus")
+    (folder / "README.md").write_text("---\nlanguage:\n- de\nlicense: apache-2.0\n---\n# OPUS\n", encoding="utf-8")
+    assert heedful("import", folder).code == 0
+    assert "apache-2.0" in heedful("info", "opus.model").out
+    assert heedful("pack", "opus.model", "-o", "packed").code == 0
+    card = Path("packed/README.md").read_text("utf-8")
+    assert 'license: "apache-2.0"\n' in card
+    assert "converted from Marian by heedful" in card

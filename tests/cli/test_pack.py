@@ -31,9 +31,25 @@ def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
         card = archive.read("shipped/README.md").decode("utf-8")
     assert card.startswith('---\nlibrary_name: "heedful"\npipeline_tag: "translation"\n')
     assert 'heedful.load("shipped")' in card
+    assert "- trained: " in card
+    assert "ask them" in card
     again = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
     assert (again.code, len(again.err.splitlines())) == (2, 1)
     assert "exists; choose another --output" in again.err
+
+
+def test_a_card_of_ones_own_is_packed_as_it_is(trained: Trained, tmp_path: Path):
+    model = tmp_path / "m"
+    shutil.copytree(trained.model, model)
+    (model / "README.md").write_text("---\nlicense: mit\n---\n# Mine\n", encoding="utf-8")
+    done = heedful("pack", model, "-o", tmp_path / "out", "--license", "cc-by-4.0")
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert "packed as it is" in done.errors[0]
+    assert heedful("pack", model, "-o", tmp_path / "out").code == 0
+    assert (tmp_path / "out" / "README.md").read_bytes() == (model / "README.md").read_bytes()
+    told = heedful("info", tmp_path / "out").out
+    assert "licence" in told
+    assert "mit" in told
 
 
 @needs_runtime

@@ -43,7 +43,7 @@ def browser() -> Generator[Any]:
 def page(exported: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     model = archived(folder / "letters.model", "rnnsearch")
-    facts = PageFacts(examples=("abc", "<b>"), scores=("exact match 99.1",))
+    facts = PageFacts(examples=("abc", "<b>"), scores=("exact match 99.1",), license="cc-by-4.0")
     archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
     html = export_html(model.folder, archive, read_runtime(), facts)
     write_page(html.encode(), folder / "letters.html")
@@ -60,7 +60,7 @@ def expected(exported: Make, text: str, config: SearchConfig) -> list[Any]:
 @needs_chromium
 def test_the_page_translates_shows_alternatives_and_looks_inside(exported: Make, browser: Any, page: Path):
     tab = Tab(browser, page.as_uri())
-    assert "exact match 99.1" in tab.page.locator(".about").inner_text()
+    assert "exact match 99.1 · licence cc-by-4.0" in tab.page.locator(".about").inner_text()
     tab.page.wait_for_selector("#examples button")
     assert tab.page.locator("#examples button").all_text_contents() == ["abc", "<b>"]
     tab.page.locator("#source").fill(TEXT)

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from heedful.files.formats import TEST_SCORES_FORMAT
 from heedful.files.records import write_facts
-from heedful.pages.evaluation import evaluation
+from heedful.pages.evaluation import evaluation, stored_scores
 from heedful.pages.record import EVALUATION, TEST
 
 BUCKET = {"shortest": 1, "longest": 4, "num_items": 9, "score": 30.0, "low": 20.0, "high": 40.0}
@@ -40,3 +42,22 @@ def test_scores_of_other_weights_and_damaged_ones_are_left_out(tmp_path: Path):
     assert evaluation(tmp_path, "w")["worst"] == []
     (tmp_path / EVALUATION).write_text("{", encoding="utf-8")
     assert evaluation(tmp_path, "w")["metrics"] == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ({"accuracy": 90.04, "low": 80.0, "high": 95.0, "macro_f1": 70.5, "labels": []}, ["accuracy", "macro-F1"]),
+        ({"exact_match": 50.0, "low": 40.0, "high": 60.0, "f1": 55.5}, ["exact match", "F1"]),
+        ({"mean_error": 0.25, "root_mean_square": 0.5, "explained": 80.0}, ["mean error", "variance explained"]),
+        ({"accuracy": "high"}, []),
+    ],
+)
+def test_scores_of_every_task_have_their_names(stored: dict[str, Any], shown: list[str], tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    write_facts(tmp_path / TEST, TEST_SCORES_FORMAT, {"weights": "w", "num_items": 20, **stored})
+    scores, number = stored_scores(tmp_path, "w")
+    assert [one["name"] for one in scores] == shown
+    assert number == 20
+    if stored.get("low") and shown:
+        assert [(one["low"], one["high"]) for one in scores] == [(stored["low"], stored["high"]), (None, None)]

@@ -168,12 +168,14 @@ def _write_pairs(out: Path, seed: int) -> tuple[Path, Path]:
 
 
 def _exact_match(translator: "Translator", seed: int) -> str:
+    from heedful.data.prepare import EvaluationSet
+    from heedful.predictors.cached_test_scores import keep_evaluation
     from heedful.synthetic.corpus import generate
 
     pairs = [*generate(NUM_HELD_OUT, seed, "test", kind="date")]
-    outputs = translator.translate([source for source, _ in pairs])
-    num_right = sum(output.text == target for output, (_, target) in zip(outputs, pairs, strict=True))
-    share = 100.0 * num_right / len(pairs)
+    measured = translator.measure(EvaluationSet([source for source, _ in pairs], [[target] for _, target in pairs]))
+    keep_evaluation(translator.folder, measured)
+    share = measured.report["exact_match"].score
     return (
         f"\nexact match {share:.1f} % on {len(pairs):,} held-out dates: none of them, however written, was trained on\n"
     )

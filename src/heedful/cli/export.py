@@ -26,6 +26,7 @@ With --int8, matrices are in eight bits: a smaller engine with slightly differen
 In files for browsers, weights are stored in 16 bits, so that they are half as large; --weights float32 keeps every bit,
 and int8 halves them again. With --dev FILE, the smallest that loses at most 0.2 points of the model's metric is taken.
 Texts that the empty page of --to html offers are given by --example; no text of the training data is put into it.
+Files for others say what the model is, how it was trained and how good it is, and the licence that --license names.
 
 Examples:
   heedful export pairs.model --to html -o pairs.html --example 'Guten Morgen'
@@ -43,7 +44,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from heedful.cli.messages import Messages
-from heedful.cli.options import Debug, IdleDevice, ModelPath, Quiet, Threads, use_threads
+from heedful.cli.options import Debug, IdleDevice, License, ModelPath, Quiet, Threads, use_threads
 from heedful.cli.web_export import WebKind
 from heedful.errors import UsageError
 
@@ -107,6 +108,7 @@ def run(
     dev: DevPairs = None,
     examples: Examples = None,
     runtime: RuntimePackage = None,
+    license: License = "",
     int8: Annotated[bool, typer.Option("--int8", help="In eight bits.")] = False,
     single: Annotated[bool, typer.Option("--single", help="With --to onnx: one graph, as the file OUT.")] = False,
     layers: Annotated[
@@ -128,15 +130,18 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     if single:
-        _export_single(model, to, out or output, int8 or layers or shortlist or bool(examples or runtime), messages)
+        has_options = int8 or layers or shortlist or bool(examples or runtime or license)
+        _export_single(model, to, out or output, has_options, messages)
     elif to in ("html", "js"):
         if int8 or shortlist:
             raise UsageError(f"export: --int8 and --shortlist are for engines; leave them out of --to {to}")
-        _export_web(model, to, out or output, weights, dev, examples or (), runtime, layers, messages)
+        _export_web(model, to, out or output, weights, dev, examples or (), runtime, layers, license, messages)
     elif weights or dev or examples or runtime:
         raise UsageError("export: --weights, --dev, --example and --runtime are for --to html and --to js")
+    elif license and to in ("onnx", "ctranslate2"):
+        raise UsageError(f"export: --license is for files for others, not for the engine of --to {to}")
     else:
-        _export(model, to, out or output, int8, layers, shortlist, messages)
+        _export(model, to, out or output, int8, layers, shortlist, license, messages)
 
 
 def _export_web(
@@ -148,6 +153,7 @@ def _export_web(
     examples: Sequence[str],
     runtime: Path | None,
     layers: bool,
+    license: str,
     messages: Messages,
 ) -> None:
     from heedful.cli.web_export import export_web
@@ -157,7 +163,7 @@ def _export_web(
     predictor = load(model)
     if layers and not isinstance(predictor, Translator):
         raise UsageError(f"{model}: a {predictor.folder.task} model; --layers is for models that translate")
-    print(export_web(predictor, to, messages, out, weights, examples, runtime, layers, dev))
+    print(export_web(predictor, to, messages, out, weights, examples, runtime, layers, dev, license))
 
 
 def _export(
@@ -167,6 +173,7 @@ def _export(
     int8: bool,
     layers: bool,
     shortlist: bool,
+    license: str,
     messages: Messages,
 ) -> None:
     is_folder = to in ("huggingface", "transformers.js")
@@ -190,7 +197,7 @@ def _export(
     if int8 and not isinstance(predictor, (Captioner, Translator)):
         raise UsageError("export: --int8 is for models that translate or describe images")
     if isinstance(predictor, Translator) and (to == "huggingface" or to == "transformers.js"):
-        _export_marian(predictor, to, out or Path(), messages)
+        _export_marian(predictor, to, out or Path(), license, messages)
     elif isinstance(predictor, LabelPredictor) and to == "onnx":
         _export_classifier(predictor, messages)
     elif (to == "onnx" or to == "ctranslate2") and isinstance(
@@ -268,7 +275,11 @@ const [output] = await translate('…');"""
 
 
 def _export_marian(
-    translator: "Translator", to: Literal["huggingface", "transformers.js"], out: Path, messages: Messages
+    translator: "Translator",
+    to: Literal["huggingface", "transformers.js"],
+    out: Path,
+    license: str,
+    messages: Messages,
 ) -> None:
     from heedful.export.huggingface import Described, export_huggingface
     from heedful.export.transformers_js import export_transformers_js
@@ -285,7 +296,7 @@ def _export_marian(
     use = (_PYTHON if is_python else _JAVASCRIPT).format(name=out.name)
     with atomic_write(out / "README.md") as file:
         library = "transformers" if is_python else to
-        file.write(model_card(translator.folder.path, translator.folder.facts, library, use))
+        file.write(model_card(translator.folder.path, translator.folder.facts, library, use, license))
     print(
         f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"

@@ -83,7 +83,7 @@ def _about_model(translator: "Translator") -> list[Row]:
         *[(f"{side} vectors", str(text)) for side, text in dict(facts.get("vectors", {})).items()],
         *([("dictionary", f"{len(translator.dictionary):,} words")] if "dictionary" in facts else []),
         *_about_code(translator),
-        ("written by", f"heedful {facts.get('heedful', '')}"),
+        *_about_makers(translator.folder),
         *_about_settings(translator),
     ]
 
@@ -97,9 +97,23 @@ def _about_other(predictor: "Predictor") -> list[Row]:
         ("parameters", f"{num_parameters(folder.file('weights')):,}"),
         *_about_members(folder),
         *_about_code(predictor),
-        ("written by", f"heedful {folder.facts.get('heedful', '')}"),
+        *_about_makers(folder),
         *_about_settings(predictor),
     ]
+
+
+def _about_makers(folder: "ModelFolder") -> list[Row]:
+    from heedful.engines.pack import CARD
+    from heedful.pages.model_card import card_license, own_card
+
+    facts, card = folder.facts, own_card(folder.path / CARD)
+    rows = [
+        ("written by", f"heedful {facts.get('heedful', '')}"),
+        ("converted from", str(facts.get("origin", ""))),
+        ("licence", card_license(card) or str(facts.get("license", ""))),
+        ("card", str(folder.path / CARD) if card else ""),
+    ]
+    return [(name, text) for name, text in rows if text]
 
 
 def _about_members(folder: "ModelFolder") -> list[Row]:

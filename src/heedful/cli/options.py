@@ -119,6 +119,16 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnin
 IdleDevice = Annotated[str, typer.Option("--device", metavar="NAME", hidden=True)]
 IdleThreads = Annotated[int, typer.Option("--threads", metavar="INTEGER", min=0, max=MOST_THREADS, hidden=True)]
 
+License = Annotated[
+    str,
+    typer.Option(
+        "--license",
+        "--licence",
+        metavar="NAME",
+        help="Licence that the card and the page name, such as cc-by-4.0.",
+        show_default="as in the model",
+    ),
+]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 DataPaths = Annotated[
     list[Path],

@@ -1,14 +1,16 @@
 """Pack a model for shipping: the folder without `run/`, which only training needs.
 
 OUT is a new model folder, or an archive of one if its name ends in .zip or .tar. Every file is checked against its
-recorded hash; OUT is written completely or not at all. A README.md in it says what the model is, with the metadata
-that model hubs read; write into it what others have to know, such as the licence.
+recorded hash; OUT is written completely or not at all. A README.md in it says what the model is, how it was trained and
+how good it is, with the metadata that model hubs read, and the licence that --license names. If the model folder has a
+README.md of yours, that is packed instead.
 
 If OUT ends in .html, it is one page with the model inside, which any browser opens from disk, offline; `heedful export
 MODEL --to html` writes the same one, and has options for it.
 
 Examples:
   heedful pack pairs.model -o pairs.zip
+  heedful pack pairs.model -o pairs.zip --license cc-by-4.0
   heedful pack pairs.model -o pairs.html
 """
 
@@ -18,7 +20,8 @@ from typing import Annotated
 import typer
 
 from heedful.cli.messages import Messages, readable_size
-from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
+from heedful.cli.options import Debug, IdleDevice, IdleThreads, License, ModelPath, Quiet
+from heedful.errors import UsageError
 from heedful.text.counts import counted
 
 
@@ -30,24 +33,32 @@ def run(
             "--output", "--out", "-o", metavar="OUT", help="Folder, .zip, .tar or .html to write.", show_default=False
         ),
     ],
+    license: License = "",
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Pack a model."""
+    """Pack a model.
+
+    Raises:
+        UsageError: --license is given for a model that has a card of its own.
+    """
     if output.suffix.lower() == ".html":
-        _pack_page(model, output, Messages(quiet))
+        _pack_page(model, output, license, Messages(quiet))
         return
     from heedful.engines.folder import open_folder
-    from heedful.engines.pack import pack
-    from heedful.pages.model_card import model_card
+    from heedful.engines.pack import CARD, pack
+    from heedful.pages.model_card import model_card, own_card
 
     messages = Messages(quiet)
     folder = open_folder(model, will_run=False)
     num_before = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
     use = f'import heedful\n\nmodel = heedful.load("{output.stem}")'
-    packed = pack(folder, output, model_card(model, folder.facts, "heedful", use))
+    card = own_card(model / CARD)
+    if card and license:
+        raise UsageError(f"{model / CARD}: packed as it is; write the licence into it, and leave out --license")
+    packed = pack(folder, output, card or model_card(model, folder.facts, "heedful", use, license))
     for name, reason in packed.left_out.items():
         messages.say(f"engine {name} left out: {reason}")
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""
@@ -55,8 +66,8 @@ def run(
     print(f"{packed.path}: {sizes}, {counted(packed.num_files, 'file')}{engines}")
 
 
-def _pack_page(model: Path, output: Path, messages: Messages) -> None:
+def _pack_page(model: Path, output: Path, license: str, messages: Messages) -> None:
     from heedful.cli.web_export import export_web
     from heedful.predictors.table import load
 
-    print(export_web(load(model), "html", messages, output))
+    print(export_web(load(model), "html", messages, output, license=license))

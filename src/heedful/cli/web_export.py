@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
 
 WebKind = Literal["html", "js"]
+_USE: Final = """import {{ load }} from 'heedful';
+
+const model = await load('{name}');"""
 SUFFIXES: Final[dict[WebKind, str]] = {"html": ".html", "js": ".tgz"}
 
 
@@ -31,6 +34,7 @@ def export_web(
     runtime: Path | None = None,
     has_layers: bool = False,
     dev: Path | None = None,
+    license: str = "",
 ) -> str:
     """Write a model as one file for browsers or JavaScript.
 
@@ -42,6 +46,7 @@ def export_web(
         runtime: npm package `onnxruntime-web`; None = the runtime that is installed with heedful.
         has_layers: whether the attention of every layer and head of a Transformer is in the file.
         dev: pairs by which weights are chosen.
+        license: name of the licence that the file says; empty = that of the model, where it is known.
 
     Returns:
         A line about the file.
@@ -53,6 +58,7 @@ def export_web(
     from heedful.export.archive import write_archive
     from heedful.export.html import PageFacts, export_html, write_page
     from heedful.export.web_runtime import read_runtime
+    from heedful.pages.model_card import card_license, model_card
 
     out = out or beside(predictor.folder.path, SUFFIXES[kind])
     model = _archived(predictor, has_layers)
@@ -61,13 +67,15 @@ def export_web(
     web_runtime = read_runtime(runtime) if kind == "html" else None
     engine = _engine(predictor, messages, has_layers).path
     kind_of_weights = weights or (_chosen_weights(predictor, engine, dev, messages) if dev else "float16")
-    content = write_archive(model, engine, kind_of_weights)
+    use = _USE.format(name=out.name)
+    card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", use, license)
+    content = write_archive(model, engine, kind_of_weights, card if kind == "js" else "")
     if web_runtime is not None:
-        facts = PageFacts([*_examples(predictor, examples)], _scores(predictor))
+        facts = PageFacts([*_examples(predictor, examples)], _scores(predictor), card_license(card))
         content = export_html(predictor.folder, content, web_runtime, facts).encode()
     write_page(content, out)
-    use = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'
-    return f"{out}: {readable_size(len(content))}; {use}"
+    hint = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'
+    return f"{out}: {readable_size(len(content))}; {hint}"
 
 
 def _chosen_weights(predictor: "Predictor", engine: Path, dev: Path, messages: Messages) -> "WeightKind":
@@ -176,8 +184,7 @@ def _examples(predictor: "Predictor", examples: Sequence[str]) -> Iterator[str |
 
 def _scores(predictor: "Predictor") -> list[str]:
     """Scores of the model on its test set, where they are stored in its folder."""
-    from heedful.pages.evaluation import evaluation
+    from heedful.pages.evaluation import stored_scores
 
-    folder = predictor.folder
-    metrics = evaluation(folder.path, str(folder.facts.get("weights", "")))["metrics"]
-    return [f"{one['name']} {one['score']:.1f}" for one in metrics if one["score"] is not None]
+    metrics, _ = stored_scores(predictor.folder.path, str(predictor.folder.facts.get("weights", "")))
+    return [f"{one['name']} {one['score']:.1f}{one['unit'] and ' ' + one['unit']}" for one in metrics]

@@ -18,6 +18,7 @@ from typing import Any, Final, final
 
 from heedful.engines.folder import ModelFolder
 from heedful.engines.onnx_layers import LAYERS
+from heedful.engines.pack import CARD
 from heedful.errors import MissingExtra, UsageError
 from heedful.export.stored_weights import Part, WeightKind, shared, stored
 from heedful.search.config import SearchConfig
@@ -187,12 +188,13 @@ def folding(text: TextConfig, is_needed: bool = False) -> dict[str, Any] | None:
     return {"replaced": replaced, "cased": cased}
 
 
-def write_archive(model: ArchivedModel, engine: Path, weights: WeightKind) -> bytes:
+def write_archive(model: ArchivedModel, engine: Path, weights: WeightKind, card: str = "") -> bytes:
     """Write the archive of a model.
 
     Args:
         engine: folder of the model's graphs, as `heedful.export.onnx` writes them.
         weights: how weights are stored; they are computed with in 32 bits.
+        card: text of the model card, which becomes README.md; empty = none.
 
     Returns:
         The bytes of the archive.
@@ -210,7 +212,8 @@ def write_archive(model: ArchivedModel, engine: Path, weights: WeightKind) -> by
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", f"weights as {weights}") from None
     description = json.dumps(model.description() | {"parts": parts}, ensure_ascii=False, separators=(",", ":"))
-    return compressed({DESCRIPTION: description.encode(), **graphs, **model.files()})
+    cards = {CARD: card.encode()} if card else {}
+    return compressed({DESCRIPTION: description.encode(), **cards, **graphs, **model.files()})
 
 
 def compressed(files: Mapping[str, bytes]) -> bytes:

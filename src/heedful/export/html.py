@@ -26,6 +26,8 @@ class PageFacts:
     caller puts them here."""
     scores: Sequence[str] = field(default_factory=tuple)
     """Scores as readers see them, such as "exact match 99.1"."""
+    license: str = ""
+    """Name of the licence; empty = the page does not say."""
 
 
 def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts: PageFacts) -> str:
@@ -45,6 +47,7 @@ def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts:
         "languages": list(folder.facts.get("languages", ("", ""))),
         "examples": list(facts.examples[:MOST_EXAMPLES]),
         "scores": list(facts.scores),
+        "license": facts.license,
         "heedful": __version__,
         "runtime": RUNTIME_NAME,
     }

@@ -12,7 +12,8 @@ const text = new TextDecoder();
 export async function gunzip(bytes) {
   if (typeof DecompressionStream === 'undefined') throw new ModelError('runtime', 'this program is too old: it has no DecompressionStream');
   try {
-    const stream = new Blob([/** @type {BlobPart} */ (bytes)]).stream().pipeThrough(new DecompressionStream('gzip'));
+    // Not of a Blob, whose bytes browsers send to another process and back.
+    const { body } = new Response(/** @type {BodyInit} */ (bytes)), stream = /** @type {ReadableStream} */ (body).pipeThrough(new DecompressionStream('gzip'));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch (error) {
     throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
@@ -24,15 +25,15 @@ export async function gunzip(bytes) {
  * @param {string} base64
  */
 export function bytesOf(base64) {
-  let characters;
   try {
-    characters = atob(base64);
+    const { fromBase64 } = /** @type {any} */ (Uint8Array); // newer than some browsers that run the rest
+    if (fromBase64) return fromBase64.call(Uint8Array, base64);
+    const characters = atob(base64), bytes = new Uint8Array(characters.length);
+    for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
+    return bytes;
   } catch (error) {
     throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
   }
-  const bytes = new Uint8Array(characters.length);
-  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
-  return bytes;
 }
 
 /**

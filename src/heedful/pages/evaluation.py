@@ -1,10 +1,12 @@
 """Scores of a model on a test set, as the page shows them."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from heedful.errors import HeedfulError
+from heedful.evaluation.metrics.table import score_name, score_unit
 from heedful.pages.record import EVALUATION, TEST, read_scores
 from heedful.pages.sentence import rounded
 
@@ -25,6 +27,7 @@ def evaluation(model: Path, weights: str) -> dict[str, Any]:
             "key": result["metric"],
             "name": result["name"],
             "unit": result.get("unit", ""),
+            "signature": result.get("signature", ""),
             "score": rounded(result["score"]),
             "low": rounded(result["low"]),
             "high": rounded(result["high"]),
@@ -60,6 +63,34 @@ def evaluation(model: Path, weights: str) -> dict[str, Any]:
         "worst": worst,
         "command": f"heedful evaluate {shlex.quote(model.name)} TEST.tsv --record",
     }
+
+
+def stored_scores(model: Path, weights: str) -> tuple[list[dict[str, Any]], int]:
+    """Read the scores of a model of any task that are stored in its folder.
+
+    Args:
+        weights: as in `evaluation`.
+
+    Returns:
+        Metrics with key, name, unit, signature, score, low and high, and the number of items.
+    """
+    found = next((one for name in (EVALUATION, TEST) if (one := _scores(model, name, weights))), {})
+    number = int(found.get("num_items", 0))
+    if metrics := evaluation(model, weights)["metrics"]:
+        return [one for one in metrics if one["score"] is not None], number
+    return [_plain(key, found) for key in _PLAIN if isinstance(found.get(key), float)], number
+
+
+_PLAIN: Final = ("accuracy", "micro_f1", "macro_f1", "exact_match", "f1", "mean_error", "explained")
+"""Scores of labels, numbers and answers, which stand alone in what is stored."""
+_WITH_INTERVAL: Final = ("accuracy", "exact_match")
+_BOUNDS: Final = ("low", "high")
+
+
+def _plain(key: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+    bounds = {name: rounded(scores[name]) if key in _WITH_INTERVAL and name in scores else None for name in _BOUNDS}
+    named = {"key": key, "name": score_name(key), "unit": score_unit(key), "signature": ""}
+    return {**named, "score": rounded(scores[key]), **bounds}
 
 
 def _scores(model: Path, name: str, weights: str) -> dict[str, Any]:

@@ -4,11 +4,17 @@ It says what the model's folder says, and no text of its training data.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.pages.evaluation import evaluation
+from heedful.errors import FileRefused, HeedfulError
+from heedful.files.bounded_read import read_text
+from heedful.pages.evaluation import stored_scores
+from heedful.pages.record import read_run, training_size
+from heedful.pages.training import summary
+from heedful.text.counts import counted
 
 PIPELINES: Final[Mapping[str, str]] = {
     "translation": "translation",
@@ -17,10 +23,63 @@ PIPELINES: Final[Mapping[str, str]] = {
     "answering": "question-answering",
 }
 """Name of each task on the Hub of Hugging Face."""
+MOST_BYTES: Final = 1 << 20
 _UNKNOWN: Final = ("", "source", "target")
+_ELSEWHERE: Final = (
+    "In browsers and Node: `heedful export MODEL --to js`, then",
+    "`const model = await load('model.tgz')` with the npm package heedful. In C++ and other languages:",
+    "`heedful export MODEL --to onnx`, whose graphs ONNX Runtime runs.",
+)
+_LICENSE: Final = re.compile(r"[ \t]*license[ \t]*:[ \t]*([\"']?)([\w.+ -]{1,100}?)\1[ \t]*", re.ASCII)
 
 
-def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str) -> str:
+def card_license(card: str) -> str:
+    r"""Find the licence in the metadata of a card.
+
+    Args:
+        card: text of a README.md, with or without metadata.
+
+    Returns:
+        Its name, such as "cc-by-4.0"; empty where there is none.
+
+    Example:
+        >>> card_license("---\nlicense: cc-by-4.0\n---\n# A model")
+        'cc-by-4.0'
+    """
+    head, lines = False, card.splitlines()
+    for number, line in enumerate(lines):
+        if line.rstrip() == "---":
+            if head:
+                break
+            head = number == 0
+        if not head:
+            break
+        if found := _LICENSE.fullmatch(line):
+            return found[2]
+    return ""
+
+
+def own_card(path: Path) -> str:
+    """Read the card that the owner of a model wrote.
+
+    Args:
+        path: the README.md in the model's folder.
+
+    Returns:
+        Its text; empty if there is none.
+
+    Raises:
+        FileRefused: it is no text in UTF-8, or larger than a card is.
+    """
+    try:
+        return read_text(path, MOST_BYTES)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise FileRefused(f"{path}: {(error.strerror or 'not readable').lower()}") from None
+
+
+def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str, license: str = "") -> str:
     """Write the card of a model.
 
     Args:
@@ -28,6 +87,7 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str) -> 
         facts: content of its `heedful.json`.
         library: name of the library that loads what the card lies beside, as the Hub knows it.
         use: lines of Python that use the model, or of JavaScript for a library that ends in ``.js``.
+        license: name of the licence; empty = that of the model, where it is known.
 
     Returns:
         Markdown, beginning with metadata in YAML, all of whose values are written as JSON.
@@ -35,29 +95,70 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str) -> 
     name = path.resolve().stem
     task, kind = str(facts.get("task", "translation")), str(facts.get("kind", ""))
     languages = [str(one) for one in facts.get("languages", ()) if one not in _UNKNOWN]
-    metrics = [one for one in evaluation(path, str(facts.get("weights", "")))["metrics"] if one["score"] is not None]
+    metrics, number = stored_scores(path, str(facts.get("weights", "")))
+    tested = f"test set of its makers, {counted(number, 'item')}"
+    terms = license or str(facts.get("license", ""))
     data: dict[str, Any] = {"library_name": library, "pipeline_tag": PIPELINES.get(task, task)}
     if languages:
         data["language"] = list(dict.fromkeys(languages))
+    if terms:
+        data["license"] = terms
     data["tags"] = list(dict.fromkeys(["heedful", kind or task]))
     if metrics:
-        results = [{"type": one["key"], "name": one["name"], "value": one["score"]} for one in metrics]
-        test_set = {"type": "private", "name": "test set of its makers"}
+        results = [_result(one) for one in metrics]
+        test_set = {"type": "private", "name": tested}
         result = {"task": {"type": data["pipeline_tag"]}, "dataset": test_set, "metrics": results}
         data["model-index"] = [{"name": name, "results": [result]}]
     lines = ["---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in data.items()), "---", ""]
     between = f", {' to '.join(languages)}" if len(languages) == 2 else ""
-    origin = f"heedful {facts['heedful']}" if facts.get("heedful") else "heedful"
-    lines += [f"# {name}", "", f"A model for {task}{between} ({kind or task}), trained with {origin}.", ""]
+    lines += [f"# {name}", "", f"A model for {task}{between} ({kind or task}), {_origin(facts)}.", ""]
     lines += ["## Use", "", "```javascript" if library.endswith(".js") else "```python", use, "```", ""]
+    if library == "heedful":
+        lines += [*_ELSEWHERE, ""]
+    lines += _training(path)
     if metrics:
-        rows = [f"| {one['name']} | {one['score']:.1f}{one['unit'] and ' ' + one['unit']} |" for one in metrics]
-        lines += ["## Scores", "", "On the test set of its makers.", "", "| metric | score |", "|---|---:|", *rows, ""]
+        lines += ["## Scores", "", f"On the {tested}.", ""]
+        lines += ["| metric | score | 95 % interval | signature |", "|---|---:|---:|---|", *map(_row, metrics), ""]
     lines += [
         "## Limits",
         "",
-        "The model knows what its training data show, and nothing else: try it on texts of your own kind first. Its",
-        "makers have not said here under which licence it may be used; ask them.",
+        "The model knows what its training data show, and nothing else: try it on texts of your own kind first.",
+        "",
+        "## Licence",
+        "",
+        terms or "Its makers have not said here under which licence it may be used; ask them.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _origin(facts: Mapping[str, Any]) -> str:
+    program = f"heedful {facts['heedful']}" if facts.get("heedful") else "heedful"
+    return f"converted from {facts['origin']} by {program}" if facts.get("origin") else f"trained with {program}"
+
+
+def _result(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """Result of a metric as the Hub reads it."""
+    result = {"type": metric["key"], "name": metric["name"], "value": metric["score"]}
+    return result | ({"args": {"signature": metric["signature"]}} if metric["signature"] else {})
+
+
+def _row(metric: Mapping[str, Any]) -> str:
+    unit = f" {metric['unit']}" if metric["unit"] else ""
+    has_interval = metric["low"] is not None and metric["high"] is not None
+    interval = f"{metric['low']:.1f} to {metric['high']:.1f}" if has_interval else ""
+    cell = metric["signature"].replace("|", "\\|")
+    signature = f"`{cell}`" if cell else ""
+    return f"| {metric['name']} | {metric['score']:.1f}{unit} | {interval} | {signature} |"
+
+
+def _training(path: Path) -> list[str]:
+    """Say how a model was trained, where its folder still knows."""
+    try:
+        run = read_run(path)
+    except HeedfulError:
+        return []
+    rows = [(label, text) for label, text in summary(run) if label in ("model", "kept", "trained", "computed")]
+    count = training_size(path)
+    rows += [("data", f"{counted(count, 'row')} of its makers")] if count else []
+    return ["## Training", "", *(f"- {label}: {text}" for label, text in rows), ""] if rows else []

@@ -187,6 +187,18 @@ def read_run(model: Path) -> RunRecord:
     return RunRecord(model.resolve().name, tuple(validations), tuple(history), config, about, tested, state)
 
 
+def training_size(model: Path) -> int:
+    """Count the rows that a model was trained on, headings and repeated ones included.
+
+    Returns:
+        The number; 0 where the folder does not say.
+    """
+    train = _object(model / "run/data.json").get("train")
+    files = train.get("files") if isinstance(train, dict) else None
+    lines = [one.get("lines") for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    return max((number for number in lines if isinstance(number, int)), default=0)  # two files are aligned
+
+
 def read_validations(model: Path) -> list[dict[str, Any]]:
     """Read the validations of a run.
 

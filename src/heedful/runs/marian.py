@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from heedful.engines.pack import CARD
 from heedful.errors import ResourceError
 from heedful.export.marian import read_marian
 from heedful.files.atomic_write import sync, temporary_path
 from heedful.models.store import save_model
+from heedful.pages.model_card import card_license, own_card
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
 from heedful.text.tokenizer import TextConfig
@@ -43,7 +45,9 @@ def import_marian(source: Path, folder: Path, languages: tuple[str, str] = ("", 
             }
             for name in files.values():
                 sync(temporary / name)
-            save_model(temporary, experiment, read.weights, {"languages": codes, **files})
+            terms = card_license(own_card(source / CARD))
+            origin = {"origin": "Marian", **({"license": terms} if terms else {})}
+            save_model(temporary, experiment, read.weights, {"languages": codes, **origin, **files})
             temporary.replace(folder)
         sync(folder.parent)
     except OSError as error:

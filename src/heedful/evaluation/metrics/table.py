@@ -43,7 +43,7 @@ _SUITED: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-_OTHER_NAMES: Final = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "explained": "variance explained"}
+_OTHER_NAMES: Final = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "f1": "F1", "explained": "variance explained"}
 """Names of scores in percent that are no metrics of texts."""
 _PLAIN_NAMES: Final = {"mean_error": "mean error"}
 """Names of scores of no unit."""
@@ -80,6 +80,18 @@ def score_name(key: str) -> str:
     return METRICS[key](Setting()).name if key in METRICS else {**_OTHER_NAMES, **_PLAIN_NAMES}.get(key, key)
 
 
+def score_unit(key: str) -> str:
+    """Return the unit of a score.
+
+    Args:
+        key: as in `score_name`.
+
+    Returns:
+        "%" or another sign; empty = none.
+    """
+    return METRICS[key](Setting()).unit if key in METRICS else "%" if key in _OTHER_NAMES else ""
+
+
 def score_text(key: str, score: float) -> str:
     """Write a score with its name and unit.
 
@@ -93,9 +105,8 @@ def score_text(key: str, score: float) -> str:
         >>> score_text("exact_match", 51.049), score_text("bleu", 3.2), score_text("loss", 1.2345)
         ('exact match 51.05 %', 'BLEU 3.20', 'loss 1.234')
     """
-    unit = METRICS[key](Setting()).unit if key in METRICS else "%" if key in _OTHER_NAMES else ""
     digits = 3 if key in ("loss", *_PLAIN_NAMES) else 2
-    return f"{score_name(key)} {score:.{digits}f}{' %' if unit == '%' else ''}"
+    return f"{score_name(key)} {score:.{digits}f}{' %' if score_unit(key) == '%' else ''}"
 
 
 def metric_directions() -> dict[str, bool]:

@@ -19,7 +19,9 @@ async function open() {
   await new Promise((go) => { setTimeout(go); }); // the page is drawn first
   try {
     const [script, model, runtime] = ['engine-script', 'model-data', 'runtime-data'].map(taken);
-    return await connect(new TextDecoder().decode(await gunzip(bytesOf(script))), { model, runtime });
+    const connection = await connect(new TextDecoder().decode(await gunzip(bytesOf(script))), { model, runtime });
+    performance.mark('heedful-ready');
+    return connection;
   } catch (error) {
     throw error instanceof ModelError ? said(error) : error;
   }
