@@ -49,12 +49,55 @@ def test_engines_in_javascript_give_what_those_of_python_give(exported: Make, tm
         ]
         calls = [["search", source.tolist(), SEARCHES[kind], {"prefix": prefix}] for kind, source, prefix in cases]
         runs.append(Run(archive_of(graphs, tmp_path), calls))
-    wrong = changed_package(
-        tmp_path / "wrong", "engine.js", "data.subarray(parent * size", "data.subarray(index * size"
-    )
+    wrong = changed_package(tmp_path / "wrong", "engine.js", "parents?.[slot] ?? slot", "slot")
     answered = answers(*runs, runs[0]._replace(folder=wrong))
     assert differences(expected, answered[: len(expected)]) == []
     assert differences(expected[: len(cases)], answered[len(expected) :]) != []
+
+
+TOGETHER = ("greedy", "coverage", "certain")
+"""Searches of which the last end at different steps."""
+WRONG_BATCHES = {
+    "the order of sources": ("batch.js", "found[source] =", "found[lane] ="),
+    "rows of searches that went on": ("batch.js", "row: this.rows.get(lane) ?? 0", "row: lane"),
+    "attention to padding": ("engine.js", "if (length >= positions)", "if (true)"),
+    "lengths of sources": (
+        "engine.js",
+        "this.integers(ids.map(({ length }) => length)",
+        "this.integers(ids.map(() => longest)",
+    ),
+    "memory of searches that ended": (
+        "engine.js",
+        "lanes.map(({ row }) => row), number",
+        "lanes.map((_, row) => row), number",
+    ),
+}
+
+
+@needs_node
+def test_sources_that_are_searched_together_have_the_outputs_of_each_alone(exported: Make, tmp_path: Path):
+    sources = draw_sources(23, 12, seed=4)
+    expected: list[Any] = []
+    runs: list[Run] = []
+    for name in NAMES:
+        model, graphs = exported(name)
+        needs = gives_weights(model)
+        engine = OnnxEngine(graphs, needs)
+        calls: list[list[Any]] = []
+        for kind in TOGETHER:
+            expected += search(engine, sources, config_of(kind), max_length=MOST, need_alignment=needs)
+            calls.append(["searchAll", [source.tolist() for source in sources], SEARCHES[kind]])
+        runs.append(Run(archive_of(graphs, tmp_path), calls))
+    folders = [
+        changed_package(tmp_path / f"wrong-{number}", *change) for number, change in enumerate(WRONG_BATCHES.values())
+    ]
+    answered = answers(*runs, *[run._replace(folder=folder) for folder in folders for run in runs])
+    num_calls = len(NAMES) * len(TOGETHER)
+    batches = [answered[start : start + num_calls] for start in range(0, len(answered), num_calls)]
+    assert differences(expected, [one for call in batches[0] for one in call]) == []
+    for kind, batch in zip(WRONG_BATCHES, batches[1:], strict=True):
+        failed = any("error" in call or None in call for call in batch)
+        assert failed or differences(expected, [one for call in batch for one in call]), kind
 
 
 @needs_node

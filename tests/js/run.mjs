@@ -26,6 +26,7 @@ for (const { folder, archive, calls } of runs) {
   const { gunzip } = await module(folder, 'archive.js');
   const { load } = await module(folder, 'load.js');
   const { search } = await module(folder, 'search.js');
+  const { searchAll } = await module(folder, 'batch.js');
   const { layoutOf, sentenceSpans, split } = await module(folder, 'sentences.js');
   const { openTokenizer } = await module(folder, 'marian.js');
   const { Sentences } = await module(folder, 'documents.js');
@@ -36,6 +37,7 @@ for (const { folder, archive, calls } of runs) {
   const known = {
     translate: (model, texts, options) => model.translate(texts, options),
     search: (model, source, settings, options) => search(model.engine, source, { ...model.facts.search, ...settings }, { maxLength: model.facts.max_tokens, needWeights: model.engine.hasWeights, ...options }),
+    searchAll: (model, sources, settings) => searchAll(model.engine, sources, { ...model.facts.search, ...settings }, { maxLength: model.facts.max_tokens, needWeights: model.engine.hasWeights }),
     attention: (model, source, output) => model.engine.attention(source, output),
     table: (model, logProbs, weights, source, settings, options) => search(new TableEngine(logProbs, weights), source, settings, { maxLength: logProbs.length, needWeights: true, ...options }),
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),

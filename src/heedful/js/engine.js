@@ -1,6 +1,6 @@
-// Engine: a model's graphs in ONNX Runtime, one target token at a time; the twin of heedful.engines.onnx for one source.
+// Engine: a model's graphs in ONNX Runtime, one target token at a time; the twin of heedful.engines.onnx.
 import { ModelError } from './errors.js';
-import { BOS } from './vocabulary.js';
+import { BOS, PAD } from './vocabulary.js';
 
 /**
  * @typedef {{ type: string, dims: readonly number[], data: any }} Tensor
@@ -9,7 +9,9 @@ import { BOS } from './vocabulary.js';
  * @typedef {Record<string, Tensor>} Tensors
  * @typedef {readonly number[] | { pixels: Uint8Array, dims: number[], positions: number, length: number }} Source Ids ending in
  *   EOS, or a picture, whose length says nothing of that of its caption.
- * @typedef {{ memory: Tensors, state: Tensors }} State
+ * @typedef {{ memory: Tensors, state: Tensors, lengths: readonly number[] }} State of sources; `lengths`: positions of each
+ * @typedef {{ row: number, tokens: readonly number[], parents: readonly number[] | null }} Lane Source that goes on: its row in the
+ *   state, and a token for each of its hypotheses, with the one that it continues (null = itself).
  * @typedef {object} Scores Scores of one step.
  * @property {Float32Array} logProbs [hypothesis, token]
  * @property {number} vocabularySize
@@ -62,35 +64,62 @@ export class Engine {
 
   /**
    * Encode a source.
-   * @param {Source} ids
+   * @param {Source} source
    * @returns {Promise<State>} the state before the first token, of one hypothesis
    */
-  async start(ids) {
-    const inputs = this.inputs(ids);
-    const values = await this.run(this.encoder, inputs, [...this.encoder.outputNames]);
-    const pick = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name, values[name] ?? inputs.source_lengths]));
-    return { memory: pick(this.memoryNames), state: pick(this.stateNames) };
+  start(source) {
+    return this.startAll([source]);
   }
 
   /**
    * Feed a token to each hypothesis.
-   * @param {State} state
+   * @param {State} state of one source
    * @param {readonly number[]} tokens of each hypothesis
    * @param {readonly number[] | null} parents hypothesis that each one continues; null = itself
    * @param {boolean} [needWeights] whether attention is wanted
    * @returns {Promise<[Scores, State]>} scores of the next tokens, and the next state
    */
   async step(state, tokens, parents, needWeights = false) {
-    const before = parents ? Object.fromEntries(Object.entries(state.state).map(([name, tensor]) => [name, this.reordered(tensor, parents)])) : state.state;
+    const [[scores], after] = await this.stepAll(state, [{ row: 0, tokens, parents }], needWeights);
+    return [scores, after];
+  }
+
+  /**
+   * Encode sources together.
+   * @param {readonly Source[]} sources of ids, or one picture
+   * @returns {Promise<State>} the state before the first token, of one hypothesis for each source
+   */
+  async startAll(sources) {
+    const inputs = this.inputs(sources);
+    const values = await this.run(this.encoder, inputs, [...this.encoder.outputNames]);
+    const pick = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name, values[name] ?? inputs.source_lengths]));
+    const memory = pick(this.memoryNames);
+    return { memory, state: pick(this.stateNames), lengths: Array.from((memory['memory.lengths'] ?? inputs.source_lengths).data, Number) };
+  }
+
+  /**
+   * Feed a token to each hypothesis of each source.
+   * @param {State} before
+   * @param {readonly Lane[]} lanes sources that go on
+   * @param {boolean} needWeights whether attention is wanted
+   * @returns {Promise<[Scores[], State]>} scores of the next tokens of each lane, and the next state, whose rows are the lanes
+   */
+  async stepAll(before, lanes, needWeights) {
+    const count = Math.max(...lanes.map(({ tokens }) => tokens.length)), number = before.lengths.length;
+    const isWhole = lanes.length === number && lanes.every(({ row }, index) => row === index);
+    const memory = isWhole ? before.memory : each(before.memory, (tensor) => this.rows(tensor, lanes.map(({ row }) => row), number));
+    const state = each(before.state, (tensor) => (isWhole && tensor.dims[1] === count && lanes.every(({ parents }) => !parents) ? tensor : this.reordered(tensor, lanes, count)));
     const hasWeights = needWeights && this.hasWeights;
     const names = ['log_probs', ...this.stateNames.map((name) => `next.${name}`), ...(hasWeights ? ['weights'] : [])];
-    const values = await this.run(this.decoder, { tokens: this.integers(tokens, [1, tokens.length]), ...state.memory, ...before }, names);
-    const after = Object.fromEntries(this.stateNames.map((name) => [name, values[`next.${name}`]]));
-    const { log_probs: logProbs, weights } = values;
-    return [
-      { logProbs: logProbs.data, vocabularySize: logProbs.dims[2], weights: hasWeights ? weights.data : null, width: hasWeights ? weights.dims[2] : 0 },
-      { memory: state.memory, state: after },
-    ];
+    // A lane of fewer hypotheses has others in their place, which nobody reads.
+    const tokens = lanes.flatMap((lane) => Array.from({ length: count }, (_, slot) => lane.tokens[slot] ?? lane.tokens[0]));
+    const values = await this.run(this.decoder, { tokens: this.integers(tokens, [lanes.length, count]), ...memory, ...state }, names);
+    const { log_probs: { data, dims }, weights } = values, size = count * dims[2], lengths = lanes.map(({ row }) => before.lengths[row]);
+    const scores = lanes.map((lane, index) => ({
+      logProbs: data.subarray(index * size, index * size + lane.tokens.length * dims[2]), vocabularySize: dims[2],
+      weights: hasWeights ? cut(weights, index, lane.tokens.length, lengths[index]) : null, width: hasWeights ? Math.min(lengths[index], weights.dims[2]) : 0,
+    }));
+    return [scores, { memory, state: Object.fromEntries(this.stateNames.map((name) => [name, values[`next.${name}`]])), lengths }];
   }
 
   /**
@@ -102,7 +131,7 @@ export class Engine {
     if (!this.openLayers) return [];
     const session = await (this.layers ??= this.openLayers());
     const target = [BOS, ...output.slice(0, -1)];
-    const feeds = { ...this.inputs(source), target_in: this.integers(target, [1, target.length]) };
+    const feeds = { ...this.inputs([source]), target_in: this.integers(target, [1, target.length]) };
     const values = await this.run(session, feeds, [...session.outputNames]);
     return Object.entries(values).map(([name, { dims, data }]) => {
       const [role, layer] = name.split('.');
@@ -115,10 +144,13 @@ export class Engine {
     await Promise.all([this.encoder.release(), this.decoder.release(), this.layers?.then((session) => session.release())]);
   }
 
-  /** @param {Source} ids */
-  inputs(ids) {
-    if ('pixels' in ids) return { pixels: new this.ort.Tensor('uint8', ids.pixels, ids.dims), source_lengths: this.integers([ids.positions], [1]) };
-    return { source: this.integers(ids, [1, ids.length]), source_lengths: this.integers([ids.length], [1]) };
+  /** @param {readonly Source[]} sources */
+  inputs(sources) {
+    const [first] = sources;
+    if ('pixels' in first) return { pixels: new this.ort.Tensor('uint8', first.pixels, first.dims), source_lengths: this.integers([first.positions], [1]) };
+    const longest = Math.max(...sources.map(({ length }) => length)), ids = /** @type {readonly (readonly number[])[]} */ (sources);
+    const padded = ids.flatMap((one) => [...one, ...new Array(longest - one.length).fill(PAD)]);
+    return { source: this.integers(padded, [ids.length, longest]), source_lengths: this.integers(ids.map(({ length }) => length), [ids.length]) };
   }
 
   /**
@@ -134,14 +166,38 @@ export class Engine {
   }
 
   /**
-   * Hypotheses of a tensor in another order; axis 1 is the hypothesis.
-   * @param {Tensor} tensor @param {readonly number[]} parents
+   * Hypotheses of a tensor in another order; axis 0 is the source, axis 1 the hypothesis.
+   * @param {Tensor} tensor @param {readonly Lane[]} lanes @param {number} count hypotheses of each lane
+   */
+  reordered(tensor, lanes, count) {
+    const [number, width, ...rest] = tensor.dims;
+    const rows = lanes.flatMap(({ row, tokens, parents }) => Array.from({ length: count }, (_, slot) => row * width + (slot < tokens.length ? parents?.[slot] ?? slot : 0)));
+    return this.rows({ type: tensor.type, data: tensor.data, dims: [number * width, ...rest] }, rows, number * width, [lanes.length, count, ...rest]);
+  }
+
+  /**
+   * Rows of a tensor, along its first axis.
+   * @param {Tensor} tensor @param {readonly number[]} rows @param {number} number of rows that it has
+   * @param {readonly number[]} [dims] of the result
    * @returns {Tensor}
    */
-  reordered({ type, dims, data }, parents) {
-    const size = data.length / dims[1];
-    const values = new data.constructor(size * parents.length);
-    parents.forEach((parent, index) => values.set(data.subarray(parent * size, (parent + 1) * size), index * size));
-    return new this.ort.Tensor(type, values, [dims[0], parents.length, ...dims.slice(2)]);
+  rows({ type, dims: [, ...rest], data }, rows, number, dims = [rows.length, ...rest]) {
+    const size = data.length / number, values = new data.constructor(size * rows.length);
+    rows.forEach((row, index) => values.set(data.subarray(row * size, (row + 1) * size), index * size));
+    return new this.ort.Tensor(type, values, dims);
   }
+}
+
+/** @param {Tensors} tensors @param {(tensor: Tensor) => Tensor} change */
+function each(tensors, change) {
+  return Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, change(tensor)]));
+}
+
+/** Weights of a lane, without those of the padding. @param {Tensor} weights @param {number} lane @param {number} count hypotheses @param {number} length positions */
+function cut({ data, dims: [, width, positions] }, lane, count, length) {
+  const start = lane * width * positions;
+  if (length >= positions) return data.subarray(start, start + count * positions);
+  const values = new Float32Array(count * length);
+  for (let slot = 0; slot < count; slot++) values.set(data.subarray(start + slot * positions, start + slot * positions + length), slot * length);
+  return values;
 }

@@ -1,8 +1,8 @@
 // Translation model: tokenizers, engine and search behind one call; the twin of heedful.predictors.translator.
+import { searchAll } from './batch.js';
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
 import { openTokenizer } from './marian.js';
-import { search } from './search.js';
 import { layoutOf, split } from './sentences.js';
 import { EOS } from './vocabulary.js';
 
@@ -77,12 +77,14 @@ export class TranslationModel {
     }
     const config = { ...this.facts.search, ...settings };
     const wide = { ...config, beam: Math.max(beam || config.beam, nbest), nbest };
-    const translations = [];
-    for (const text of texts) {
-      if (typeof text !== 'string') throw new ModelError('usage', `translate: expected texts, got ${text === null ? 'null' : typeof text}`);
-      translations.push(await this.translateOne(text, wide, attention, signal));
-    }
-    return translations;
+    for (const text of texts) if (typeof text !== 'string') throw new ModelError('usage', `translate: expected texts, got ${text === null ? 'null' : typeof text}`);
+    if (attention && !this.engine.hasWeights) throw new ModelError('usage', 'translate: this model gives no attention');
+    const sources = texts.map((text) => this.sourceTokenizer.encodeSource(text, this.facts.max_tokens)), full = [...texts.keys()].filter((index) => sources[index].ids.length > 1);
+    const options = { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause };
+    const found = await searchAll(this.engine, full.map((index) => sources[index].ids), wide, options);
+    /** @type {Map<number, import('./search.js').Hypothesis[]>} */
+    const outputs = new Map(full.map((index, number) => [index, found[number]]));
+    return texts.map((source, index) => this.translation(source, sources[index], outputs.get(index) ?? [], attention));
   }
 
   /**
@@ -99,23 +101,19 @@ export class TranslationModel {
   }
 
   /**
-   * @param {string} source @param {import('./search.js').SearchConfig} config @param {boolean} attention
-   * @param {AbortSignal | undefined} signal
-   * @returns {Promise<Translation>}
+   * @param {string} source @param {{ ids: number[], wasCut: boolean }} encoded
+   * @param {import('./search.js').Hypothesis[]} hypotheses none for a blank source
+   * @param {boolean} attention
+   * @returns {Translation}
    */
-  async translateOne(source, config, attention, signal) {
-    const { ids, wasCut } = this.sourceTokenizer.encodeSource(source, this.facts.max_tokens);
-    const blank = { text: '', logProb: 0, score: 0 };
-    if (ids.length < 2) return { source, ...blank, alternatives: [blank], wasCut, sourcePieces: [], targetPieces: [], attention: null };
-    if (attention && !this.engine.hasWeights) throw new ModelError('usage', 'translate: this model gives no attention');
-    const hypotheses = await search(this.engine, ids, config, { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause });
-    const alternatives = hypotheses.map(({ ids: output, logProb, score }) => ({ text: this.targetTokenizer.decode(output), logProb, score }));
-    const [first] = hypotheses;
+  translation(source, { ids, wasCut }, hypotheses, attention) {
+    const [first] = hypotheses, hasAttention = attention && Boolean(first);
+    const alternatives = first ? hypotheses.map(({ ids: output, logProb, score }) => ({ text: this.targetTokenizer.decode(output), logProb, score })) : [{ text: '', logProb: 0, score: 0 }];
     return {
       source, ...alternatives[0], alternatives, wasCut,
-      sourcePieces: attention ? this.sourceTokenizer.pieces(ids) : [],
-      targetPieces: attention ? this.targetTokenizer.pieces(ended(first)) : [],
-      attention: first.weights ? first.weights.map((row) => Array.from(row)) : null,
+      sourcePieces: hasAttention ? this.sourceTokenizer.pieces(ids) : [],
+      targetPieces: hasAttention ? this.targetTokenizer.pieces(ended(first)) : [],
+      attention: first?.weights ? first.weights.map((row) => Array.from(row)) : null,
     };
   }
 

@@ -74,11 +74,11 @@ def stored_scores(model: Path, weights: str) -> tuple[list[dict[str, Any]], int]
     Returns:
         Metrics with key, name, unit, signature, score, low and high, and the number of items.
     """
-    found = next((one for name in (EVALUATION, TEST) if (one := _scores(model, name, weights))), {})
-    number = int(found.get("num_items", 0))
+    facts = next((one for name in (EVALUATION, TEST) if (one := _scores(model, name, weights))), {})
+    number = int(facts.get("num_items", 0))
     if metrics := evaluation(model, weights)["metrics"]:
         return [one for one in metrics if one["score"] is not None], number
-    return [_plain(key, found) for key in _PLAIN if isinstance(found.get(key), float)], number
+    return [_plain(key, facts) for key in _PLAIN if isinstance(facts.get(key), float)], number
 
 
 _PLAIN: Final = ("accuracy", "micro_f1", "macro_f1", "exact_match", "f1", "mean_error", "explained")

@@ -46,7 +46,7 @@ def card_license(card: str) -> str:
         >>> card_license("---\nlicense: cc-by-4.0\n---\n# A model")
         'cc-by-4.0'
     """
-    head, lines = False, card.splitlines()
+    head, lines = False, card.replace("\r\n", "\n").split("\n")
     for number, line in enumerate(lines):
         if line.rstrip() == "---":
             if head:
