@@ -54,8 +54,8 @@ def card_license(card: str) -> str:
             head = number == 0
         if not head:
             break
-        if found := _LICENSE.fullmatch(line):
-            return found[2]
+        if match := _LICENSE.fullmatch(line):
+            return match[2]
     return ""
 
 
