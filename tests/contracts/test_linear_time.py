@@ -110,7 +110,12 @@ def reference() -> None:
         counts[number & 1023] = number, total
 
 
-def growth(run: Callable[[str], object], family: str | tuple[str, str], most_seconds: float = QUICK_SECONDS) -> str:
+def growth(
+    run: Callable[[str], object],
+    family: str | tuple[str, str],
+    most_seconds: float = QUICK_SECONDS,
+    largest: int = LARGEST,
+) -> str:
     """What is wrong with the time of a parser on a family of inputs; empty if nothing.
 
     The smallest times of up to seven rounds are compared with each other and with those of a reference: other work on
@@ -120,11 +125,11 @@ def growth(run: Callable[[str], object], family: str | tuple[str, str], most_sec
     smaller = dict.fromkeys(DOUBLINGS, float("inf"))
     grew: dict[int, float] = {}
     for _ in range(7):
-        whole = min(whole, seconds(lambda: run(grown(family, LARGEST))))
+        whole = min(whole, seconds(lambda: run(grown(family, largest))))
         if whole < LEAST_SECONDS * 4:
             return ""
         for number in DOUBLINGS:
-            smaller[number] = min(smaller[number], seconds(lambda size=LARGEST >> number: run(grown(family, size))))
+            smaller[number] = min(smaller[number], seconds(lambda size=largest >> number: run(grown(family, size))))
         unit = min(unit, seconds(reference), seconds(reference))
         grew = {
             number: taken
@@ -170,6 +175,11 @@ KNOWN = (
 @pytest.mark.parametrize(("parser", "family"), KNOWN)
 def test_known_attacks_take_no_longer_than_their_length(parser: str, family: str | tuple[str, str]):
     assert growth(PARSERS[parser], family) == ""
+
+
+def test_a_long_quoted_cell_takes_no_longer_than_its_length():
+    """Each doubled quote was a place to go back to, and those of such a cell fill more than an allocator keeps."""
+    assert growth(PARSERS["csv"], '"', largest=2 * LARGEST) == ""
 
 
 @thorough

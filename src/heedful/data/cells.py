@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple, final
 from heedful.data.text_columns import is_heading, is_id
 from heedful.errors import DataError
 
-_QUOTED: Final = re.compile(r'"([^"]*(?:""[^"]*)*)"')
-_TAB_CELL: Final = re.compile(r'(?:^|(?<=\t))(?:"[^"]*(?:""[^"]*)*"(?=\t|$)|[^\t]*)')
+_QUOTED: Final = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"')
+_TAB_CELL: Final = re.compile(r'(?:^|(?<=\t))(?:"[^"]*+(?:""[^"]*+)*+"(?=\t|$)|[^\t]*+)')
 _OPEN_QUOTE: Final = "a quoted cell is not closed; close it, or double the quote where it is part of the text"
 _AFTER_QUOTE: Final = "text after a closing quote; double the quotes inside a quoted cell"
 MOST_LINES: Final = 1_000

@@ -23,7 +23,7 @@ FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
 _SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ]|www\.", re.IGNORECASE)
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
-_WORDS: Final = re.compile(r"[^\W\d_]+(?:[\s'’-]+[^\W\d_]+)*")
+_WORDS: Final = re.compile(r"[^\W\d_]++(?:[\s'’-]++[^\W\d_]++)*+")
 
 
 @final

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, final
 from heedful.text.scripts import UNSPACED, script_of
 from heedful.text.tagged_text import OUTERMOST, Tag, TaggedText
 
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[^\s]")
+_WORD: Final = re.compile(r"[^\W_]++(?:['’][^\W_]++)*+|[^\s]")
 _UNALIGNED: Final = -0.05
 """Vote of a word without links: it lies within a tag only between words that do."""
 

@@ -21,7 +21,7 @@ from heedful.text.tokenizer import Tokenizer
 
 Case = Literal["lower", "title", "upper", ""]
 """Unusual case of a whole text; empty = none."""
-WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+WORD: Final = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)*+")
 _MARKED: Final = re.compile(r"[^\W\d_\x00-\x7f]")
 """Letter that ASCII does not have."""
 MOST_WORDS: Final = 100_000
