@@ -164,7 +164,15 @@ def _cell(text: str) -> str:
     return f'text,label\n"{quoted}",a\n"{quoted}",b\n'
 
 
-def _pairs(path: Path) -> int:
+def memory_file(frame: Callable[[str], str]) -> Callable[[str], int]:
+    return file("a.tmx", lambda path: sum(1 for _ in tmx_rows(path)), frame)
+
+
+def term_base_file(frame: Callable[[str], str]) -> Callable[[str], int]:
+    return file("a.tbx", lambda path: sum(1 for _ in tbx_pairs(path, "de", "en")), frame)
+
+
+def pairs(path: Path) -> int:
     return sum(1 for _ in find_pairs([path]))
 
 
@@ -187,13 +195,13 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "nested odt": document(".odt", nested_text),
     "pptx": document(".pptx", slide),
     "epub": document(".epub", chapter),
-    "tmx": file("a.tmx", lambda path: sum(1 for _ in tmx_rows(path)), memory),
-    "tbx": file("a.tbx", lambda path: sum(1 for _ in tbx_pairs(path, "de", "en")), term_base),
+    "tmx": memory_file(memory),
+    "tbx": term_base_file(term_base),
     "terms": file("a.tsv", lambda path: bool(read_terms(path)), lambda text: f"{text}\tb\n"),
-    "csv": file("a.csv", _pairs, _cell),
-    "raw csv": file("a.csv", _pairs),
-    "tsv": file("a.tsv", _pairs, lambda text: 2 * (text.replace("\n", " ") + "\ta\n")),
-    "jsonl": file("a.jsonl", _pairs, lambda text: json.dumps({"source": text, "target": text}) + "\n"),
+    "csv": file("a.csv", pairs, _cell),
+    "raw csv": file("a.csv", pairs),
+    "tsv": file("a.tsv", pairs, lambda text: 2 * (text.replace("\n", " ") + "\ta\n")),
+    "jsonl": file("a.jsonl", pairs, lambda text: json.dumps({"source": text, "target": text}) + "\n"),
     "story": _story,
     "segments": split,
 }

@@ -15,6 +15,7 @@ from heedful.cli import failures
 from heedful.data import tmx
 from heedful.text import kept_places, segments, stories
 from tests.contracts.hostile_parsers import PARSERS
+from tests.contracts.hostile_structures import READERS, STRUCTURES
 from tests.thorough import thorough
 
 LARGEST = 160_000
@@ -82,7 +83,12 @@ PAIRED = ((("<svg>" + "<a>"), "</b>"), ("<b>", "</i>"), ("[", "]"), ("<a>", "</a
 """Inputs whose first half opens and whose second half closes."""
 
 
-def grown(family: str | tuple[str, str], size: int) -> str:
+Family = str | tuple[str, str] | Callable[[int], str]
+
+
+def grown(family: Family, size: int) -> str:
+    if callable(family):
+        return family(size)
     if isinstance(family, str):
         return family * (size // len(family))
     opening, closing = family
@@ -112,7 +118,7 @@ def reference() -> None:
 
 def growth(
     run: Callable[[str], object],
-    family: str | tuple[str, str],
+    family: Family,
     most_seconds: float = QUICK_SECONDS,
     largest: int = LARGEST,
 ) -> str:
@@ -138,7 +144,8 @@ def growth(
         }
         if not grew and whole / unit * REFERENCE_SECONDS <= most_seconds:
             return ""
-    taken = f"{family!r}: {whole:.3f} s, that is {whole / unit * REFERENCE_SECONDS:.2f} s on a machine of its own"
+    name = "" if callable(family) else f"{family!r}: "
+    taken = f"{name}{whole:.3f} s, that is {whole / unit * REFERENCE_SECONDS:.2f} s on a machine of its own"
     return "; ".join([taken, *(f"{part:.3f} s for 1/{2**number} of it" for number, part in grew.items())])
 
 
@@ -177,6 +184,26 @@ def test_known_attacks_take_no_longer_than_their_length(parser: str, family: str
     assert growth(PARSERS[parser], family) == ""
 
 
+KNOWN_STRUCTURES = (
+    ("docx", "a large format, then runs of it"),  # 1.8 s once
+    ("docx", "words in text boxes"),  # 2.6 s once
+    ("odt", "words in notes"),
+    ("xliff", "segments in segments"),  # never ended
+    ("xliff", "units in groups"),
+    ("epub", "paragraphs"),
+    ("md", "rows"),
+    ("tmx", "languages, then units"),  # 1.6 s once
+    ("tmx", "a unit within others"),
+    ("tbx", "a concept within others"),  # 2.9 million terms once
+    ("tsv", "empty lines"),
+)
+
+
+@pytest.mark.parametrize(("reader", "name"), KNOWN_STRUCTURES)
+def test_known_structures_take_no_longer_than_their_length(reader: str, name: str):
+    assert growth(READERS[reader], STRUCTURES[reader][name]) == ""
+
+
 def test_a_long_quoted_cell_takes_no_longer_than_its_length():
     """Each doubled quote was a place to go back to, and those of such a cell fill more than an allocator keeps."""
     assert growth(PARSERS["csv"], '"', largest=2 * LARGEST) == ""
@@ -187,6 +214,41 @@ def test_a_long_quoted_cell_takes_no_longer_than_its_length():
 def test_time_grows_with_the_length(parser: str):
     families = (*FAMILIES, *PAIRED)
     assert [fault for family in families if (fault := growth(PARSERS[parser], family, MOST_SECONDS))] == []
+
+
+@thorough
+@pytest.mark.parametrize("reader", STRUCTURES)
+def test_time_grows_with_the_number_of_parts(reader: str):
+    families = STRUCTURES[reader].items()
+    faults = {name: growth(READERS[reader], family, MOST_SECONDS) for name, family in families}
+    assert {name: fault for name, fault in faults.items() if fault} == {}
+
+
+UNREAD = {
+    *(("docx", name) for name in ("empty paragraphs", "deep insertions", "without an end", "names")),
+    *(("xliff", name) for name in ("done", "deep codes")),
+    *(("csv", name) for name in ("open cells", "uneven rows")),
+    *(("md", name) for name in ("footnotes", "code")),
+    *(
+        ("odt", "deep spans"),
+        ("odt", "names"),
+        ("json", "long"),
+        ("po", "obsolete"),
+        ("html", "frames"),
+        ("vtt", "notes"),
+    ),
+}
+"""Families in which nothing is to be translated, or which are refused."""
+
+
+def test_structures_are_read():
+    unread = {
+        (reader, name)
+        for reader, families in STRUCTURES.items()
+        for name, family in families.items()
+        if not READERS[reader](family(10_000))
+    }
+    assert unread == UNREAD
 
 
 @pytest.mark.parametrize("parser", [name for name in PARSERS if name not in ("raw json", "raw csv", "srt cues")])

@@ -1,6 +1,7 @@
 """Word documents and presentations."""
 
 import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -104,3 +105,33 @@ def test_runs_of_a_presentation_are_tags():
         (" WORD", None, None),
     ]
     assert slide.notes_slide.notes_text_frame.text == "NOTE"
+
+
+def _word(body: str) -> WordFile:
+    namespace = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    part = f"<w:document {namespace}><w:body>{body}</w:body></w:document>"
+    return WordFile(made.archive({"word/document.xml": part.encode()}), MOST)
+
+
+def test_text_around_a_comment_is_no_less_text():
+    document = _word("<w:p><w:r><w:t>a<!--x--> b</w:t></w:r></w:p>")
+    assert [each.text for each in document.passages] == ["a b"]
+
+
+def test_runs_with_a_format_of_thousands_of_parts_stay():
+    """It would be copied into each run of the translation."""
+    long = f"<w:r><w:rPr>{'<w:b/>' * 2_000}</w:rPr><w:t>a</w:t></w:r>"
+    document = _word(f"<w:p><w:r><w:t>before</w:t></w:r>{long}<w:r><w:t>after</w:t></w:r></w:p>")
+    (passage,) = document.passages
+    assert passage == TaggedText("beforeafter", (Tag(6, 6),))
+    with zipfile.ZipFile(io.BytesIO(upper(document))) as written:
+        part = written.read("word/document.xml").decode()
+    assert part.index("BEFORE") < part.index(long) < part.index("AFTER")
+
+
+def test_what_a_spelling_checker_found_is_not_written_again():
+    document = _word('<w:p><w:r><w:rPr><w:b/><w:lang w:val="de"/></w:rPr><w:t>Fisch</w:t></w:r></w:p>')
+    with zipfile.ZipFile(io.BytesIO(upper(document))) as written:
+        part = written.read("word/document.xml").decode()
+    assert "<w:rPr><w:b/></w:rPr>" in part
+    assert "FISCH" in part

@@ -77,8 +77,9 @@ class RowFaults:
         Raises:
             DataError: it has one.
         """
-        faults = (self._of_lines.pop(number, "") for number in range(record.line, record.end + 1))
-        if self._of_lines and (fault := max(faults)):
+        if not self._of_lines:
+            return
+        if fault := max(self._of_lines.pop(number, "") for number in range(record.line, record.end + 1)):
             raise DataError(fault)
 
     def add(self, line: int, error: DataError) -> None:

@@ -18,6 +18,8 @@ from heedful.version import __version__
 SUFFIX: Final = ".tmx"
 _SAMPLE_UNITS: Final = 1000
 """Number of units inspected to find the languages."""
+_MOST_LANGUAGES: Final = 100
+"""Languages of a file that is read as rows, each of which has a text for each of them."""
 _CODES: Final = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))
 _UNWRITABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot represent, not even escaped."""
@@ -50,6 +52,10 @@ def tmx_rows(path: Path) -> Iterator[dict[str, str]]:
     units = parser.units()
     first = list(islice(units, _SAMPLE_UNITS))
     languages = {language: None for unit in first for language in unit}
+    if len(languages) > _MOST_LANGUAGES:
+        raise DataError(
+            f"{path}: texts in {len(languages):,} languages; divide it, {_MOST_LANGUAGES} at most in a file"
+        )
     order = sorted(languages, key=lambda language: language != parser.source_language)
     if len(order) < 2:
         raise DataError(f"{path}: no translation units in two languages; is it a TMX file?")
@@ -164,6 +170,7 @@ class _Parser:
                 self._unit.setdefault(self._language, text)
         elif name == "tu":
             self._ready.append(self._unit)
+            self._unit = {}
         elif name in _CODES:
             self._code_depth -= 1
 

@@ -9,13 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Final, final
 
-from heedful.documents.xml_parts import MOST_AROUND, Item, Paragraph, XmlArchive, from_inside, last_child, xml_library
+from heedful.documents.xml_parts import (
+    MOST_AROUND,
+    Item,
+    Paragraph,
+    XmlArchive,
+    drop,
+    elements_around,
+    last_child,
+    xml_library,
+)
 
 _WORD: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _SPACE: Final = "{http://www.w3.org/XML/1998/namespace}space"
 _SPELLING: Final = frozenset(("lang", "noProof", "proofErr", "lastRenderedPageBreak"))
 """Elements that say what a spelling checker found, or where a page ended: they split runs, and mean nothing else."""
+_LONGEST_FORMAT: Final = 4_000
+"""Characters of a format of a run, with which it stays as it is; those of programs have a few hundred."""
 _SPELLING_ATTRIBUTES: Final = ("lang", "altLang", "dirty", "err", "smtClean", "noProof")
 _AROUND: Final = frozenset(
     ("hyperlink", "ins", "smartTag", "sdt", "sdtContent", "fldSimple", "customXml", "moveTo", "dir", "bdo")
@@ -39,7 +50,12 @@ class OfficeFile(XmlArchive, ABC):
         for child in element:
             name = _local_name(child)
             if name == "r" and child.tag.startswith(self.namespace):
-                yield from self._run_items(child, around, formats)
+                properties = _plain(child.find(f"{self.namespace}rPr"))
+                key = _key(properties)
+                formats.setdefault(key, properties)
+                # A long format would be copied into each run of a translation.
+                whole = len(key) > _LONGEST_FORMAT
+                yield from [Item("", child, around)] if whole else self._run_items(child, around, key)
             elif name == "br":  # DrawingML's; WordprocessingML has it within runs
                 yield Item("", child, around, is_break=True)
             elif name in _AROUND and len(around) < MOST_AROUND:
@@ -47,14 +63,12 @@ class OfficeFile(XmlArchive, ABC):
             elif not (name.endswith("Pr") or name in _SPELLING):
                 yield Item("", child, around)
 
-    def _run_items(self, run: Any, around: tuple[Any, ...], formats: dict[str, Any]) -> Iterator[Item]:
-        properties = run.find(f"{self.namespace}rPr")
-        key = _key(properties)
-        formats.setdefault(key, properties)
+    def _run_items(self, run: Any, around: tuple[Any, ...], key: str) -> Iterator[Item]:
         for child in run:
             name = _local_name(child)
             if name == "t":
-                yield Item(child.text or "", None, around, key)
+                text = child.xpath("string()") if len(child) else child.text  # comments may stand in it
+                yield Item(text or "", None, around, key)
             elif name in ("tab", "ptab"):
                 yield Item("", child, around, key, ends=True, is_in_run=True)
             elif name == "cr" or (
@@ -110,16 +124,16 @@ class _Rewriter:
         Args:
             items: items of the paragraph, with elements that stood in it.
         """
-        for element in from_inside(self._paragraph, items):
-            for child in [*element]:
-                if not _local_name(child).endswith("Pr"):
-                    element.remove(child)
+        around = elements_around(self._paragraph, items)
+        old = [child for element in around for child in element if not _local_name(child).endswith("Pr")]
+        placed: set[Any] = set()
         last: tuple[Any, str, Any] | None = None  # parent and format of the last run, and the run
         for item in items:
             parent = self._paragraph
             for element in item.around:
-                if element.getparent() is not parent:
+                if element not in placed:
                     self._append(parent, element)
+                    placed.add(element)
                 parent = element
             if item.element is None or item.is_in_run:
                 key = str(item.format)
@@ -129,7 +143,11 @@ class _Rewriter:
                 self._add_to_run(last[2], item)
             else:
                 self._append(parent, item.element)
+                placed.add(item.element)
                 last = None
+        for child in old:
+            if child not in placed:
+                drop(child)
 
     def _append(self, parent: Any, child: Any) -> None:
         """Append a child, before the properties that must be the last child."""
@@ -161,17 +179,19 @@ def _local_name(element: Any) -> str:
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
-def _key(properties: Any) -> str:
-    """Format as text, without what a spelling checker found."""
+def _plain(properties: Any) -> Any:
+    """Copy of a format without what a spelling checker found, or None if nothing is left."""
     if properties is None:
-        return ""
+        return None
     plain = deepcopy(properties)
     for child in [*plain]:
         if _local_name(child) in _SPELLING:
-            plain.remove(child)
+            drop(child)
     for name in _SPELLING_ATTRIBUTES:
         plain.attrib.pop(name, None)
-    if not len(plain) and not plain.attrib:
-        return ""
     plain.tail = None
-    return str(xml_library().tostring(plain, method="c14n").decode())
+    return plain if len(plain) or plain.attrib else None
+
+
+def _key(properties: Any) -> str:
+    return "" if properties is None else str(xml_library().tostring(properties, method="c14n").decode())

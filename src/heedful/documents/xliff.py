@@ -11,6 +11,7 @@ from heedful.documents.xml_parts import (
     Item,
     Paragraph,
     TextOfParagraphs,
+    drop,
     parse_xml,
     rewrite_mixed,
     write_xml,
@@ -51,14 +52,17 @@ class XliffFile(DocumentFile):
         self._text: Final = TextOfParagraphs(self._targets())
 
     def _targets(self) -> Iterator[Paragraph]:
-        for unit in self._root.iter(f"{self._namespace}{_UNITS[self._namespace]}"):
+        name = f"{self._namespace}{_UNITS[self._namespace]}"
+        for unit in [*self._root.iter(name)]:
+            if next(unit.iterancestors(name), None) is not None:
+                continue  # a part of the text of another, which is copied with it
             source, target = unit.find(f"{self._namespace}source"), unit.find(f"{self._namespace}target")
             is_done = target is not None and "".join(target.itertext()).strip()
             marks = [each.get("translate") for each in (unit, *unit.iterancestors())]
             if source is None or is_done or next((mark for mark in marks if mark), "yes") == "no":
                 continue
             if target is not None:
-                unit.remove(target)
+                drop(target)
             target = deepcopy(source)
             target.tag = f"{self._namespace}target"
             source.addnext(target)

@@ -5,6 +5,7 @@ the format of most characters of a passage has no tag; other formats, and the el
 """
 
 import io
+import re
 import zipfile
 from abc import abstractmethod
 from collections import Counter
@@ -27,6 +28,9 @@ MOST_MEMBERS: Final = 10_000
 """Largest number of members of an archive."""
 BYTES_PER_TAG: Final = 20
 """Bytes of the bound of the unpacked size for each tag: a tag of a few bytes takes two hundred when it is parsed."""
+_NAMESPACE: Final = re.compile(rb"\sxmlns:")
+_MOST_NAMESPACES: Final = 200
+"""Namespaces that one element may declare: each element below it is compared with all of them."""
 Format = Hashable
 """Format of characters: equal for those that look the same."""
 
@@ -133,7 +137,10 @@ class XmlArchive(DocumentFile):
                     num_tags += part.count(b"<")
                     if num_tags > most_bytes // BYTES_PER_TAG:
                         raise DataError(f"it has more than {most_bytes // BYTES_PER_TAG:,} tags; divide it")
-                    self._trees[name] = parse_xml(part)
+                    try:
+                        self._trees[name] = parse_xml(part)
+                    except ValueError as error:
+                        raise DataError(f"not a readable {self.kind}: {name}: {error}") from None
         except (DataError, MissingExtra):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
@@ -182,13 +189,18 @@ def parse_xml(content: bytes) -> Any:
 
     Raises:
         ValueError: it is no XML, declares an encoding that no file is read in, is not in the encoding that it
-            declares, or declares entities, which may grow without bound.
+            declares, declares entities, which may grow without bound, or very many namespaces.
         MissingExtra: lxml is not installed.
     """
     etree = xml_library()
     codec = declared_codec(content)
     if codec:
         content = content.decode(codec).encode()
+    plain = content.replace(b"\0", b"")  # of UTF-16
+    if plain.count(b"xmlns:") > _MOST_NAMESPACES and any(
+        len(_NAMESPACE.findall(tag)) > _MOST_NAMESPACES for tag in plain.split(b"<")
+    ):
+        raise ValueError(f"an element declares more than {_MOST_NAMESPACES} namespaces")
     encoding = "utf-8" if codec else None
     parser = etree.XMLParser(
         encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=False
@@ -246,34 +258,49 @@ def check_archive(content: bytes, most_bytes: int) -> None:
 
 def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
     """Write a paragraph whose text stands between its elements."""
-    for element in from_inside(paragraph, items):
+    around = elements_around(paragraph, items)
+    kept = {*around, *(item.element for item in items)}
+    for element in around:
         element.text = None
         for child in [*element]:
-            element.remove(child)
             child.tail = None
-    for item in items:
+            if child not in kept:
+                drop(child)
+    before: dict[Any, Any] = {}  # last child of each element that stands in its place again
+    for (path, is_text), group in groupby(items, key=lambda item: (item.around, item.element is None)):
         parent = paragraph
-        for element in item.around:
-            if element.getparent() is not parent:
+        for element in path:
+            if element not in before:
                 parent.append(element)
+                before[parent], before[element] = element, None
             parent = element
-        if item.element is not None:
-            parent.append(item.element)
-        elif (before := last_child(parent)) is not None:
-            before.tail = (before.tail or "") + item.text
+        if not is_text:
+            for item in group:
+                parent.append(item.element)
+                before[parent] = item.element
+        elif (child := before.get(parent)) is not None:
+            child.tail = "".join([child.tail or "", *(item.text for item in group)])
         else:
-            parent.text = (parent.text or "") + item.text
+            parent.text = "".join([parent.text or "", *(item.text for item in group)])
 
 
-def from_inside(paragraph: Any, items: Sequence[Item]) -> list[Any]:
-    """List the elements around the items of a paragraph, and itself, each after those within it.
-
-    In this order they are emptied in linear time: lxml goes through all that is below an element that it removes.
-    """
+def elements_around(paragraph: Any, items: Sequence[Item]) -> list[Any]:
+    """List a paragraph and the elements around its items."""
     elements: dict[Any, None] = {paragraph: None}
     for around, _ in groupby(items, key=lambda item: item.around):
         elements |= dict.fromkeys(around)
-    return [*reversed(elements)]
+    return [*elements]
+
+
+def drop(element: Any) -> None:
+    """Remove an element and all that is in it.
+
+    It is emptied first, because the time in which lxml takes an element out of its tree grows with the square of the
+    number of elements below it. For the same reason elements are moved while they stand in the tree.
+    """
+    parent = element.getparent()
+    element.clear()
+    parent.remove(element)
 
 
 def last_child(element: Any) -> Any:

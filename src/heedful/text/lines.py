@@ -237,6 +237,9 @@ class Lines(Iterator[str]):
         self._seen_utf8 = False
         self._lines: Final = self._read()
 
+    def __iter__(self) -> Iterator[str]:
+        return self._lines
+
     def __next__(self) -> str:
         return next(self._lines)
 

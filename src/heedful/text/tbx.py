@@ -103,6 +103,7 @@ class _Parser:
         name = name.rpartition(":")[2]
         if name in _CONCEPTS:
             self._ready.append(self._concept)
+            self._concept = {}
         elif name in _TERMS:
             if self._term and self._language:
                 self._concept.setdefault(self._language, []).append((self._term, self._state))
