@@ -126,14 +126,14 @@ class _Rewriter:
         """
         around = elements_around(self._paragraph, items)
         old = [child for element in around for child in element if not _local_name(child).endswith("Pr")]
-        placed: set[Any] = set()
+        in_place: set[Any] = set()
         last: tuple[Any, str, Any] | None = None  # parent and format of the last run, and the run
         for item in items:
             parent = self._paragraph
             for element in item.around:
-                if element not in placed:
+                if element not in in_place:
                     self._append(parent, element)
-                    placed.add(element)
+                    in_place.add(element)
                 parent = element
             if item.element is None or item.is_in_run:
                 key = str(item.format)
@@ -143,10 +143,10 @@ class _Rewriter:
                 self._add_to_run(last[2], item)
             else:
                 self._append(parent, item.element)
-                placed.add(item.element)
+                in_place.add(item.element)
                 last = None
         for child in old:
-            if child not in placed:
+            if child not in in_place:
                 drop(child)
 
     def _append(self, parent: Any, child: Any) -> None:

@@ -259,12 +259,12 @@ def check_archive(content: bytes, most_bytes: int) -> None:
 def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
     """Write a paragraph whose text stands between its elements."""
     around = elements_around(paragraph, items)
-    kept = {*around, *(item.element for item in items)}
+    elements = {*around, *(item.element for item in items)}
     for element in around:
         element.text = None
         for child in [*element]:
             child.tail = None
-            if child not in kept:
+            if child not in elements:
                 drop(child)
     before: dict[Any, Any] = {}  # last child of each element that stands in its place again
     for (path, is_text), group in groupby(items, key=lambda item: (item.around, item.element is None)):
