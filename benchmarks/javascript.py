@@ -2,12 +2,12 @@
 
     heedful import opus                    # a Marian folder, or a Transformer of heedful with model.norm=post
     npm install --prefix build/javascript --ignore-scripts @huggingface/transformers@4.3.0
-    python benchmarks/javascript.py opus.model sources.txt [--num 200] [--length 40] [--rounds 3]
+    python benchmarks/javascript.py opus.model sources.txt [--num 200] [--length 40] [--rounds 3] [--batch 16]
 
 Both search greedily with weights of 32 bits, for outputs of at most `--length` tokens, each in a process of its own, by
 turns. Counted is processor time, which other programs change little, and beside it time by the clock, without loading
-and five sentences before. Each has the ONNX Runtime that it comes with: ours 1.22.0, Transformers.js a development
-version of 1.31.0; with --same-runtime, both have the latter.
+and five sentences before. With `--batch 16`, both get so many sentences in a call. Each has the ONNX Runtime that it
+comes with: ours 1.22.0, Transformers.js a development version of 1.31.0; with --same-runtime, both have the latter.
 """
 
 import argparse
@@ -32,7 +32,7 @@ KINDS: Final = ("processor time", "by the clock")
 COMMON: Final = """
 import { readFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-const [modules, other, model, list, length, isOwn] = process.argv.slice(2);
+const [modules, other, model, list, length, batch, isOwn] = process.argv.slice(2);
 const at = (path) => import(pathToFileURL(path));
 """
 OURS: Final = """
@@ -45,7 +45,7 @@ if (isOwn === 'true') {
 ort.env.wasm.numThreads = 1;
 const loaded = await load(await readFile(`${model}.tgz`), { ort });
 const search = { max_length_ratio: 0, max_length_offset: Number(length) };
-const translate = async (text) => (await loaded.translate([text], { beam: 1, search }))[0].text;
+const translate = async (texts) => (await loaded.translate(texts, { beam: 1, search })).map((one) => one.text);
 """
 THEIRS: Final = """
 const ort = await at(`${modules}/onnxruntime-web/dist/ort.node.min.mjs`);
@@ -60,16 +60,18 @@ ort.env.wasm.numThreads = 1;
 ort.env.wasm.wasmPaths = pathToFileURL(`${modules}/onnxruntime-web/dist/`).href;
 const tokenizer = await AutoTokenizer.from_pretrained(model);
 const loaded = await AutoModelForSeq2SeqLM.from_pretrained(model, { dtype: 'fp32', device: 'auto' });
-const translate = async (text) => {
-  const ids = await loaded.generate({ ...tokenizer(text), max_new_tokens: Number(length), num_beams: 1 });
-  return tokenizer.decode(ids.tolist()[0], { skip_special_tokens: true });
+const translate = async (texts) => {
+  const inputs = tokenizer(texts, { padding: true });
+  const ids = await loaded.generate({ ...inputs, max_new_tokens: Number(length), num_beams: 1 });
+  return tokenizer.batch_decode(ids, { skip_special_tokens: true });
 };
 """
 MEASURE: Final = """
 const [warm, sources] = JSON.parse(await readFile(list, 'utf8')), outputs = [];
-for (const text of warm) await translate(text);
+await translate(warm);
 const begun = process.cpuUsage(), clock = performance.now();
-for (const text of sources) outputs.push(await translate(text));
+const size = Number(batch);
+for (let at = 0; at < sources.length; at += size) outputs.push(...await translate(sources.slice(at, at + size)));
 const { user, system } = process.cpuUsage(begun);
 const wall = performance.now() - clock;
 console.log(JSON.stringify({ milliseconds: [(user + system) / 1000, wall], outputs }));
@@ -94,6 +96,7 @@ def main() -> None:
     parser.add_argument("--num", type=int, default=200)
     parser.add_argument("--length", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=1, help="sentences in a call")
     parser.add_argument("--same-runtime", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path("build/javascript"))
     wanted = parser.parse_args()
@@ -108,7 +111,7 @@ def main() -> None:
         sources = [line.strip() for line in islice(file, wanted.num + NUM_WARM)]
     (folder / "sources.json").write_text(json.dumps([sources[:NUM_WARM], sources[NUM_WARM:]]), encoding="utf-8")
     package = Path(__file__).parents[1] / "src" / "heedful" / "js"
-    common = folder / "node_modules", package, "model", "sources.json", wanted.length
+    common = folder / "node_modules", package, "model", "sources.json", wanted.length, wanted.batch
     ratios: list[list[float]] = []
     for _ in range(wanted.rounds):
         ours, outputs = measured(folder, OURS, *common, str(not wanted.same_runtime).lower())
