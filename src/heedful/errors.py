@@ -73,7 +73,7 @@ class DataError(UsageError):
 
 
 class ShapeError(UsageError, ValueError):
-    """Tensor axes that must agree but differ; the message gives both shapes.
+    """Tensor axes or types that must agree but differ; the message gives those of both.
 
     Example:
         >>> ShapeError("sizes differ").exit_code

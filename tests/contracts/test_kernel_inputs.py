@@ -6,6 +6,7 @@ Numba's own checks of bounds.
 """
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -20,16 +21,20 @@ pytest.importorskip("numba")
 
 from numba.core.dispatcher import Dispatcher
 
+from heedful.attention import Dot, Location, attend
 from heedful.attention.kernels.additive import numba_backward, numba_exponentials, numba_forward
 from heedful.attention.kernels.additive.cpu_ops import additive_scores, prepare_exp_key
 from heedful.attention.kernels.additive.numba_kernels import BLOCK, compiled
 from heedful.attention.kernels.alignments import numba_kernels as alignment_kernels
+from heedful.attention.kernels.alignments.cpu_ops import fast_alignment_sums
 from heedful.attention.kernels.distance import compile as distance
 from heedful.attention.kernels.distance import numba_kernels as distance_kernels
+from heedful.attention.kernels.distance.cpu_ops import distance_attention
 from heedful.cpu.checked_kernel import CheckedKernel, checked
 from heedful.cpu.numba_cache import cached_njit
+from heedful.errors import UsageError
 from heedful.layers.cpu import layernorm_numba, packed_attention_numba
-from heedful.layers.cpu.layernorm import normalized
+from heedful.layers.cpu.layernorm import DeferredBias, add_dropped, normalized, rectified
 from heedful.layers.cpu.packed_attention import attend_packed
 from heedful.layers.packing import Packing
 from heedful.training import cross_entropy_numba
@@ -296,6 +301,143 @@ def test_calls_of_two_threads_check_their_own_sizes():
         kernel(long, 8)
         with pytest.raises(ValueError, match="index"):
             kernel(short, 8)
+
+
+def _normalized(weight: torch.Tensor, bias: torch.Tensor, vectors: torch.Tensor, is_mixed: bool) -> torch.Tensor:
+    norm = torch.nn.LayerNorm(16)
+    norm.weight, norm.bias = (torch.nn.Parameter(each, requires_grad=False) for each in (weight, bias))
+    with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
+        return normalized(norm, vectors).float()
+
+
+def _rectified(vectors: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    layer = torch.nn.Linear(16, 8)
+    layer.weight, layer.bias = (torch.nn.Parameter(each, requires_grad=False) for each in (weight, bias))
+    return rectified(vectors, layer)
+
+
+def _added(residual: torch.Tensor, vectors: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        return add_dropped(residual, DeferredBias(vectors, bias), 0.0, True)
+
+
+def _drawn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+PACKING = Packing.of(torch.tensor([3, 2]), 4)
+NARROW = torch.bfloat16
+NORM = {"weight": torch.ones(16), "bias": torch.zeros(16), "vectors": _drawn(3, 16)}
+VECTORS = {"query": _drawn(2, 3, 8), "key": _drawn(2, 5, 8), "value": _drawn(2, 5, 8)}
+LOCATION = Location(8, 8, 10)
+OPERATIONS: Mapping[str, tuple[Callable[..., Any], dict[str, torch.Tensor]]] = {
+    "linear_cross_entropy": (
+        lambda **inputs: linear_cross_entropy(**inputs).total,
+        {
+            "features": _drawn(3, 4),
+            "weight": _drawn(7, 4),
+            "bias": _drawn(7),
+            "gold": torch.tensor([0, 1, 2]),
+            "row_weights": torch.ones(3),
+        },
+    ),
+    "attend_packed": (
+        lambda first, bias: attend_packed(first, None, bias, PACKING, PACKING, 2)[:5],
+        {"first": _drawn(PACKING.num_rows, 48, dtype=NARROW), "bias": _drawn(48)},
+    ),
+    "attend_packed to others": (
+        lambda first, second, bias: attend_packed(first, second, bias, PACKING, PACKING, 2)[:5],
+        {
+            "first": _drawn(PACKING.num_rows, 16, dtype=NARROW),
+            "second": _drawn(PACKING.num_rows, 32, dtype=NARROW),
+            "bias": _drawn(48),
+        },
+    ),
+    "normalized": (partial(_normalized, is_mixed=True), NORM),
+    "normalized without autocast": (partial(_normalized, is_mixed=False), NORM),
+    "rectified": (_rectified, {"vectors": _drawn(3, 16, dtype=NARROW), "weight": _drawn(8, 16), "bias": _drawn(8)}),
+    "add_dropped": (
+        _added,
+        {"residual": _drawn(3, 16), "vectors": _drawn(3, 16, dtype=NARROW), "bias": _drawn(16)},
+    ),
+    "prepare_exp_key": (lambda key: prepare_exp_key(key).exponential, {"key": _drawn(2, 5, 8)}),
+    "additive_scores": (
+        additive_scores,
+        {"query": _drawn(2, 1, 8), "key": _drawn(2, 5, 8), "vector": _drawn(8)},
+    ),
+    "distance_attention": (
+        lambda query, key, value, start, stop: distance_attention(query, key, value, 1.0, "gaussian", 1.0, start, stop)[
+            0
+        ],
+        {**VECTORS, "start": torch.zeros(2, 1, dtype=torch.int64), "stop": torch.full((2, 1), 5)},
+    ),
+    "sums of alignments": (
+        lambda emissions, transitions: fast_alignment_sums(emissions, transitions).log_probs,
+        {"emissions": _drawn(2, 3, 4), "transitions": _drawn(2, 3, 4, 4)},
+    ),
+    "attend": (lambda query, key, value: attend(query, key, value, score=Dot(8, 8)).context, VECTORS),
+    "attend by position": (lambda query, key, value: attend(query, key, value, score=LOCATION).context, VECTORS),
+}
+DTYPES = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.uint8, torch.bool, torch.complex64),
+)
+
+
+def wrong_operands(inputs: dict[str, torch.Tensor]) -> Iterator[dict[str, torch.Tensor]]:
+    """Each tensor in each other type, and with each axis longer, shorter, empty, or one more or less."""
+    for name, right in inputs.items():
+        for dtype in DTYPES:
+            if dtype != right.dtype:
+                yield {**inputs, name: right.to(dtype)}
+        shapes = [
+            (*right.shape[:place], size, *right.shape[place + 1 :])
+            for place, former in enumerate(right.shape)
+            for size in (former + 1, former - 1, 0)
+        ]
+        for shape in (*shapes, (1, *right.shape), right.shape[1:]):
+            yield {**inputs, name: torch.zeros(shape, dtype=right.dtype)}
+    for dtype in DTYPES:
+        yield {name: right.to(dtype) for name, right in inputs.items()}
+
+
+def _shown(inputs: dict[str, torch.Tensor]) -> str:
+    return ", ".join(f"{name} {each.dtype} {list(each.shape)}" for name, each in inputs.items())
+
+
+@pytest.mark.wrong_shapes
+@pytest.mark.filterwarnings("ignore:Casting complex")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_take_their_operands_or_refuse_them(name: str):
+    """What is taken in another type gives what it gives in the type that is meant."""
+    operation, inputs = OPERATIONS[name]
+    operation(**inputs)
+    faults: list[str] = []
+    num_refused = 0
+    for others in wrong_operands(inputs):
+        try:
+            result = operation(**others)
+        except ValueError as error:
+            num_refused += 1
+            words = str(error)
+            if not isinstance(error, UsageError) or "\n" in words or not re.search(r"\[|float|complex|int|bool", words):
+                faults.append(f"{_shown(others)}: {error}")
+        except Exception as error:
+            faults.append(f"{_shown(others)}: {type(error).__name__} {error}")
+        else:
+            if all(each.shape == inputs[key].shape for key, each in others.items()):
+                meant = operation(**{key: each.to(inputs[key].dtype) for key, each in others.items()})
+                if not torch.allclose(result.float(), meant.float(), 0.05, 0.05, equal_nan=True):
+                    faults.append(f"{_shown(others)}: other numbers")
+    assert faults == []
+    assert num_refused > 2 * len(inputs)
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0, 5.0, float("nan")])
+def test_shares_beyond_their_range_are_refused(label_smoothing: float):
+    _, inputs = OPERATIONS["linear_cross_entropy"]
+    with pytest.raises(UsageError, match=r"label_smoothing must be in \[0, 1\), got"):
+        linear_cross_entropy(**inputs, label_smoothing=label_smoothing)
 
 
 def _fused(norm_size: int) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 from heedful.attention.interface import Need, Normalizer, Score
 from heedful.attention.lowered import broadcast
 from heedful.attention.masks import Mask, graph
+from heedful.cpu.operands import refuse
 from heedful.errors import NeedError, ShapeError, UsageError, did_you_mean
 
 
@@ -38,9 +39,10 @@ def check_operands(
         need: requested results beside the context.
 
     Raises:
-        ShapeError: axes or sizes do not fit each other or the normalizer, or the argmax of no keys is requested.
+        ShapeError: axes or sizes do not fit each other or the normalizer, types differ or are not floating-point, or
+            the argmax of no keys is requested.
         NeedError: the normalizer does not provide a requested result, or there is no such result.
-        UsageError: dtypes differ or are not floating-point, or the dropout is outside [0, 1).
+        UsageError: the dropout is outside [0, 1).
     """
     if min(query.dim(), key.dim(), value.dim()) < 2:
         named = (("query", query), ("key", key), ("value", value))
@@ -58,8 +60,8 @@ def check_operands(
     is_mixed = not query.dtype == key.dtype == value.dtype
     # Under autocast the output of a projection is narrower than its input.
     if (is_mixed and not torch.is_autocast_enabled(value.device.type)) or not value.is_floating_point():
-        names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in (query, key, value))
-        raise UsageError(f"attend: query, key and value must be of one floating-point type, got {names}")
+        problem = "query, key and value must be of one floating-point type"
+        refuse("attend", problem, query=query, key=key, value=value)
     if not 0.0 <= dropout < 1.0:
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
     if reason := normalizer.why_not(query.shape[-2], num_keys):
@@ -117,13 +119,13 @@ def explain_types(score: Score, query: Tensor) -> None:
     """Raise a clear error if the parameters of a score and its inputs differ in dtype.
 
     Raises:
-        UsageError: the dtypes differ.
+        ShapeError: the dtypes differ.
     """
     others = {parameter.dtype for parameter in score.parameters()} - {query.dtype}
     if others and not torch.is_autocast_enabled(query.device.type):
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
         wanted = str(query.dtype).removeprefix("torch.")
-        raise UsageError(f"attend: the score has {names} parameters, but query and key are {wanted}; convert one")
+        raise ShapeError(f"attend: the score has {names} parameters, but query and key are {wanted}; convert one")
 
 
 def table_mask(allowed: Tensor, num_leading: int) -> Mask:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.attention.call_checks import explain_types
 from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
@@ -201,6 +202,7 @@ class Location(Score):
         prepared: PreparedKey,
         inverse_temperature: Tensor | float = 1.0,
     ) -> LoweredDot:
+        explain_types(self, query)
         *leading, num_keys, _ = prepared.key.shape
         if torch.compiler.is_exporting():
             # The number of keys is symbolic here, and a comparison would specialize the graph.

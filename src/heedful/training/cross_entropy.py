@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from heedful.cpu.concrete import concrete
 from heedful.cpu.derivatives import differentiable_by
-from heedful.errors import ShapeError
+from heedful.cpu.operands import refuse
+from heedful.errors import UsageError
 from heedful.layers.packing import ROW_MULTIPLE, round_up
 from heedful.training.cross_entropy_rows import RowLosses, take_losses
 
@@ -61,11 +62,15 @@ def linear_cross_entropy(
         Loss and log probabilities; accumulated in float32 at least.
 
     Raises:
-        ShapeError: shapes differ that must agree, gold tokens are no ids, or on a CPU an id is outside the vocabulary.
+        ShapeError: shapes differ that must agree, numbers are of other types, gold tokens are no ids, or on a CPU an id
+            is outside the vocabulary.
+        UsageError: label_smoothing is outside [0, 1).
 
     Cost: three products token * size * vocabulary with gradient, one without.
     """
-    _require_shapes(features, weight, bias, gold, row_weights)
+    _require_operands(features, weight, bias, gold, row_weights)
+    if not 0.0 <= label_smoothing < 1.0:
+        raise UsageError(f"linear_cross_entropy: label_smoothing must be in [0, 1), got {label_smoothing}")
     if not (torch.compiler.is_compiling() or concrete(features, weight, gold)):
         return _plain(features, weight, bias, gold, label_smoothing, row_weights)
     total, gold_log_probs, num_correct = _LinearCrossEntropy.apply(
@@ -74,7 +79,7 @@ def linear_cross_entropy(
     return CrossEntropy(total, gold_log_probs, num_correct)
 
 
-def _require_shapes(
+def _require_operands(
     features: Tensor, weight: Tensor, bias: Tensor | None, gold: Tensor, row_weights: Tensor | None
 ) -> None:
     vocabulary, tokens = weight.shape[:1], features.shape[:1]
@@ -86,9 +91,18 @@ def _require_shapes(
         or not (bias is None or bias.shape == vocabulary)
         or not (row_weights is None or row_weights.shape == tokens)
     ):
-        named = {"weight": weight, "bias": bias, "gold": gold, "row_weights": row_weights}
-        others = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in named.items() if tensor is not None)
-        raise ShapeError(f"linear_cross_entropy: features {list(features.shape)} do not fit {others}")
+        problem = "shapes do not fit each other"
+    elif not (features.is_floating_point() and weight.is_floating_point()) or not (
+        bias is None or bias.is_floating_point()
+    ):
+        problem = "features, weight and bias must be floating-point"
+    elif row_weights is not None and row_weights.is_complex():
+        problem = "row_weights must be real"
+    else:
+        return
+    refuse(
+        "linear_cross_entropy", problem, features=features, weight=weight, bias=bias, gold=gold, row_weights=row_weights
+    )
 
 
 def _plain(

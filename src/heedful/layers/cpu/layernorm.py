@@ -16,11 +16,13 @@ from torch.nn import functional
 
 from heedful.cpu.availability import copied, loops_problem
 from heedful.cpu.derivatives import differentiable_once
+from heedful.cpu.operands import refuse
 from heedful.cpu.threads import run_parts
 from heedful.layers.dropout import dropout
 
 _PART: Final = 1 << 17
 """Numbers per part of a kernel, independent of the number of threads, so that sums do not depend on it."""
+_NARROW: Final = (torch.bfloat16, torch.float16)
 _ONCE: Final = differentiable_once("layers fused in mixed precision", "leave out autocast")
 
 
@@ -51,6 +53,9 @@ def normalized(norm: nn.Module, vectors: Tensor) -> Tensor:
 
     Returns:
         [*, size], in bfloat16 if the kernels run.
+
+    Raises:
+        ShapeError: the norm is of other sizes or another type.
     """
     return normalized_beside(norm, vectors)[1]
 
@@ -64,12 +69,38 @@ def normalized_beside(norm: nn.Module, vectors: Tensor) -> tuple[Tensor, Tensor]
 
     Returns:
         The vectors, whose gradient is added in the same backward pass; and the result of `normalized`.
+
+    Raises:
+        ShapeError: the norm is of other sizes or another type.
     """
+    _require_norm(norm, vectors)
     # A layer without a weight has no bias either.
     if not isinstance(norm, nn.LayerNorm) or getattr(norm, "bias", None) is None or not is_fused(vectors):
         return vectors, norm(vectors)
     unchanged, narrow = _Normalize.apply(vectors, norm.weight, norm.bias, norm.eps)
     return unchanged, narrow
+
+
+def _require_norm(norm: nn.Module, vectors: Tensor) -> None:
+    """Refuse vectors that a layer normalisation cannot take.
+
+    Raises:
+        ShapeError: it is of other sizes or another type.
+    """
+    if not isinstance(norm, nn.LayerNorm):
+        return
+    size = norm.normalized_shape
+    parameters = [each for each in (norm.weight, getattr(norm, "bias", None)) if each is not None]
+    if vectors.shape[-len(size) :] != size or any(each.shape != size for each in parameters):
+        problem = f"not of the sizes {list(size)} of the norm"
+    elif not vectors.is_floating_point() or any(
+        each.dtype != vectors.dtype and (each.dtype != torch.float32 or vectors.dtype not in _NARROW)
+        for each in parameters
+    ):
+        problem = "vectors and norm must be of one floating-point type, or the norm float32 and the vectors narrower"
+    else:
+        return
+    refuse("normalized", problem, vectors=vectors, weight=norm.weight, bias=getattr(norm, "bias", None))
 
 
 class DeferredBias(NamedTuple):
@@ -126,8 +157,18 @@ def rectified(vectors: Tensor, layer: nn.Linear) -> Tensor:
 
     Returns:
         [*, output] bfloat16.
+
+    Raises:
+        ShapeError: the layer is of another size, or types are others.
     """
-    return _Rectified.apply(vectors, layer.weight, layer.bias)
+    weight, bias = layer.weight, layer.bias
+    if vectors.dim() < 2 or weight.dim() != 2 or vectors.shape[-1] != weight.shape[1] or bias.shape != weight.shape[:1]:
+        problem = "the layer is of another size"
+    elif vectors.dtype != torch.bfloat16 or bias.dtype != torch.float32 or not weight.is_floating_point():
+        problem = "vectors must be bfloat16, and the layer float32"
+    else:
+        return _Rectified.apply(vectors, weight, bias)
+    refuse("rectified", problem, vectors=vectors, weight=weight, bias=bias)
 
 
 def add_dropped(residual: Tensor, vectors: Tensor | DeferredBias, probability: float, training: bool) -> Tensor:
@@ -141,9 +182,20 @@ def add_dropped(residual: Tensor, vectors: Tensor | DeferredBias, probability: f
 
     Returns:
         [*, size] the sum. The dropout mask is drawn from PyTorch's generator.
+
+    Raises:
+        ShapeError: sizes differ, or types are others.
     """
     deferred = vectors if isinstance(vectors, DeferredBias) else DeferredBias(vectors, None)
-    if deferred.vectors.dtype != torch.bfloat16 or deferred.vectors.shape != residual.shape or not is_fused(residual):
+    added, bias = deferred
+    if added.shape != residual.shape or not (bias is None or bias.shape == added.shape[-1:]):
+        refuse("add_dropped", "sizes differ", residual=residual, vectors=added, bias=bias)
+    if not (residual.is_floating_point() and added.is_floating_point()) or not (
+        bias is None or bias.dtype in (torch.float32, added.dtype)
+    ):
+        refuse("add_dropped", "numbers of other types", residual=residual, vectors=added, bias=bias)
+    is_wide = bias is None or bias.dtype == torch.float32
+    if added.dtype != torch.bfloat16 or not is_wide or not is_fused(residual):
         return residual + dropout(deferred.total(), probability, training)
     return _AddDropped.apply(residual, *deferred, probability if training else 0.0)
 

@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from heedful.cpu.availability import copied
 from heedful.cpu.derivatives import differentiable_once
+from heedful.cpu.operands import refuse
 from heedful.cpu.threads import num_threads, run_parts
-from heedful.errors import ShapeError
 from heedful.layers.cpu.layernorm import DeferredBias, linear_deferred
 from heedful.layers.multihead import MultiheadAttention
 from heedful.layers.packing import Packing, round_up
@@ -30,6 +30,7 @@ _POSITION_MULTIPLE: Final = 8
 """Multiple that queries and keys of a sequence are padded to."""
 _GROUP_POSITIONS: Final = 1024
 """Positions of the sequences that a thread processes at a time; their heads should fit its caches."""
+_NARROW: Final = torch.bfloat16
 _ONCE: Final = differentiable_once("packed attention in mixed precision", "leave out autocast")
 
 
@@ -86,19 +87,28 @@ def attend_packed(
         [query row, size] contexts, bfloat16; zero if there is nothing to attend.
 
     Raises:
-        ShapeError: the numbers of query and key sequences differ, or the features are not those of so many heads.
+        ShapeError: the numbers of query and key sequences differ, features are not those of so many heads or of each
+            other, or types are others.
 
     Cost: two products of query x key x size, four backward; memory query x key x num_heads of 2 bytes for the weights.
     """
+    parts = 3 if second is None else 1
     if len(queries.lengths) != len(keys.lengths):
         numbers = len(queries.lengths), len(keys.lengths)
-        raise ShapeError(f"packed attention: {numbers[0]} sequences of queries, {numbers[1]} of keys; each needs one")
-    parts = 3 if second is None else 1
-    if num_heads < 1 or first.shape[-1] < 1 or first.shape[-1] % (parts * num_heads):
-        raise ShapeError(
-            f"packed attention: features {list(first.shape)} do not divide into {parts} x {num_heads} heads"
-        )
-    return _AttendPacked.apply(first, second, bias, queries, keys, num_heads, is_causal)
+        problem = f"{numbers[0]} sequences of queries, {numbers[1]} of keys; each needs one"
+    elif first.dim() != 2 or num_heads < 1 or first.shape[1] < 1 or first.shape[1] % (parts * num_heads):
+        problem = f"features do not divide into {parts} x {num_heads} heads"
+    elif second is not None and (second.dim() != 2 or second.shape[1] != 2 * first.shape[1]):
+        problem = "keys and values must have twice the features of the queries"
+    elif bias is not None and bias.shape != (first.shape[1] * 3 // parts,):
+        problem = "the bias must have the features of queries, keys and values"
+    elif first.dtype != _NARROW or (second is not None and second.dtype != _NARROW):
+        problem = "vectors must be bfloat16"
+    elif bias is not None and bias.dtype != torch.float32:
+        problem = "the bias must be float32"
+    else:
+        return _AttendPacked.apply(first, second, bias, queries, keys, num_heads, is_causal)
+    refuse("packed attention", problem, first=first, second=second, bias=bias)
 
 
 @final

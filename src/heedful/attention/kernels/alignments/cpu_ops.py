@@ -11,6 +11,7 @@ from heedful.attention.alignment_sums import AlignmentSums, sum_alignments
 from heedful.cpu.availability import loops_problem
 from heedful.cpu.concrete import concrete
 from heedful.cpu.derivatives import differentiable_by
+from heedful.cpu.operands import refuse
 from heedful.cpu.threads import run_parts
 
 _PART_ROWS: Final = 4
@@ -26,8 +27,21 @@ def fast_alignment_sums(
         log_emissions: as for `sum_alignments`.
         log_transitions: as for `sum_alignments`.
 
+    Raises:
+        ShapeError: axes do not fit each other, or the numbers are not floating-point.
+
     Cost: target * position^2 exponentials in a compiled loop, twice when training.
     """
+    shape, last = log_emissions.shape, log_transitions.shape[-2:]
+    if (
+        len(shape) != 3
+        or log_transitions.shape != (*shape[:2], *last)
+        or last[1] != shape[2]
+        or last[0] not in (1, shape[2])
+    ):
+        refuse("sums of alignments", "axes differ", emissions=log_emissions, transitions=log_transitions)
+    if not (log_emissions.is_floating_point() and log_transitions.is_floating_point()):
+        refuse("sums of alignments", "only floats", emissions=log_emissions, transitions=log_transitions)
     is_suited = log_emissions.device.type == "cpu" and log_emissions.dtype in (torch.float32, torch.float64)
     if (
         log_transitions.shape[-2] == 1

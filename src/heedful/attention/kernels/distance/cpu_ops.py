@@ -18,12 +18,14 @@ from heedful.attention.kernels.distance import arrays
 from heedful.attention.kernels.distance.arrays import FAR, LIFT, ROWS
 from heedful.attention.profiles import PROFILES
 from heedful.cpu.derivatives import differentiable_once
+from heedful.cpu.operands import refuse
 from heedful.cpu.threads import num_threads, run_parts
 from heedful.errors import KernelUnsupported, ShapeError, UsageError
 
 Array = arrays.Array
 
 _DTYPES: Final = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_INTEGERS: Final = (torch.int64, torch.int32)
 _PLAIN: Final = {
     "gaussian": arrays.GAUSSIAN,
     "laplacian": arrays.LAPLACIAN,
@@ -102,7 +104,7 @@ def distance_attention(
         coordinates make every row that may attend them NaN; an infinite distance has weight 0.
 
     Raises:
-        ShapeError: axes that must agree differ.
+        ShapeError: axes that must agree differ, or bounds are no whole numbers.
         UsageError: the bandwidth or the inverse temperature is not above 0.
         KernelUnsupported: `supports` gives a reason.
 
@@ -119,6 +121,8 @@ def distance_attention(
     if reason := supports(common, query.device, profile):
         raise KernelUnsupported(f"distance_attention: {reason}")
     batch = _check_shapes(query, key, value)
+    if any(bound is not None and bound.dtype not in _INTEGERS for bound in (start, stop)):
+        refuse("distance_attention", "bounds must be whole numbers", start=start, stop=stop)
     wide = torch.float64 if common == torch.float64 else torch.float32
     flat = [
         tensor.to(wide).expand(*batch, *tensor.shape[-2:]).reshape(math.prod(batch), *tensor.shape[-2:])
