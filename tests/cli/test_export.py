@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shutil
@@ -6,6 +7,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -448,3 +450,68 @@ def test_options_of_a_single_graph_are_checked(trained: Trained, tmp_path: Path)
         done = heedful("export", trained.model, *options)
         assert (done.code, len(done.errors), words in done.err) == (2, 1, True), done.err
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.fixture
+def read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which nothing can be created, as on a disk that is mounted read-only, also for an administrator."""
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    make_folder, open_file = os.mkdir, os.open
+
+    def refuse(path: object, is_refused: bool) -> None:
+        if is_refused and str(path).startswith(str(folder)) and not os.path.exists(str(path)):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    def mkdir(path: Any, *arguments: Any, **named: Any) -> None:
+        refuse(path, True)
+        make_folder(path, *arguments, **named)
+
+    def opened(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
+        refuse(path, bool(flags & os.O_CREAT))
+        return open_file(path, flags, *arguments, **named)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    monkeypatch.setattr(os, "open", opened)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that programs of others can hold."""
+    folder = tmp_path_factory.mktemp("imported")
+    write_folder(folder / "opus")
+    assert heedful("import", folder / "opus", "--out", folder / "opus.model", "--quiet").code == 0
+    return folder / "opus.model"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["export", "{inside}", "--to", "onnx"],
+        ["export", "{inside}", "--to", "ctranslate2"],
+        ["export", "{inside}", "--to", "html"],
+        ["export", "{inside}", "--to", "js"],
+        ["export", "{model}", "{folder}/out", "--to", "huggingface"],
+        ["export", "{model}", "{folder}/out", "--to", "transformers.js"],
+        ["export", "{model}", "-o", "{folder}/out.html", "--to", "html"],
+        ["export", "{model}", "-o", "{folder}/out.heedful", "--to", "js"],
+        ["export", "{trained}", "{folder}/out.onnx", "--to", "onnx", "--single"],
+        ["pack", "{model}", "-o", "{folder}/out.zip"],
+        ["pack", "{model}", "-o", "{folder}/out.html"],
+    ],
+    ids=" ".join,
+)
+def test_exports_to_a_read_only_disk_end_as_those_to_a_full_one(
+    command: list[str], imported: Path, trained: Trained, read_only: Path
+):
+    inside = read_only / "words.model"
+    if "{inside}" in command:
+        shutil.copytree(imported, read_only.parent / "words.model").rename(inside)
+    places = {"inside": inside, "model": imported, "trained": trained.model, "folder": read_only}
+    done = heedful(*(part.format_map(places) for part in command))
+    assert done.code == 5, done.err
+    (error,) = done.errors
+    assert str(read_only) in error
+    assert "read-only file system" in error.lower()
+    assert [*read_only.iterdir()] == [inside] * ("{inside}" in command)
