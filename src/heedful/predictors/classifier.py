@@ -144,7 +144,7 @@ class Classifier(LabelPredictor):
             rows = zip(window, encoded, chosen, log_probs, attention, strict=True)
             for text, (ids, was_cut), label, row, weights in rows:
                 order = np.argsort(-row, kind="stable")
-                shares = {self.labels[index]: float(np.exp(row[index])) for index in order}
+                shares = dict(zip((self.labels[index] for index in order), np.exp(row[order]).tolist(), strict=True))
                 labels = split_labels(label) if kind == "several" else (label,)
                 probability = self._probability(row, label)
                 pieces = tuple(self.tokenizer.pieces(ids.tolist()))

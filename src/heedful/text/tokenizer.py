@@ -10,6 +10,7 @@ import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Literal, final
@@ -284,7 +285,13 @@ class PieceTokenizer(Tokenizer):
         return self._processor.decode([int(index) for index in ids if index not in (PAD, BOS, EOS)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self._processor.id_to_piece(int(index)) for index in ids]
+        pieces = self._pieces
+        return [pieces[index] for index in ids]
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        """Text of every id; asking the library for each token of a corpus takes longer than encoding it."""
+        return [self._processor.id_to_piece(index) for index in range(len(self))]
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         return count_words(self.pieces(ids), SPACE_MARK)
