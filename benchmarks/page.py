@@ -11,15 +11,12 @@ that never wait.
 
 import argparse
 import statistics
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tests.pages.browser import Tab, chromium
+from _neighbours import neighbours
 
 PAUSE: Final = 30
 """Milliseconds that the page waits for the next key."""
@@ -29,15 +26,6 @@ READY: Final = f"""() => new Promise((resolve) => {{
   look();
 }})"""
 OPENED: Final = "() => performance.getEntriesByName('heedful-ready')[0].startTime"
-WATCH: Final = """() => {
-  window.longest = window.gaps = 0;
-  new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => {
-    window.longest = Math.max(window.longest, duration);
-  })).observe({ type: 'longtask' });
-  let last = Infinity;
-  const draw = (now) => { window.gaps = Math.max(window.gaps, now - last); last = now; requestAnimationFrame(draw); };
-  requestAnimationFrame(draw);
-}"""
 TRANSLATE: Final = f"""text => new Promise((resolve) => {{
   const begun = performance.now(), box = document.querySelector('#source'), before = document.querySelector('#output');
   box.value = text;
@@ -50,19 +38,10 @@ TRANSLATE: Final = f"""text => new Promise((resolve) => {{
 }})"""
 
 
-@contextmanager
-def neighbours(number: int) -> Iterator[None]:
-    """Loops that never wait, beside what is measured."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-
 def measure(page: Path, sources: list[str], num_opens: int) -> None:
+    sys.path.append(str(Path(__file__).parents[1]))
+    from tests.pages.browser import Frames, Tab, chromium
+
     with chromium() as browser:
         opens: list[list[float]] = []
         for _ in range(num_opens):
@@ -77,9 +56,9 @@ def measure(page: Path, sources: list[str], num_opens: int) -> None:
             )
         tab = Tab(browser, f"{page.resolve().as_uri()}#text={sources[0]}")
         tab.page.evaluate(READY)
-        tab.page.evaluate(WATCH)
+        frames = Frames(tab)
         times = [tab.page.evaluate(TRANSLATE, source) - PAUSE for source in sources[1:]]
-        longest, gap = tab.page.evaluate("() => [window.longest, window.gaps]")
+        longest, gap = frames.longest()
         ordered = sorted(times)
         print(
             f"  a source: {statistics.median(times):.0f} ms (median of {len(times)}; nine of ten below "

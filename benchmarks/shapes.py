@@ -11,14 +11,12 @@ rounds of the ratio of neighbours: above 1 `attend` is faster. --all takes 60 sh
 import argparse
 import itertools
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import torch
+from _neighbours import neighbours
 from torch import Tensor
 
 from heedful.attention import attend
@@ -123,18 +121,6 @@ def ratio(works: tuple[Work, Work], rounds: int) -> tuple[float, float]:
         ratios.append(seconds[1] / seconds[0])
         times.append(seconds[0])
     return statistics.median(ratios), 1e3 * statistics.median(times)
-
-
-@contextmanager
-def neighbours(number: int) -> Iterator[None]:
-    """Loops that never wait, beside what is measured."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def main() -> None:

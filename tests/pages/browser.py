@@ -102,3 +102,30 @@ class PageMemory:
         """Number of nodes, those outside of the document included."""
         self._session.send("HeapProfiler.collectGarbage")
         return int(self._session.send("Memory.getDOMCounters")["nodes"])
+
+
+class Frames:
+    """Frames that a tab draws from now on."""
+
+    _WATCH: Final = """() => {
+      window.longest = window.gaps = 0;
+      new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => {
+        window.longest = Math.max(window.longest, duration);
+      })).observe({ type: 'longtask' });
+      let last = Infinity;
+      const draw = (now) => {
+        window.gaps = Math.max(window.gaps, now - last);
+        last = now;
+        requestAnimationFrame(draw);
+      };
+      requestAnimationFrame(draw);
+    }"""
+
+    def __init__(self, tab: Tab) -> None:
+        self._page = tab.page
+        self._page.evaluate(self._WATCH)
+
+    def longest(self) -> tuple[float, float]:
+        """Milliseconds of the longest task, 0 if none had 50, and the most between two frames."""
+        longest, gap = self._page.evaluate("() => [window.longest, window.gaps]")
+        return float(longest), float(gap)

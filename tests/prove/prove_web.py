@@ -26,7 +26,7 @@ from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from tests.js.node import Run, answers
-from tests.pages.browser import PageMemory, Tab, chromium
+from tests.pages.browser import Frames, PageMemory, Tab, chromium
 from tests.pages.payloads import FEW, PAYLOADS
 
 TIE = 1e-4
@@ -36,15 +36,6 @@ MOST_GROWTH = 5_000_000
 # The result is a Boolean: an element would be a handle, by which the browser keeps the whole page that it belonged to.
 DONE = """text => document.querySelector('#source').value === text && !document.querySelector('#output.busy')
   && document.querySelector('#output .word, #output .shares, #output .part') !== null"""
-WATCH = """() => {
-  window.longest = window.gaps = 0;
-  new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => {
-    window.longest = Math.max(window.longest, duration);
-  })).observe({ type: 'longtask' });
-  let last = Infinity;
-  const draw = (now) => { window.gaps = Math.max(window.gaps, now - last); last = now; requestAnimationFrame(draw); };
-  requestAnimationFrame(draw);
-}"""
 
 
 def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -> tuple[int, int, float, float]:
@@ -95,7 +86,7 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
     with chromium() as browser:
         tab = Tab(browser, path.as_uri())
         memory = PageMemory(tab)
-        tab.page.evaluate(WATCH)
+        frames = Frames(tab)
         seconds: list[float] = []
         before = 0
         for number in range(num_texts):
@@ -112,7 +103,7 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
             f"first {min(500, num_texts // 4)}: {growth / 1e6:.1f} MB, {len(tab.refused)} requests, "
             f"{len(tab.faults)} errors"
         )
-        longest, gaps = tab.page.evaluate("() => [window.longest, window.gaps]")
+        longest, gaps = frames.longest()
         print(
             f"page: longest task {longest:.0f} ms (0 = none of 50 ms or more), {gaps:.0f} ms between two frames at most"
         )
