@@ -400,8 +400,9 @@ def _rows(tensor: Tensor) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _index(lead: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
-    """[batch] index into the tensor's own leading axes of each element of the broadcast batch."""
+    """[batch] index into the tensor's own leading axes of each element of the broadcast batch; not to be changed."""
     indices = np.arange(math.prod(lead))
     return indices if lead == batch else np.broadcast_to(indices.reshape(lead), batch).flatten()
 
