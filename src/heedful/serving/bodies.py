@@ -2,9 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
-from urllib.parse import parse_qsl
 
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import Headers, UploadFile
@@ -15,7 +15,8 @@ FORM: Final = "multipart/form-data"
 """Kind of a body whose files are kept on disk while they arrive; all else of it, and other bodies, are in memory."""
 _MOST_FIELDS: Final = 1000
 _LITTLE: Final = 1 << 15
-"""Bytes of a form that is decoded at once; a larger one takes up to 0.3 s a megabyte, beside which others go on."""
+"""Bytes of a form that is decoded at once; a larger one takes up to 0.1 s a megabyte, beside which others go on."""
+_ESCAPES: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})++")
 _REPEATABLE: Final = frozenset(("q", "text"))
 """Fields that forms may repeat for a list of texts, as clients of LibreTranslate and DeepL do."""
 
@@ -154,16 +155,26 @@ def whole_field(fields: Mapping[str, Any], name: str) -> int:
 
 
 def _pairs(text: bytes) -> dict[str, Any]:
+    if text.count(b"&") >= _MOST_FIELDS:
+        raise HTTPException(400, "Invalid request: the form has too many fields")
     try:
-        pairs = parse_qsl(
-            text.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS, separator="&"
-        )
+        parts = [part for part in text.decode("utf-8").split("&") if part]
+        pairs = [(_decoded(name), _decoded(value)) for name, _, value in (part.partition("=") for part in parts)]
     except ValueError:
-        raise HTTPException(400, "Invalid request: the form is not valid UTF-8, or has too many fields") from None
+        raise HTTPException(400, "Invalid request: the form is not valid UTF-8") from None
     fields: dict[str, Any] = {}
     for name, value in pairs:
         _add_text(fields, name, value)
     return fields
+
+
+def _decoded(text: str) -> str:
+    """Text of a form without escapes; `urllib.parse` takes ten times as long for many of them.
+
+    Raises:
+        ValueError: it is not UTF-8.
+    """
+    return _ESCAPES.sub(lambda run: bytes.fromhex(run[0].replace("%", "")).decode("utf-8"), text.replace("+", " "))
 
 
 def _add_text(fields: dict[str, Any], name: str, value: str) -> None:
