@@ -29,6 +29,7 @@ from tests.js.node import needs_runtime
 from tests.pages.browser import Tab, chromium, needs_chromium
 
 TEXT = "fade cab"
+SCORE = {"key": "exact_match", "name": "exact match", "value": "99.1 %"}
 SHOWN = """text => [...document.querySelectorAll('#output .word')].map((each) => each.textContent).join('')
     .replace('⏎', '') === text"""
 
@@ -43,7 +44,7 @@ def browser() -> Generator[Any]:
 def page(exported: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     model = archived(folder / "letters.model", "rnnsearch")
-    facts = PageFacts(examples=("abc", "<b>"), scores=("exact match 99.1",), license="cc-by-4.0")
+    facts = PageFacts(examples=("abc", "<b>"), scores=(SCORE,), license="cc-by-4.0")
     archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
     html = export_html(model.folder, archive, read_runtime(), facts)
     write_page(html.encode(), folder / "letters.html")
@@ -60,7 +61,7 @@ def expected(exported: Make, text: str, config: SearchConfig) -> list[Any]:
 @needs_chromium
 def test_the_page_translates_shows_alternatives_and_looks_inside(exported: Make, browser: Any, page: Path):
     tab = Tab(browser, page.as_uri())
-    assert "exact match 99.1 · licence cc-by-4.0" in tab.page.locator(".about").inner_text()
+    assert "exact match 99.1 % · licence cc-by-4.0" in tab.page.locator(".about").inner_text()
     tab.page.wait_for_selector("#examples button")
     assert tab.page.locator("#examples button").all_text_contents() == ["abc", "<b>"]
     tab.page.locator("#source").fill(TEXT)
@@ -91,6 +92,7 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
     exported: Make, browser: Any, page: Path
 ):
     tab = Tab(browser, page.as_uri(), width=400, scheme="dark", language="zh-CN")
+    assert "完全匹配率 99.1 % · 许可证：cc-by-4.0" in tab.page.locator(".about").inner_text()
     tab.page.locator("#source").fill("abc\n\n  fed \n")
     one, other = (TARGET.decode(expected(exported, text, SearchConfig(beam=5))[0].token_ids) for text in ("abc", "fed"))
     tab.page.wait_for_selector("#passage .part")

@@ -47,11 +47,14 @@ def stepwise_logits(folder: Path, ids: Any, target_in: Any, suffix: str = "") ->
 
 
 @pytest.mark.parametrize("name", ["as trained here", "as Marian has it", "with a bias, a large epsilon"])
-def test_the_graphs_give_the_logits_of_the_model(name: str, tokenizers: tuple[Tokenizer, Tokenizer], tmp_path: Path):
+def test_the_graphs_give_the_logits_of_the_model(
+    name: str, tokenizers: tuple[Tokenizer, Tokenizer], tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     source, _ = tokenizers
     model = build(len(source), len(source), **KINDS[name])
     parity = export_transformers_js(model, Described((source, source), MOST, SEARCH, ("de", "en")), tmp_path / "out")
     assert parity.is_exact
+    assert caplog.records == []
     assert sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file()) == sorted(
         ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
         + [f"{each}{suffix}.onnx" for each in (ENCODER, DECODER) for suffix in ("", "_quantized")]

@@ -182,9 +182,12 @@ def _examples(predictor: "Predictor", examples: Sequence[str]) -> Iterator[str |
             yield example
 
 
-def _scores(predictor: "Predictor") -> list[str]:
+def _scores(predictor: "Predictor") -> list[dict[str, str]]:
     """Scores of the model on its test set, where they are stored in its folder."""
     from heedful.pages.evaluation import stored_scores
 
     metrics, _ = stored_scores(predictor.folder.path, str(predictor.folder.facts.get("weights", "")))
-    return [f"{one['name']} {one['score']:.1f}{one['unit'] and ' ' + one['unit']}" for one in metrics]
+    return [
+        {"key": one["key"], "name": one["name"], "value": f"{one['score']:.1f} {one['unit']}".rstrip()}
+        for one in metrics
+    ]

@@ -24,8 +24,8 @@ class PageFacts:
     examples: Sequence[str | Mapping[str, str]] = ()
     """Texts that the empty page offers, or facts, "source", with a "question"; none of the training data unless the
     caller puts them here."""
-    scores: Sequence[str] = field(default_factory=tuple)
-    """Scores as readers see them, such as "exact match 99.1"."""
+    scores: Sequence[Mapping[str, str]] = field(default_factory=tuple)
+    """Scores as readers see them, each with "key", "name", such as "exact match", and "value", such as "99.1 %"."""
     license: str = ""
     """Name of the licence; empty = the page does not say."""
 

@@ -123,10 +123,11 @@ def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tup
     """
     source, target = tokenizers
     if not isinstance(model, Transformer):
-        raise UsageError("huggingface: Marian's models are Transformers, and this model is none; try --to onnx")
+        raise UsageError("huggingface: Marian's models are Transformers, and this model is none; try --to onnx or js")
     if not model.has_papers_form:
         raise UsageError(
-            "huggingface: Marian's models have scaled dot products and softmax only, and copy no tokens; try --to onnx"
+            "huggingface: Marian's models have scaled dot products and softmax only, and copy no tokens; "
+            "try --to onnx or js"
         )
     if model.config.norm != "post":
         raise UsageError(

@@ -279,7 +279,7 @@ def record_graph(
     arguments: list[Any] = [tensor for tensor, _ in inputs.values()]
     if listed:
         arguments.append([tensor for tensor, _ in listed.values()])
-    with _quiet(), _uncollected(), torch.no_grad():
+    with quiet(), _uncollected(), torch.no_grad():
         try:
             free = (*shapes, more) if listed else tuple(shapes)
             recorded = torch.export.export(module.eval(), tuple(arguments), dynamic_shapes=free, strict=False)
@@ -339,7 +339,7 @@ def quantize(folder: Path) -> None:
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "onnx", "writing ONNX in eight bits") from None
     for path in filter(Path.is_file, (folder / f"{name}.onnx" for name in ("encode", "step", "output"))):
-        with _quiet():
+        with quiet():
             vectors = _products_with_vectors(path)
             # Weights get seven bits, because with eight, products overflow on processors without int8 instructions.
             quantize_dynamic(
@@ -365,8 +365,8 @@ def _constants(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[i
 
 
 @contextmanager
-def _quiet() -> Generator[None]:
-    """Suppress the exporter's warnings and logs, which concern its internals and take more time than the export."""
+def quiet() -> Generator[None]:
+    """Suppress warnings and logs of exporters, which concern their internals and take more time than the export."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

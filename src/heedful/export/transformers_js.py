@@ -31,6 +31,7 @@ from heedful.export.marian_layout import (
     TOKENIZER_CONFIG,
     WEIGHTS,
 )
+from heedful.export.onnx import quiet
 from heedful.export.onnx_small import IR_VERSION, graph_properties
 from heedful.files.atomic_write import sync, temporary_path
 from heedful.models.interface import Seq2Seq
@@ -212,7 +213,8 @@ def _write_graphs(folder: Path, out: Path) -> None:
 
         for name, graph in ((ENCODER, _encoder(weights, config)), (DECODER, _decoder(weights, config))):
             (out / f"{name}.onnx").write_bytes(graph.SerializeToString())
-            quantize_dynamic(out / f"{name}.onnx", out / f"{name}_quantized.onnx", weight_type=QuantType.QInt8)
+            with quiet():
+                quantize_dynamic(out / f"{name}.onnx", out / f"{name}_quantized.onnx", weight_type=QuantType.QInt8)
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", "writing ONNX") from None
 

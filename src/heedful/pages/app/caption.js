@@ -36,7 +36,7 @@ export function captionView(page) {
   const card = h('div', { class: 'card flush panes' }, pane,
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' }, h('div', { class: 'label' }, h('span', {}, t('captionLabel'))),
       data ? [h('div', { class: 'said', dir: 'auto', id: 'caption' }, words.length ? words : data.text), veil ? h('p', { class: 'small faint' }, t('regionsNote')) : null] : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('captionHere'))));
-  return h('div', { class: 'stack' }, card, page.notice(), data?.alternatives.length > 1 ? alternatives(data) : null);
+  return h('div', { class: 'stack' }, card, page.notice(), data?.alternatives.length > 1 ? others(data) : null);
 }
 
 // Dark over the regions that a word did not look at.
@@ -50,7 +50,7 @@ function makeVeil({ grid: [rows, columns], weights }) {
   return { node, show };
 }
 
-function alternatives({ alternatives: rows }) {
+function others({ alternatives: [, ...rows] }) {
   return h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, t('otherCaptions'))),
     h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': t('otherCaptions') }, h('table', {}, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, t('text')), h('th', { scope: 'col', class: 'right' }, t('score')), h('th', { scope: 'col', class: 'right' }, t('logProb')))),
       h('tbody', {}, rows.map(([text, logProb, score]) => h('tr', {}, h('td', { dir: 'auto' }, text || '∅'), h('td', { class: 'right number' }, digits(score)), h('td', { class: 'right number' }, digits(logProb))))))));

@@ -60,6 +60,8 @@ const TEXTS = {
   tooLong: ['The text is too long for this page: at most 5,000 characters.', '文本过长：此页面最多接受 5,000 个字符。'],
   fault_damaged: ['This file is cut or changed. Copy it again.', '此文件不完整或已被改动，请重新复制。'], fault_newer: ['The model inside was made by a newer heedful than the page.', '文件中的模型由更新版本的 heedful 制作。'], fault_kind: ['The model inside is of a kind that this page does not run.', '此页面无法运行文件中的这类模型。'],
   fault_runtime: ['This browser does not run the model: it is too old, or WebAssembly is switched off. ({0})', '此浏览器无法运行模型：版本过旧，或已关闭 WebAssembly。'], fault_nonfinite: ['The model’s weights are broken. Copy the file again.', '模型权重已损坏，请重新复制文件。'], fault_usage: ['{0}', '请求无效。'], fault_other: ['The model inside failed: {0}.', '文件中的模型运行出错。'], fault_picture: ['This picture cannot be read: {0}.', '无法读取这张图片。'],
+  'score-accuracy': ['accuracy', '准确率'], 'score-exact_match': ['exact match', '完全匹配率'], 'score-macro_f1': ['macro-F1', '宏平均 F1'], 'score-micro_f1': ['micro-F1', '微平均 F1'],
+  'score-character_error_rate': ['character error rate', '字符错误率'], 'score-token_error_rate': ['token error rate', '子词错误率'], 'score-mean_error': ['mean error', '平均误差'], 'score-explained': ['variance explained', '可解释方差'],
   changes: ['Changed words are underlined.', '改变的词带有下划线。'], prefixKept: ['The beginning is held fixed; the model goes on from it.', '开头已固定，模型由此继续。'],
 };
 
@@ -74,8 +76,12 @@ export function t(key, ...values) {
   const text = TEXTS[key]?.[language] ?? key;
   return values.reduce((written, value, index) => written.replaceAll(`{${index}}`, value), text);
 }
-// Languages of a model, such as "de → en"; a model that does not know its own has the names of the two sides.
+// Languages of a model, such as "de → en"; empty where it does not know them.
 export function direction(languages = []) {
   const sides = { source: t('source'), target: t('output') };
-  return languages.filter(Boolean).map((name) => sides[name] ?? name).join(' → ');
+  return languages.every((name) => !name || sides[name]) ? '' : languages.filter(Boolean).map((name) => sides[name] ?? name).join(' → ');
+}
+// Name of a score in the language of the page, where it has one.
+export function scoreName({ key, name }) {
+  return TEXTS[`score-${key}`]?.[language] ?? name;
 }

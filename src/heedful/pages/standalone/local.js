@@ -1,7 +1,7 @@
 // Source of the page's data that is a model inside the file: what `heedful serve` answers, computed beside the page.
 import { MOST_CHARACTERS, Refusal, TASK_VIEWS } from '../app/api.js';
 import { h } from '../app/dom.js';
-import { direction, t } from '../app/text.js';
+import { direction, scoreName, t } from '../app/text.js';
 
 // `facts` of the model are those of its file, known from the beginning; `connecting` gives its engine.
 export function localSource(facts, connecting) {
@@ -16,6 +16,6 @@ export function localSource(facts, connecting) {
       if (request.text?.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
       return (await connecting).ask(request);
     },
-    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores, facts.license && t('licence', facts.license), t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
+    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores.map((one) => `${scoreName(one)} ${one.value}`), facts.license && t('licence', facts.license), t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
   };
 }
