@@ -32,7 +32,7 @@ from heedful.attention.kernels.distance import numba_kernels as distance_kernels
 from heedful.attention.kernels.distance.cpu_ops import distance_attention
 from heedful.cpu.checked_kernel import CheckedKernel, checked
 from heedful.cpu.numba_cache import cached_njit
-from heedful.errors import UsageError
+from heedful.errors import ShapeError, UsageError
 from heedful.layers.cpu import layernorm_numba, packed_attention_numba
 from heedful.layers.cpu.layernorm import DeferredBias, add_dropped, normalized, rectified
 from heedful.layers.cpu.packed_attention import attend_packed
@@ -261,6 +261,20 @@ def test_a_kernel_with_a_wrong_description_is_noticed():
     cases = [("longer", [right, np.zeros(4)])]
     assert taken(good, iter(cases)) == []
     assert taken(bad, iter(cases)) == ["longer"]
+
+
+def test_types_that_a_kernel_cannot_compute_with_are_named():
+    """A kernel of its own, because Numba takes seconds for each of the others to find out."""
+
+    @cached_njit()
+    def double(numbers: np.ndarray) -> None:
+        for i in range(numbers.shape[0]):
+            numbers[i] = numbers[i] * 2.0
+
+    kernel = checked(numbers="row")(double)
+    with pytest.raises(ShapeError, match=r"kernel double: numbers of types that it is not made for: numbers \|S4"):
+        kernel(np.zeros(3, "S4"))
+    kernel(np.zeros(3))
 
 
 def test_calls_of_two_threads_check_their_own_sizes():

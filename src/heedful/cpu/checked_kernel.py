@@ -6,7 +6,7 @@ shapes of its arrays in words, by which every call is checked first.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, NoReturn, final
 
 from heedful.errors import ShapeError
 
@@ -57,7 +57,10 @@ class CheckedKernel:
             shapes: see `checked`.
             rule: see `checked`.
         """
+        from numba.core.errors import TypingError
+
         self._kernel: Final = kernel
+        self._typing_error: Final = TypingError
         self._rule: Final = rule
         code = kernel.py_func.__code__
         self.names: Final[tuple[str, ...]] = code.co_varnames[: code.co_argcount]
@@ -73,7 +76,8 @@ class CheckedKernel:
         """Check the arguments, and run the kernel.
 
         Raises:
-            ShapeError: shapes differ that must agree, or an index is out of range; the kernel has not run.
+            ShapeError: shapes differ that must agree, an index is out of range, or the kernel cannot compute with
+                numbers of such types; it has not run.
         """
         if self._has_fields:
             shapes = tuple([arguments[i].shape if j < 0 else arguments[i][j].shape for i, j in self._getters])
@@ -85,7 +89,15 @@ class CheckedKernel:
             self._last = shapes, sizes
         if self._rule is not None and not self._rule(arguments, sizes):
             self._refuse("an index or a range reaches beyond the arrays", shapes)
-        return self._kernel(*arguments)
+        try:
+            return self._kernel(*arguments)
+        except self._typing_error:
+            kinds = ", ".join(
+                f"{name} {each.dtype}"
+                for name, each in zip(self.names, arguments, strict=True)
+                if hasattr(each, "dtype")
+            )
+        self._refuse(f"numbers of types that it is not made for: {kinds}", shapes)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
@@ -121,7 +133,7 @@ class CheckedKernel:
         self._known[shapes] = sizes
         return sizes
 
-    def _refuse(self, problem: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    def _refuse(self, problem: str, shapes: tuple[tuple[int, ...], ...]) -> NoReturn:
         listing = ", ".join(f"{spec.name} {list(shape)}" for spec, shape in zip(self.arrays, shapes, strict=True))
         raise ShapeError(f"kernel {self._kernel.py_func.__name__}: {problem} ({listing})")
 
