@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 from heedful.data.corpus import find_pairs
+from heedful.pages.record import read_validations
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runs.settings import SettingsLayers
@@ -49,6 +50,9 @@ def test_summaries_take_a_model_that_copies_and_other_pairs_and_choices_do_not(t
     assert summary.model.model_dump()["has_copy"]
     assert summary.text.cut_sources
     assert summary.search.no_repeat_ngram_size == 3
+    longest = max(len(line.split("\t")[1]) for line in lines)
+    assert (summary.search.max_length_ratio, summary.search.max_length_offset) == (0.0, 20 + longest * 5 // 4)
+    assert chosen(articles, "search.max_length_offset=9").search.max_length_offset == 9
     kinds = {
         "transformer": [chosen(others), chosen(articles, preset="small"), chosen(articles, "text.shared=false")],
         "luong": [chosen(articles, preset="luong"), chosen(articles, "model.has_copy=false", "model.kind=luong")],
@@ -58,6 +62,18 @@ def test_summaries_take_a_model_that_copies_and_other_pairs_and_choices_do_not(t
             assert experiment.model.kind == kind
             assert not experiment.model.model_dump()["has_copy"]
             assert not experiment.text.cut_sources
+
+
+def test_a_validation_of_an_untrained_model_ends_soon_after_the_longest_reference(tmp_path: Path):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{'word ' * 40}{number}\t{number} yes\n" for number in range(40)), "utf-8")
+    settings = ("model.kind=rnnsearch", "model.embedding_size=8", "model.hidden_size=8", "training.max_steps=1")
+    settings = (*settings, "training.export=false", "training.validate_every=1", "text.max_tokens=400")
+    request = make_request((pairs,), tmp_path / "m", settings=settings)
+    train(request, lambda _: None, lambda _: None, lambda _: None)
+    outputs = [sample[2] for line in read_validations(tmp_path / "m") for sample in line["samples"]]
+    assert outputs
+    assert max(len(output) for output in outputs) <= 120  # far fewer than lengths of sources allow
 
 
 def test_batches_and_epochs_suit_summaries_and_the_rate_falls_to_zero(tmp_path: Path):

@@ -39,6 +39,8 @@ AUTO_KEYS: Final = (
     "training.optimizer.schedule.kind",
     "training.optimizer.schedule.warmup_steps",
     "search.no_repeat_ngram_size",
+    "search.max_length_ratio",
+    "search.max_length_offset",
 )
 """Settings, or prefixes of settings, that a task may choose by data and time."""
 FREE_ON_RESUME: Final = (

@@ -288,6 +288,8 @@ SUMMARY_EPOCHS: Final = 9
 """Number of epochs in which `FEW_SUMMARIES` pairs are learned; fewer pairs take more, as their square root."""
 SUMMARISED_CHARACTERS: Final = 100_000
 """Longest text that is cut and summarised."""
+SPARE_TOKENS: Final = 20
+"""Tokens that a summary may have beyond a quarter more than the characters of the longest one that was seen."""
 SHORT: Final = 6
 """Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 
@@ -316,10 +318,14 @@ def adapt_units(units: Units, has_symbols: bool = False) -> Tree:
     return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
 
 
-def adapt_summaries() -> Tree:
+def adapt_summaries(most_characters: int = 0) -> Tree:
     """Choose settings for summaries: a recurrent network that copies words of its source and covers all of it.
 
-    Without copying, the names and numbers of a text do not reach its summary (docs/results.md).
+    Without copying, the names and numbers of a text do not reach its summary (docs/results.md). The longest summary,
+    not the length of its source, says how long an output may become.
+
+    Args:
+        most_characters: characters of the longest summary, which are at least as many as its tokens; 0 = not known.
 
     Returns:
         Values for `load_experiment`.
@@ -341,7 +347,10 @@ def adapt_summaries() -> Tree:
         "attention": attention,
     }
     text = {"cut_sources": True, "max_tokens": 400, "max_characters": SUMMARISED_CHARACTERS}
-    return {"model": model, "text": text, "search": {"no_repeat_ngram_size": 3}}
+    search: dict[str, float] = {"no_repeat_ngram_size": 3}
+    if most_characters:
+        search |= {"max_length_ratio": 0.0, "max_length_offset": SPARE_TOKENS + most_characters * 5 // 4}
+    return {"model": model, "text": text, "search": search}
 
 
 def _summary_tokens(size: CorpusSize) -> int:

@@ -67,7 +67,7 @@ from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import DataPaths, Prepared, Task
-from heedful.tasks.plan import SUMMARISED_CHARACTERS, CorpusSize, adapt, adapt_summaries, adapt_units
+from heedful.tasks.plan import SPARE_TOKENS, SUMMARISED_CHARACTERS, CorpusSize, adapt, adapt_summaries, adapt_units
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_source
@@ -131,8 +131,9 @@ class TranslationTask(Task[PairFile, TranslationData]):
         most = TextConfig().max_characters
         units = choose_units(files["train"], most)
         file_defaults = adapt_units(units, units == "characters" and have_few_symbols(files["train"], most))
-        if units == "pieces" and _may_copy(resolve) and _have_summaries(files["train"]):
-            file_defaults = merge(file_defaults, adapt_summaries())
+        longest = _longest_summary(files["train"]) if units == "pieces" and _may_copy(resolve) else 0
+        if longest:
+            file_defaults = merge(file_defaults, adapt_summaries(longest))
         attention = getattr(resolve(file_defaults).model, "attention", None)
         is_document = isinstance(attention, AttentionConfig) and attention.has_sentences
         text: Tree = {"split_sentences": True} if is_document else {}
@@ -309,6 +310,8 @@ class Validator:
         ]
         most = experiment.text.max_tokens - 1
         gold = [[*prepared.target_tokenizer.encode(texts[0])[:most], EOS] for texts in self._dev.references]
+        # An untrained model seldom ends an output.
+        self._most: Final = min(most + 1, SPARE_TOKENS + 2 * max(map(len, gold), default=most))
         self._corpus: Final = EncodedCorpus(EncodedSide.of([s.tolist() for s in self._sources]), EncodedSide.of(gold))
         by_length = sorted(range(len(self._dev)), key=lambda i: len(self._sources[i]))
         # Sources of short, medium and long length; the median one is the sample shown during training.
@@ -325,7 +328,7 @@ class Validator:
         """
         model = _seq2seq(model)
         greedy = SearchConfig(beam=1, max_length_ratio=2.0, max_length_offset=20)
-        backend = torch_backend(model, self._experiment.text.max_tokens)
+        backend = torch_backend(model, self._most)
         decoded = as_memory_allows(
             lambda tokens: decode_sorted(backend, self._sources, greedy, batch_tokens=tokens),
             VALIDATION_TOKENS,
@@ -351,9 +354,12 @@ def _may_copy(resolve: Callable[[Tree], Experiment]) -> bool:
     return bool(getattr(model, "has_copy", False) and getattr(attention, "has_coverage", False))
 
 
-def _have_summaries(file: PairFile) -> bool:
+def _longest_summary(file: PairFile) -> int:
+    """Characters of the longest target; 0 where targets are no summaries of their sources."""
     pairs = [*islice(CorpusFilter(SUMMARISED_CHARACTERS).apply(file), SAMPLED_PAIRS)]
-    return are_summaries([pair.source for pair in pairs], [[pair.target] for pair in pairs])
+    if not are_summaries([pair.source for pair in pairs], [[pair.target] for pair in pairs]):
+        return 0
+    return max((len(pair.target) for pair in pairs), default=0)
 
 
 def _seq2seq(model: nn.Module) -> Seq2Seq:
