@@ -15,7 +15,7 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
                 browsers and in Node; it has greedy search alone
 
 With --layers, the ONNX engine and the page also give the attention of every layer and head of a Transformer, so that
-`heedful inspect` and `heedful serve` show it without PyTorch; it is then twice as large.
+`heedful inspect` and `heedful serve` show it without PyTorch; the engine is then twice as large.
 With --shortlist, the engine also knows which target tokens are probable for each source token, learned from
 the training pairs; `heedful translate --shortlist` then considers only these, which is faster.
 With --single, --to onnx writes the whole model as one graph, from code points of words to ids of symbols, for programs

@@ -93,6 +93,6 @@ async function runtime() {
   try {
     return await import('onnxruntime-web');
   } catch (error) {
-    throw new ModelError('runtime', 'ONNX Runtime is not installed; install it with: npm install onnxruntime-web', error);
+    throw new ModelError('runtime', 'ONNX Runtime is not found beside this package; npm install onnxruntime-web, or give its module: load(source, { ort })', error);
   }
 }
