@@ -44,6 +44,7 @@ CHINESE: Final = {
     "depth + 1 multiply-adds per pair": "每对 depth + 1 次乘加",
     "hidden_size tanh per pair": "每对 hidden_size 次 tanh",
     "depth squared differences per pair, and one K": "每对 depth 个差的平方，再加一次 K",
+    "w . [q; k; q * k], w [3 size]": "w . [q; k; q * k]，w [3 size]",
     # normalizers
     "exp(scores / temperature) / sum; temperature -> 0 gives the argmax, -> infinity the mean": (
         "exp(scores / temperature) / 总和；温度趋于 0 得到最大者，趋于无穷得到平均"

@@ -19,21 +19,7 @@ import site_reference
 from site_pages import LONGEST, ROOT, Document, Page, addresses, navigation, pages_of, rendered, walk
 
 NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
-CHINESE_TITLES: Final = {
-    "The graphs of an engine": "引擎的图",
-    "Settings": "设置",
-    "Extending heedful": "扩展 heedful",
-    "Commands": "命令",
-    "HTTP routes": "HTTP 接口",
-    "File formats": "文件格式",
-    "Results": "结果",
-    "Performance": "速度",
-    "Reliability": "可靠性",
-    "Decisions": "决定和理由",
-    "Log": "实验记录",
-    "Changelog": "更新日志",
-    "Contributing": "参与",
-}
+CHINESE_TITLES: Final[dict[str, str]] = json.loads((ROOT / "docs/site/titles.zh.json").read_text(encoding="utf-8"))
 """Titles in the Chinese navigation of pages that are in English only."""
 
 
@@ -118,7 +104,7 @@ def parts(language: str) -> list[Page]:
             pages.append(page)
         if part is PARTS[-1]:
             pages.insert(3, decisions(language))
-        for page in pages:
+        for page in walk(pages):
             page.title = CHINESE_TITLES.get(page.title, page.title) if language == "zh" else page.title
         tabs.append(Page(pages[0].document, pages[0].address, part.titles[number], "", pages))
     return tabs

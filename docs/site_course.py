@@ -21,8 +21,8 @@ from site_pages import ROOT, Document, Page
 FOLDER: Final = ROOT / "docs/course"
 CONCEPTS: Final = FOLDER / "concepts.tsv"
 ADDRESS: Final = "attention/course"
-LEARN: Final = "bahdanau-page.html#view=learn"
-"""Page on which a reader computes attention of own numbers."""
+LEARN: Final = "bahdanau-page.html#view=learn&language="
+"""Page on which a reader computes attention of own numbers, in the language that follows."""
 WITH_NUMBERS: Final = ("averages", "scores", "luong", "hard", "selfattention")
 """Lessons whose formulas that page computes."""
 _CACHE: dict[str, Any] = {}
@@ -164,7 +164,7 @@ def _markdown(name: str, notebook: Any, language: str) -> str:
             parts.append(cell.source)
             if len(parts) == 1:
                 title, _, rest = cell.source.partition("\n")
-                own = f'<a href="{LEARN}">{words[2]}</a> · ' if name in WITH_NUMBERS else ""
+                own = f'<a href="{LEARN}{language}">{words[2]}</a> · ' if name in WITH_NUMBERS else ""
                 links = f'{own}<a href="{name}.ipynb" download>{words[0]}</a>'
                 parts = [f'{title}\n\n<div class="beside">{links}</div>\n\n{rest}']
             continue
@@ -178,7 +178,9 @@ def _markdown(name: str, notebook: Any, language: str) -> str:
         if _pages(cell):
             alt = cell.metadata["alt" if language == "en" else "alt_zh"]
             address = f"{name}-{cell.metadata['page']}.html"
-            parts.append(f'<iframe class="page" loading="lazy" title="{alt}" src="{address}"></iframe>')
+            parts.append(
+                f'<iframe class="page" loading="lazy" title="{alt}" src="{address}#language={language}"></iframe>'
+            )
     return "\n\n".join(parts) + "\n"
 
 

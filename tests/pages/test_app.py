@@ -262,7 +262,7 @@ def test_chinese_leaves_no_english(browser: Any, tmp_path: Path, view: str):
         "SVG",
         "PNG",
         "CSV",
-        "nat",
+        "token",
         "Nadaraya",
         "Watson",
         "Luong",
@@ -275,6 +275,13 @@ def test_chinese_leaves_no_english(browser: Any, tmp_path: Path, view: str):
     assert tab.page.locator("html").get_attribute("lang") == "zh-CN"
     tab.page.locator("#language").click()
     assert "Translate" in tab.page.locator("nav").inner_text()
+    tab.close()
+
+
+def test_the_address_may_name_the_language(browser: Any, tmp_path: Path):
+    tab = Tab(browser, written(tmp_path) + "#view=learn&language=zh")
+    assert tab.page.locator("html").get_attribute("lang") == "zh-CN"
+    assert "查询" in tab.page.locator("main").inner_text()
     tab.close()
 
 

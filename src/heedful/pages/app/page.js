@@ -276,7 +276,8 @@ function logo() {
 }
 
 export async function start() {
-  page.language = preference('language', navigator.language?.startsWith('zh') ? 'zh' : 'en');
+  const asked = new URLSearchParams(location.hash.slice(1)).get('language');  // of a site that holds the page
+  page.language = ['en', 'zh'].includes(asked) ? asked : preference('language', navigator.language?.startsWith('zh') ? 'zh' : 'en');
   page.setTheme(preference('theme', 'auto'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { page.setTheme(page.theme); page.draw(); });
   page.readAddress();
