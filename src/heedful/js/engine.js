@@ -28,7 +28,8 @@ export async function openGraph(ort, files, name) {
   const graph = files.get(name);
   if (!graph) throw new ModelError('damaged', `not a model of heedful: it has no ${name}`);
   try {
-    return await ort.InferenceSession.create(graph, { executionProviders: ['wasm'], intraOpNumThreads: 1, logSeverityLevel: 3 });
+    // The name `cpu` is known to onnxruntime-web and onnxruntime-node alike.
+    return await ort.InferenceSession.create(graph, { executionProviders: ['cpu'], intraOpNumThreads: 1, logSeverityLevel: 3 });
   } catch (error) {
     throw new ModelError('runtime', `ONNX Runtime does not run ${name}: ${error instanceof Error ? error.message : error}`, error);
   }
