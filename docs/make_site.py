@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -159,8 +160,11 @@ def build(out: Path, work: Path, languages: Iterable[str]) -> None:
         languages: "en", "zh".
 
     Raises:
+        ModuleNotFoundError: the package that cuts Chinese into words is missing.
         subprocess.CalledProcessError: the generator refused a page or a link.
     """
+    if find_spec("jieba") is None:  # without it the generator goes on, and the Chinese search finds nothing
+        raise ModuleNotFoundError("jieba, which the Chinese search needs: pip install '.[docs]'")
     for language in languages:
         folder = work / language
         shutil.rmtree(folder, ignore_errors=True)

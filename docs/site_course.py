@@ -80,7 +80,8 @@ def make(work: Path, is_fresh: bool = False) -> None:
         is_fresh: run all.
     """
     work.mkdir(parents=True, exist_ok=True)
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((ROOT / "src/heedful").rglob("*.py"))))
+    sources = [*(ROOT / "src/heedful").rglob("*.py"), *(ROOT / "src/heedful/pages/app").glob("*.*")]
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources)))
     for path in lesson_files():
         digest = hashlib.sha256(path.read_bytes() + code.digest() + _SETUP.encode()).hexdigest()[:16]
         kept = work / f"{name_of(path)}-{digest}.ipynb"

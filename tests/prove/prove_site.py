@@ -18,7 +18,10 @@ LARGEST: Final = 300_000
 """Bytes of a page."""
 FIRST_PAINT: Final = 1000.0
 """Milliseconds."""
-SEARCHES: Final = {"index.html": ("sparsemax", "bandwidth"), "zh/index.html": ("瓶颈", "双线性")}
+SEARCHES: Final = {
+    "index.html": ("sparsemax", "bandwidth"),
+    "zh/index.html": ("瓶颈", "双线性", "注意力", "软性注意力", "位置编码"),
+}
 
 
 def broken_links(page: Path, ids: dict[Path, set[str]]) -> list[str]:
