@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from heedful.engines.folder import MANIFEST, commit, open_folder
 from heedful.errors import FileRefused, ResourceError
 from heedful.models.inputs import TokenInputs
-from heedful.models.store import load_model, save_model
+from heedful.models.store import load_model, save_model, store_weights
 from heedful.tasks.experiment import Experiment, build_model
+from heedful.version import __version__
 from tests.prove.disk import Call, calls
 from tests.requests import load_experiment
 from tests.runs.test_settings import TINY
@@ -50,6 +52,19 @@ def test_a_saved_model_is_the_same(kind: str, tmp_path: Path):
     original = build_model(made, (9, 7, made.text.is_shared)).eval()
     inputs = (TokenInputs(torch.tensor([[4, 5, 3]]), torch.tensor([3])), torch.tensor([[2, 4]]))
     assert torch.equal(model(*inputs).features, original(*inputs).features)
+
+
+def test_the_header_of_the_weights_says_whose_they_are_in_the_same_bytes_each_time(tmp_path: Path):
+    for name in ("one", "two"):
+        torch.manual_seed(3)
+        make_folder(tmp_path / name)
+    one, two = (open_folder(tmp_path / name).file("weights") for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    with safe_open(one, "pt") as file:
+        header = json.loads(file.metadata()["heedful"])
+    assert header == {"version": __version__, "task": "translation", "kind": "transformer", "languages": ["de", "en"]}
+    store_weights(tmp_path / "one", load_file(one))
+    assert open_folder(tmp_path / "one").file("weights").read_bytes() == two.read_bytes()
 
 
 def test_loading_draws_none_of_the_callers_random_numbers(tmp_path: Path):

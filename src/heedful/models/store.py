@@ -1,5 +1,6 @@
 """Model store: the trained weights and the configuration of a model in its folder, saved and loaded."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -23,6 +24,8 @@ from heedful.models.transformer import TransformerConfig
 from heedful.version import __version__
 
 DEFAULT_TASK: Final = "translation"
+_KINDS: Final[Mapping[str, Any]] = {"task": "", "kind": "", "languages": []}
+"""Facts about a model that the header of its weights repeats, for hubs and programs that have this file alone."""
 
 
 class StoredSettings(Config):
@@ -46,7 +49,8 @@ def save_model(folder: Path, settings: StoredSettings, weights: Mapping[str, Ten
         ResourceError: the disk is full or refuses; the model that was there is untouched.
     """
     try:
-        name = _write_weights(folder, weights)
+        kinds = {"task": settings.task, "kind": settings.model.kind, "languages": facts.get("languages", [])}
+        name = _write_weights(folder, weights, kinds)
         _write_config(folder, to_toml(settings))
         sync(folder)
         text_files = {fact for fact in facts.values() if isinstance(fact, str) and (folder / fact).is_file()}
@@ -84,7 +88,8 @@ def store_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     if wrong := wanted.items() ^ {name: tuple(tensor.shape) for name, tensor in weights.items()}.items():
         raise FileRefused(f"{folder}: the weights do not fit the model: {', '.join(sorted({n for n, _ in wrong})[:3])}")
     try:
-        name = _write_weights(folder, weights)
+        kinds = {key: before.facts.get(key, default) for key, default in _KINDS.items()}
+        name = _write_weights(folder, weights, kinds)
         facts = {key: value for key, value in before.facts.items() if key not in (KEY, "files")}
         others = [each for each in before.facts["files"] if each != old.name]
         commit(folder, {**facts, "weights": name}, sorted({*others, name}))
@@ -93,12 +98,14 @@ def store_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     _delete_weights(folder, name)
 
 
-def _write_weights(folder: Path, weights: Mapping[str, Tensor]) -> str:
+def _write_weights(folder: Path, weights: Mapping[str, Tensor], kinds: Mapping[str, Any]) -> str:
     """Write weights into a file that is named after them, and return its name."""
     temporary = folder / ".weights.safetensors"
     try:
         temporary.unlink(missing_ok=True)
-        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()})
+        # One entry, because several would be written in another order each time.
+        header = {"heedful": json.dumps({"version": __version__, **kinds}, sort_keys=True)}
+        content = save({name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}, header)
         write_through(temporary, content)
         name = f"model-{sha256(content).hexdigest()[:8]}.safetensors"
         temporary.replace(folder / name)
