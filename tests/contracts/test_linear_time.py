@@ -229,6 +229,7 @@ UNREAD = {
     *(("xliff", name) for name in ("done", "deep codes")),
     *(("csv", name) for name in ("open cells", "uneven rows")),
     *(("md", name) for name in ("footnotes", "code")),
+    *(("tmx", name) for name in ("segments", "languages", "languages, then units")),
     *(
         ("odt", "deep spans"),
         ("odt", "names"),
