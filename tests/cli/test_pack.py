@@ -1,5 +1,6 @@
 """`heedful pack`: what it says, and that its result is a model."""
 
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -61,6 +62,10 @@ def test_a_page_is_that_of_export(trained: Trained, tmp_path: Path):
     assert done.out == f"{page}: {readable_size(page.stat().st_size)}; open it in a browser\n"
     assert heedful("export", model, "--to", "html", "-o", other).code == 0
     assert page.read_bytes() == other.read_bytes()
+    named = tmp_path / "named.html"
+    assert heedful("pack", model, "-o", named, "--license", "für alle, § 3").code == 0
+    facts = named.read_text("utf-8").split('id="model-facts">')[1].split("</script>")[0]
+    assert json.loads(facts)["license"] == "für alle, § 3"
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path):

@@ -104,13 +104,13 @@ def _about_other(predictor: "Predictor") -> list[Row]:
 
 def _about_makers(folder: "ModelFolder") -> list[Row]:
     from heedful.engines.pack import CARD
-    from heedful.pages.model_card import card_license, own_card
+    from heedful.pages.model_card import card_license, license_of, own_card
 
     facts, card = folder.facts, own_card(folder.path / CARD)
     rows = [
         ("written by", f"heedful {facts.get('heedful', '')}"),
         ("converted from", str(facts.get("origin", ""))),
-        ("licence", card_license(card) or str(facts.get("license", ""))),
+        ("licence", card_license(card) or license_of(facts)),
         ("card", str(folder.path / CARD) if card else ""),
     ]
     return [(name, text) for name, text in rows if text]

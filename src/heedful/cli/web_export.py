@@ -58,7 +58,7 @@ def export_web(
     from heedful.export.archive import write_archive
     from heedful.export.html import PageFacts, export_html, write_page
     from heedful.export.web_runtime import read_runtime
-    from heedful.pages.model_card import card_license, model_card
+    from heedful.pages.model_card import license_of, model_card
 
     out = out or beside(predictor.folder.path, SUFFIXES[kind])
     model = _archived(predictor, has_layers)
@@ -67,11 +67,15 @@ def export_web(
     web_runtime = read_runtime(runtime) if kind == "html" else None
     engine = _engine(predictor, messages, has_layers).path
     kind_of_weights = weights or (_chosen_weights(predictor, engine, dev, messages) if dev else "float16")
-    use = _USE.format(name=out.name)
-    card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", use, license)
-    content = write_archive(model, engine, kind_of_weights, card if kind == "js" else "")
+    card = ""  # a page says these things itself
+    if kind == "js":
+        use = _USE.format(name=out.name)
+        card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", use, license)
+    content = write_archive(model, engine, kind_of_weights, card)
     if web_runtime is not None:
-        facts = PageFacts([*_examples(predictor, examples)], _scores(predictor), card_license(card))
+        facts = PageFacts(
+            [*_examples(predictor, examples)], _scores(predictor), license or license_of(predictor.folder.facts)
+        )
         content = export_html(predictor.folder, content, web_runtime, facts).encode()
     write_page(content, out)
     hint = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'

@@ -6,6 +6,7 @@ It says what the model's folder says, and no text of its training data.
 import json
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,17 +47,16 @@ def card_license(card: str) -> str:
         >>> card_license("---\nlicense: cc-by-4.0\n---\n# A model")
         'cc-by-4.0'
     """
-    head, lines = False, card.replace("\r\n", "\n").split("\n")
-    for number, line in enumerate(lines):
-        if line.rstrip() == "---":
-            if head:
-                break
-            head = number == 0
-        if not head:
-            break
-        if match := _LICENSE.fullmatch(line):
-            return match[2]
+    first, *lines = card.replace("\r\n", "\n").split("\n")
+    if first.rstrip() == "---":
+        metadata = takewhile(lambda line: line.rstrip() != "---", lines)
+        return next((match[2] for line in metadata if (match := _LICENSE.fullmatch(line))), "")
     return ""
+
+
+def license_of(facts: Mapping[str, Any]) -> str:
+    """Return the licence that a model's `heedful.json` names; empty = none."""
+    return str(facts.get("license", ""))
 
 
 def own_card(path: Path) -> str:
@@ -97,7 +97,7 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str, lic
     languages = [str(one) for one in facts.get("languages", ()) if one not in _UNKNOWN]
     metrics, number = stored_scores(path, str(facts.get("weights", "")))
     tested = f"test set of its makers, {counted(number, 'item')}"
-    terms = license or str(facts.get("license", ""))
+    terms = license or license_of(facts)
     data: dict[str, Any] = {"library_name": library, "pipeline_tag": PIPELINES.get(task, task)}
     if languages:
         data["language"] = list(dict.fromkeys(languages))
