@@ -330,6 +330,8 @@ STRUCTURES: Mapping[str, Mapping[str, Structure]] = {
     "md": {
         "rows": many("| a | b |\n", "| a | b |\n|---|---|\n"),
         "cells": lambda size: f"{many('| a ')(size // 3)}|\n{many('|---')(size // 3)}|\n{many('| a ')(size // 3)}|\n",
+        "rows of a cell": many("|a\n", "|a\n|-\n"),
+        "empty rows": many("|\n", "|a\n|-\n"),
         "long rows": many("|a" * 1000 + "\n"),
         "nested lists": lambda size: "".join("  " * (index % 50) + "- a\n" for index in range(size // 54)),
         "quotations": lambda size: "".join("> " * (index % 50) + "a\n" for index in range(size // 52)),

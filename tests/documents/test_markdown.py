@@ -3,9 +3,11 @@
 import random
 
 import pytest
+from markdown_it import MarkdownIt
 
-from heedful.documents import markdown
+from heedful.documents import markdown_blocks
 from heedful.documents.markdown import MarkdownFile
+from heedful.documents.markdown_blocks import text_blocks
 from heedful.text.tagged_text import TaggedText
 from tests.documents.changed import in_capitals, texts
 
@@ -68,7 +70,8 @@ def test_a_translation_becomes_no_mark(output: str, written: str):
     assert MarkdownFile(b"a\n", 0).write([TaggedText(output)]).decode() == written + "\n"
 
 
-def test_rules_that_cannot_apply_change_nothing(monkeypatch: pytest.MonkeyPatch):
+def random_pages() -> list[str]:
+    """Documents that are mostly marks of blocks."""
     pieces = (
         "a",
         "b c",
@@ -90,16 +93,27 @@ def test_rules_that_cannot_apply_change_nothing(monkeypatch: pytest.MonkeyPatch)
     )
     pieces += ("```", "~~~", "|", "| --- |", ":-:", "[x]: /y", "[x]", "<p>", "<!--", "\\", "_", "`")
     generator = random.Random(1)
-    pages = ["".join(generator.choices(generator.sample(pieces, 5), k=14)) for _ in range(400)]
+    return ["".join(generator.choices(generator.sample(pieces, 5), k=14)) for _ in range(400)]
+
+
+def test_blocks_are_those_of_the_parser():
+    parser = MarkdownIt("commonmark").enable("table")
+    for page in [PAGE, *random_pages()]:
+        inline = [token for token in parser.parse(page) if token.type == "inline" and token.content.strip()]
+        assert text_blocks(page) == [(token.map[0], token.content) for token in inline if token.map], page
+
+
+def test_rules_that_cannot_apply_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    pages = random_pages()
 
     def changed() -> list[bytes]:
         opened = [MarkdownFile(text.encode(), 10**6) for text in pages]
         return [each.write([TaggedText(one.text + "!", one.tags) for one in each.passages]) for each in opened]
 
     quick = changed()
-    monkeypatch.setattr(markdown, "_MARKS_OF_RULES", {})
+    monkeypatch.setattr(markdown_blocks, "_MARKS_OF_RULES", {})
     assert quick == changed()
     assert sum(one != text.encode() for one, text in zip(quick, pages, strict=True)) > 300
     for rule in ("code", "fence", "blockquote", "list", "html_block", "heading", "lheading"):  # it would notice
-        monkeypatch.setattr(markdown, "_MARKS_OF_RULES", {rule: ("\0",)})
+        monkeypatch.setattr(markdown_blocks, "_MARKS_OF_RULES", {rule: ("\0",)})
         assert changed() != quick, rule

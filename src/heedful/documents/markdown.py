@@ -6,7 +6,7 @@ Blocks are found by markdown-it (CommonMark with tables); all that is not transl
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from heedful.documents.inline import Passage, PassageBuilder
 from heedful.documents.interface import DocumentFile, decode_text
@@ -23,19 +23,6 @@ _MARK: Final = re.compile(
     r"|(?P<tag></?(?P<name>[A-Za-z][A-Za-z0-9-]*+)[^<>]*+>)"
     r"|(?P<emphasis>\*++|_++|~~)"
 )
-_MARKS_OF_RULES: Final = {
-    "table": ("|",),
-    "code": ("\t", "    "),
-    "fence": ("```", "~~~"),
-    "blockquote": (">",),
-    "hr": ("-", "*", "_"),
-    "list": ("-", "+", "*", ".", ")"),
-    "reference": ("[",),
-    "html_block": ("<",),
-    "heading": ("#",),
-    "lheading": ("=", "-"),
-}
-"""Rules of blocks, and texts of which each needs one in the document; a rule that cannot apply is asked at no line."""
 _FIRST: Final = frozenset("0123456789-+#=")
 _SPECIAL: Final = re.compile(r"[\\`*\[\]<>~|]|(?<![^\W_])_|_(?![^\W_])|&(?=[#A-Za-z])")
 _NUMBER: Final = re.compile(r"\d{1,9}")
@@ -93,15 +80,10 @@ class MarkdownFile(DocumentFile):
             starts.append(starts[-1] + len(line) + 1)
         cursors = [*starts]  # of each line, the end of what was found in it
         starts += [starts[-1]] * 2
-        # Inline tokens keep their text as it is: marks within it are found here, in linear time.
-        idle = [rule for rule, marks in _MARKS_OF_RULES.items() if not any(mark in text for mark in marks)]
-        parser: Any = import_module("markdown_it").MarkdownIt("commonmark").enable("table").disable(["inline", *idle])
-        for token in parser.parse(text):
-            if token.type != "inline" or not token.map or not token.content.strip():
-                continue
+        for first, content in import_module("heedful.documents.markdown_blocks").text_blocks(text):
             spans: list[tuple[int, int]] = []
-            for number, content in enumerate(token.content.split("\n"), token.map[0]):
-                line = content.strip()
+            for number, own_line in enumerate(content.split("\n"), first):
+                line = own_line.strip()
                 start = document.find(line, cursors[number], starts[number + 1])
                 if start < 0:
                     break
