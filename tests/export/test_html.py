@@ -17,15 +17,17 @@ import pytest
 
 from heedful.engines.onnx import OnnxEngine
 from heedful.errors import FileRefused, UsageError
-from heedful.export.archive import compressed, write_archive
+from heedful.export.archive import ArchivedTranslator, compressed, write_archive
 from heedful.export.html import PageFacts, export_html, write_page
 from heedful.export.web_runtime import VERSION, read_runtime
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.text.vocabulary import EOS
+from heedful.text.tokenizer import TextConfig, UnitTokenizer
+from heedful.text.vocabulary import EOS, SPECIAL_TOKENS, Vocabulary
 from tests.export.archives import SOURCE, TARGET, archived
 from tests.export.conftest import MOST, Make
 from tests.js.node import needs_runtime
+from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.pages.browser import Tab, chromium, needs_chromium
 
 TEXT = "fade cab"
@@ -102,6 +104,32 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
     assert "5,000" in tab.page.locator("[role=alert]").inner_text()
     tab.page.locator("#source").fill("abc")
     tab.page.wait_for_function(SHOWN, arg=one)
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+def test_kept_spans_are_shaded_and_stay(exported: Make, browser: Any, tmp_path: Path):
+    source, target = (
+        UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words][:number]), "words", "NFC")
+        for words, number in (("abcdefg", NUM_SOURCE_TOKENS), ("VWXYZ", NUM_TARGET_TOKENS))
+    )
+    model = ArchivedTranslator(
+        archived(tmp_path / "words.model", "rnnsearch").folder,
+        (source, target),
+        TextConfig(source_units="words", target_units="words", max_tokens=MOST),
+        SearchConfig(),
+    )
+    archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
+    write_page(export_html(model.folder, archive, read_runtime(), PageFacts()).encode(), tmp_path / "words.html")
+    tab = Tab(browser, (tmp_path / "words.html").as_uri())
+    tab.page.locator("#source").fill("\U0001f436 a b {x} C")
+    tab.page.wait_for_selector("#passage .kept")
+    assert tab.page.locator("#segment .said .kept").all_text_contents() == ["\U0001f436", "{x}"]
+    assert sorted(tab.page.locator("#passage .kept").all_text_contents()) == ["{x}", "\U0001f436"]
+    assert tab.page.locator("#reading").inner_text() == "a b C"
+    tab.page.locator("#source").fill("4711 {x}")
+    tab.page.wait_for_function("() => document.querySelector('#passage')?.textContent === '4711 {x}'")
     tab.close()
 
 

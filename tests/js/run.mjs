@@ -21,13 +21,22 @@ class TableEngine {
   }
 }
 
+function reversed(words, dictionary, { nbest, attention }, shift) {
+  const output = words.map((word) => dictionary[word] ?? word).reverse(), size = words.length;
+  const alternatives = Array.from({ length: nbest }, (_, rank) => ({ text: output.slice(rank).join(' '), logProb: -1, score: -1 }));
+  const rows = output.map((_, row) => [...words.map((__, column) => (column === size - 1 - row ? 0.9 : 0.1 / size)), 0]), before = Array.from({ length: shift }, () => new Array(size + 1).fill(1));
+  return { source: words.join(' '), ...alternatives[0], alternatives, wasCut: false, sourcePieces: [...words, '<eos>'], targetPieces: [...output, '<eos>'], attention: attention ? [...before, ...rows] : null };
+}
+
 const answers = [];
 for (const { folder, archive, calls } of runs) {
   const { gunzip } = await module(folder, 'archive.js');
   const { load } = await module(folder, 'load.js');
   const { search } = await module(folder, 'search.js');
   const { searchAll } = await module(folder, 'batch.js');
-  const { layoutOf, sentenceSpans, split } = await module(folder, 'sentences.js');
+  const { layoutOf } = await module(folder, 'segments.js');
+  const { Passages } = await module(folder, 'passages.js');
+  const { splitWords } = await module(folder, 'whitespace.js');
   const { openTokenizer } = await module(folder, 'marian.js');
   const { Sentences } = await module(folder, 'documents.js');
   const { folder: makeFold } = await module(folder, 'folding.js');
@@ -42,11 +51,15 @@ for (const { folder, archive, calls } of runs) {
     table: (model, logProbs, weights, source, settings, options) => search(new TableEngine(logProbs, weights), source, settings, { maxLength: logProbs.length, needWeights: true, ...options }),
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
-    text: (model, text) => model.translateText(text),
-    sentences: (model, language, each) => each.map((one) => sentenceSpans(one, model.facts, language).map(([start, end]) => one.slice(start, end))),
-    join: (model, text, usual, each) => {
-      const parts = split(text, { ...model.facts, usual }, 'en'), outputs = parts.sources.map((_, index) => each[index % each.length]);
-      return layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join('');
+    text: (model, text, options) => model.translateText(text, options),
+    // Segments and their outputs by a model that writes the words of a source in the opposite order.
+    passages: async (model, { dictionary, tables, hasWeights }, each) => {
+      const files = new Map(Object.entries(tables).map(([name, text]) => [name, new TextEncoder().encode(text)]));
+      const passages = new Passages({ ...model, engine: { hasWeights }, translate: async (texts, options) => texts.map((one) => reversed(splitWords(one), dictionary, options, model.facts.segments.alignment_shift)) }, files);
+      return Promise.all(each.map(async (text) => {
+        const parts = passages.segmenter.split(text), outputs = await passages.translate(parts.segments, { nbest: 2 });
+        return [layoutOf(parts, outputs.map((one) => one.text)), outputs.map((one) => [one.source, one.alternatives.map(({ text: output }) => output), one.kept.map(({ start, end, kind }) => [one.source.slice(start, end), kind]), one.reading, one.fault])];
+      }));
     },
     classify: (model, texts) => model.classify(texts),
     encodeTexts: (model, texts) => model.encode(texts),
@@ -80,7 +93,7 @@ for (const { folder, archive, calls } of runs) {
   };
   let model;
   const failed = await answer(async () => {
-    if (archive.tokens) model = { sourceTokenizer: openTokenizer(archive), facts: { max_tokens: archive.most, ...archive.sentences }, release() {} };
+    if (archive.tokens) model = { sourceTokenizer: openTokenizer(archive), facts: { max_tokens: archive.most, ...archive.facts }, release() {} };
     else model = await load(archive.includes('://') ? archive : await readFile(archive), { ort });
   });
   for (const [name, ...values] of calls) answers.push(failed ?? await answer(() => known[name](model, ...values)));

@@ -23,6 +23,10 @@ def test_an_imported_folder_translates_in_javascript(tmp_path: Path, monkeypatch
     done = heedful("export", "opus.model", "--to", "js", "--weights", "float32")
     assert done.code == 0, done.err
     translator = load(tmp_path / "opus.model", kind=Translator)
+    paragraphs = ["a b 12, {x} c. B\n- ab https://example.org/d", "A B <b>C</b> \U0001f436", "AB", *TEXTS]
+    found = answers(Run(tmp_path / "opus.tgz", [["text", text, {"beam": 4}] for text in paragraphs]))
+    expected = translator.translate(paragraphs, corrected=False, beam=4)
+    assert [one["text"] for one in found] == [one.text for one in expected]
     for beam in (1, 4):
         expected = translator.translate(TEXTS, segments=None, corrected=False, beam=beam, nbest=beam)
         (found,) = answers(Run(tmp_path / "opus.tgz", [["translate", TEXTS, {"beam": beam, "nbest": beam}]]))

@@ -64,6 +64,11 @@ def test_changes_come_with_the_output_without_them(requests: PageRequests):
     assert changed["outputs"][0]["logProb"] != plain["outputs"][0]["logProb"]
 
 
+def test_a_model_of_characters_reads_text_without_letters(requests: PageRequests):
+    view = requests.view({"text": "12/3"})
+    assert (view["source"]["text"], view["passage"], len(view["outputs"]) > 0) == ("12/3", None, True)
+
+
 @pytest.mark.parametrize(
     "body",
     [{"text": "a" * 5001}, {"text": "a", "beam": 13}, {"text": "a", "alpha": -1}, {"text": "a", "unknown": 1}, {}],

@@ -119,7 +119,8 @@ def _archived(predictor: "Predictor", has_layers: bool) -> "ArchivedModel":
     match predictor:
         case Translator():
             tokenizers = predictor.source_tokenizer, predictor.target_tokenizer
-            return ArchivedTranslator(predictor.folder, tokenizers, predictor.text, predictor.search, has_layers)
+            settings = predictor.text, predictor.search, predictor.alignment_shift
+            return ArchivedTranslator(predictor.folder, tokenizers, *settings, has_layers)
         case Classifier():
             parts = predictor.tokenizer, predictor.text, predictor.labels, predictor.separator, predictor.ngrams
             return ArchivedLabels(predictor.folder, *parts)

@@ -20,19 +20,25 @@ from heedful.engines.folder import ModelFolder
 from heedful.engines.onnx_layers import LAYERS
 from heedful.engines.pack import CARD
 from heedful.errors import MissingExtra, UsageError
+from heedful.export.javascript_patterns import javascript_pattern
 from heedful.export.stored_weights import Part, WeightKind, shared, stored
 from heedful.search.config import SearchConfig
 from heedful.text.folding import folding_tables
+from heedful.text.kept import kept_rules, known_scripts
 from heedful.text.marian import MarianTokenizer
+from heedful.text.scripts import script_table
 from heedful.text.sentencepiece_file import UNIGRAM, PieceKind, read_pieces
-from heedful.text.sentences import ABBREVIATIONS, STREETS
+from heedful.text.sentences import sentence_rules
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 from heedful.version import __version__
 
 DESCRIPTION: Final = "model.json"
 GRAPHS: Final = ("encode.onnx", "step.onnx")
-FORMAT: Final = 2
-"""Version of the archive, which `js/load.js` checks. Since 2, graphs may share parts."""
+TABLES: Final = {"forms": "forms.txt", "lexicon": "lexicon.tsv"}
+"""Files of tables of words, by their roles in the model's folder."""
+FORMAT: Final = 3
+"""Version of the archive, which `js/load.js` checks. Since 2, graphs may share parts; since 3, translators have
+the rules of segments and kept spans."""
 SETTINGS: Final = (
     "beam",
     "nbest",
@@ -119,14 +125,10 @@ class ArchivedTranslator(ArchivedModel):
     """Tokenizers of source and target."""
     text: TextConfig
     search: SearchConfig
+    alignment_shift: int = 0
+    """Number of steps between the one that predicts a token and the one whose attention aligns it."""
     has_layers: bool = False
     """Whether the graph of the attention of every layer and head is archived too."""
-
-    @property
-    def usual(self) -> int:
-        """Number of sentences that the model usually saw in a line; 0 = it reads lines whole, as if of characters."""
-        units = self.text.source_units, self.text.target_units
-        return 0 if "characters" in units or self.text.cut_sources else int(self.folder.facts.get("sentences", 1))
 
     def check(self) -> None:
         faults = {
@@ -147,11 +149,39 @@ class ArchivedTranslator(ArchivedModel):
         dumped = self.search.model_dump(mode="json")
         return {
             "search": {name: dumped[name] for name in SETTINGS},
-            "sentences": {"usual": self.usual, "abbreviations": sorted(ABBREVIATIONS), "streets": STREETS},
+            "segments": self._segments(),
             "source_tokenizer": source,
             "target_tokenizer": None if source == target else target,
             "folding": folding(self.text),
         }
+
+    def files(self) -> dict[str, bytes]:
+        roles = {role: name for role, name in TABLES.items() if self.text.reads_sentences and role in self.folder.facts}
+        return {name: self.folder.file(role).read_bytes() for role, name in roles.items()}
+
+    def _segments(self) -> dict[str, Any]:
+        """Describe what the model reads at once, and what it keeps."""
+        facts: dict[str, Any] = {
+            "is_whole": self.text.reads_whole,
+            "reads_sentences": self.text.reads_sentences,
+            "usual": int(self.folder.facts.get("sentences", 1)),
+            "alignment_shift": self.alignment_shift,
+        }
+        if not self.text.reads_sentences:
+            return facts
+        source, _ = self.tokenizers
+        kinds = self.folder.facts.get("kept", kept_rules())
+        rules = {kind: javascript_pattern(pattern) for kind, pattern in kept_rules().items() if kind in kinds}
+        known = sorted(known_scripts(source.pieces(range(len(source)))))
+        tables = {"rules": sentence_facts(), "kept": {"rules": rules, "known": known}, "scripts": script_table()}
+        return facts | tables
+
+
+def sentence_facts() -> dict[str, Any]:
+    """List the rules of sentences as JavaScript reads them."""
+    rules = sentence_rules()
+    patterns = {name: javascript_pattern(pattern) for name, pattern in rules["patterns"].items()}
+    return rules | {"patterns": patterns, "words": {name: sorted(words) for name, words in rules["words"].items()}}
 
 
 def search_faults(search: SearchConfig) -> dict[str, bool]:

@@ -11,11 +11,10 @@ from heedful.engines.labels import GRAPH
 from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, SHIFTS, NgramModel
 from heedful.engines.spans import NO_ANSWER_SHIFT
 from heedful.errors import UsageError
-from heedful.export.archive import ArchivedModel, described, folding, refuse
+from heedful.export.archive import ArchivedModel, described, folding, refuse, sentence_facts
 from heedful.export.javascript_patterns import javascript_pattern
 from heedful.text.ngrams import WORD
 from heedful.text.scripts import unspaced_ranges
-from heedful.text.sentences import sentence_rules
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
 
 NGRAMS_FILE: Final = "ngrams.safetensors"
@@ -73,10 +72,3 @@ class ArchivedLabels(ArchivedModel):
             "no_answer_shift": float(self.folder.facts.get(NO_ANSWER_SHIFT, 0.0)),
             "folding": folding(self.text, self.ngrams is not None),
         }
-
-
-def sentence_facts() -> dict[str, Any]:
-    """List the rules of sentences as JavaScript reads them."""
-    rules = sentence_rules()
-    patterns = {name: javascript_pattern(pattern) for name, pattern in rules["patterns"].items()}
-    return rules | {"patterns": patterns, "words": {name: sorted(words) for name, words in rules["words"].items()}}

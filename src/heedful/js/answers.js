@@ -1,8 +1,9 @@
 // Models that answer questions about facts: one of their labels, or a span of the facts; the twin of heedful.predictors.answerer.
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
-import { isBlank, Tokenizer } from './tokenizers.js';
+import { Tokenizer } from './tokenizers.js';
 import { EOS } from './vocabulary.js';
+import { isBlank, splitWords } from './whitespace.js';
 
 /**
  * @typedef {{ facts: readonly string[], question: string }} Story
@@ -26,8 +27,7 @@ import { EOS } from './vocabulary.js';
  */
 
 const MOST_SPANS = 5;
-const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
-const spaced = (/** @type {string} */ text) => text.split(SPACES).filter(Boolean).join(' ');
+const spaced = (/** @type {string} */ text) => splitWords(text).join(' ');
 const first = (/** @type {string} */ text, /** @type {number} */ most) => Array.from(text.slice(0, 2 * most)).slice(0, most).join('');
 
 export class AnswerModel {
@@ -148,7 +148,7 @@ function bestSpans(starts, ends) {
 
 /** A span without the white space around it. @param {string} text @param {number} start @param {number} end */
 function trimmed(text, start, end) {
-  const span = text.slice(start, end), inner = span.split(SPACES).filter(Boolean);
+  const span = text.slice(start, end), inner = splitWords(span);
   if (!inner.length) return { start: end, end };
   const head = span.indexOf(inner[0]);
   return { start: start + head, end: start + span.lastIndexOf(/** @type {string} */ (inner.at(-1))) + /** @type {string} */ (inner.at(-1)).length };

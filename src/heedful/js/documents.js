@@ -1,4 +1,5 @@
-// Sentences of a document; the twin of heedful.text.sentences, whose patterns and words come as data.
+// Sentences of a text; the twin of heedful.text.sentences, whose patterns and words come as data.
+import { isSpace, SPACE, splitWords, strip } from './whitespace.js';
 
 /**
  * @typedef {Record<string, [string, string]>} Patterns Source and flags of regular expressions.
@@ -11,9 +12,7 @@
 
 const LETTER = /^\p{L}/u, UPPER = /^\p{Uppercase}/u, LOWER = /^\p{Lowercase}/u, DIGITS = /^\p{Nd}+$/u;
 const OPENERS = /^[ \t\u00a0"'“‘([—–]+/, BEFORE_WORD = /^["'“‘([«„]+/;
-const BLANK = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
-const SPACES = new RegExp(`${BLANK}+`), EDGES = new RegExp(`^${BLANK}+|${BLANK}+$`, 'g'), ENDS_BLANK = new RegExp(`${BLANK}$`);
-const FIRST_WORD = new RegExp(`^[\\p{L}\\p{Nl}\\p{No}]+(?=${BLANK}|['’])`, 'u');
+const FIRST_WORD = new RegExp(`^[\\p{L}\\p{Nl}\\p{No}]+(?=[${SPACE}'’])`, 'u');
 
 export class Sentences {
   /** @param {SentenceRules} rules */
@@ -35,14 +34,19 @@ export class Sentences {
    * @returns {string[]} its sentences without the space around them
    */
   split(text) {
-    const plain = text.replace(this.all.html_break, '\n'), parts = [];
+    const plain = text.replace(this.all.html_break, '\n');
+    return Array.from(this.spans(plain), ([start, end]) => strip(plain.slice(start, end))).filter(Boolean);
+  }
+
+  /** Spans of the sentences of a text, which cover it. @param {string} text @returns {Generator<[number, number]>} */
+  *spans(text) {
     let start = 0;
-    for (const end of plain.matchAll(this.all.ends)) {
-      if (!this.endsSentence(plain, end, start)) continue;
-      parts.push(plain.slice(start, end.index + end[0].length));
+    for (const end of text.matchAll(this.all.ends)) {
+      if (!this.endsSentence(text, end, start)) continue;
+      yield [start, end.index + end[0].length];
       start = end.index + end[0].length;
     }
-    return [...parts, plain.slice(start)].map((part) => part.replace(EDGES, '')).filter(Boolean);
+    yield [start, text.length];
   }
 
   /** Whether a pattern is found at the beginning of a text. @param {string} name @param {string} text */
@@ -70,12 +74,12 @@ export class Sentences {
 
   /** @param {string} begun @param {string} following */
   isAbbreviated(begun, following) {
-    if (!begun || ENDS_BLANK.test(begun)) return false;
-    const word = /** @type {string} */ (begun.split(SPACES).filter(Boolean).at(-1)).replace(BEFORE_WORD, '');
+    if (!begun || isSpace(/** @type {string} */ (begun.at(-1)))) return false;
+    const word = /** @type {string} */ (splitWords(begun).at(-1)).replace(BEFORE_WORD, '');
     const before = begun.slice(0, begun.length - word.length);
     if (DIGITS.test(word)) {
       const isOrdinal = this.patterns.ordinals.test(before) || this.begins('after_ordinals', following);
-      return Array.from(word).length <= this.most.digits && (!before.replace(EDGES, '') || isOrdinal);
+      return Array.from(word).length <= this.most.digits && (!strip(before) || isOrdinal);
     }
     const first = FIRST_WORD.exec(following);
     if (first && this.words.starters.has(first[0].toLowerCase()) && !this.patterns.before_names.test(begun)) return false;
@@ -91,7 +95,7 @@ export class Sentences {
     if (mark === undefined) return null;
     const index = /** @type {number} */ (end.index), least = Math.max(start, index - this.most.quote);
     const beginning = index > least ? text.slice(least, index).lastIndexOf(mark) : -1;
-    return beginning < 0 ? null : text.slice(Math.max(start, least + beginning - 2), least + beginning).replace(EDGES, '');
+    return beginning < 0 ? null : strip(text.slice(Math.max(start, least + beginning - 2), least + beginning));
   }
 
   /** @param {string} text @param {RegExpMatchArray} end @param {number} start @param {string} following */
@@ -118,6 +122,6 @@ export class Sentences {
 function repeats(begun, end, following) {
   if (!(end[0].startsWith('…') || end[0].startsWith('..'))) return false;
   if (end.groups?.mark === undefined) return LETTER.test(Array.from(begun).at(-1) ?? '') && Array.from(begun).at(-1) === Array.from(following)[0];
-  const words = begun.split(SPACES).filter(Boolean), others = following.split(SPACES).filter(Boolean);
+  const words = splitWords(begun), others = splitWords(following);
   return Boolean(words.length && others.length) && /** @type {string} */ (words.at(-1)).toLowerCase() === others[0].replace(/,+$/, '').toLowerCase();
 }

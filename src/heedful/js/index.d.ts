@@ -52,10 +52,20 @@ export interface Translation extends Alternative {
   attention: number[][] | null;
 }
 
+/** Translation of a part of a text. */
+export interface SegmentTranslation extends Translation {
+  /** Spans of the source that stay as they are. */
+  kept: { start: number; end: number; kind: string }[];
+  /** Text that the model read in place of the source: without its kept spans, with the usual forms of its words; empty = none. */
+  reading: string;
+  /** Fault of all outputs, for which the source stands; empty = none. */
+  fault: '' | 'loop' | 'length' | 'empty';
+}
+
 export interface TranslationModel extends Named {
   readonly languages: [string, string];
   translate(texts: readonly string[], options?: SearchOptions & { search?: Record<string, unknown> }): Promise<Translation[]>;
-  translateText(text: string, options?: SearchOptions): Promise<{ source: string; text: string; segments: Translation[] }>;
+  translateText(text: string, options?: SearchOptions): Promise<{ source: string; text: string; segments: SegmentTranslation[] }>;
 }
 
 export interface Classification {

@@ -8,7 +8,7 @@ import { ClassificationModel, LabelGraphs } from './labels.js';
 import { TranslationModel } from './model.js';
 
 /** Version of the archives that this package reads. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 /**
  * Load a model from an archive of `heedful export MODEL --to js`.
@@ -26,7 +26,7 @@ export async function load(source, { ort, signal } = {}) {
 
 /** @type {Record<string, (facts: any, files: Map<string, Uint8Array>, ort: import('./engine.js').Runtime) => Promise<any>>} */
 const TASKS = {
-  translation: async (facts, files, ort) => new TranslationModel(facts, await Engine.open(ort, files)),
+  translation: async (facts, files, ort) => new TranslationModel(facts, await Engine.open(ort, files), files),
   classification: async (facts, files, ort) => new ClassificationModel(facts, await labelGraphs(files, ort), files.get('ngrams.safetensors')),
   captioning: async (facts, files, ort) => new CaptionModel(facts, await Engine.open(ort, files)),
   answering: async (facts, files, ort) => new AnswerModel(facts, await labelGraphs(files, ort)),

@@ -4,9 +4,9 @@ import { bytesOf } from './archive.js';
 import { path } from './pieces.js';
 import { decodeBytes, Tokenizer } from './tokenizers.js';
 import { BOS, EOS, PAD, UNK } from './vocabulary.js';
+import { strip } from './whitespace.js';
 
 const MARK = '\u2581', SPACE = 0x20, FIRST = 4; // numbers below FIRST are not those of pieces
-const ENDS = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
 const utf8 = new TextEncoder(), text = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
@@ -97,7 +97,7 @@ export class MarianTokenizer extends Tokenizer {
       else if (!this.control.has(piece)) result += piece;
     }
     flush();
-    return result.replaceAll(MARK, ' ').replace(ENDS, '');
+    return strip(result.replaceAll(MARK, ' '));
   }
 }
 

@@ -3,7 +3,8 @@ import { searchAll } from './batch.js';
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
 import { openTokenizer } from './marian.js';
-import { layoutOf, split } from './sentences.js';
+import { Passages } from './passages.js';
+import { joined } from './segments.js';
 import { EOS } from './vocabulary.js';
 
 /**
@@ -15,7 +16,7 @@ import { EOS } from './vocabulary.js';
  * @property {[string, string]} languages
  * @property {number} max_tokens most tokens of a source or an output
  * @property {import('./search.js').SearchConfig} search
- * @property {import('./sentences.js').SentenceFacts} sentences
+ * @property {import('./segments.js').SegmentFacts} segments
  * @property {import('./tokenizers.js').TokenizerFacts | import('./marian.js').MarianFacts} source_tokenizer
  * @property {import('./tokenizers.js').TokenizerFacts | import('./marian.js').MarianFacts | null} target_tokenizer null = that of the source
  * @property {import('./folding.js').FoldingFacts | null} [folding] where texts are folded
@@ -44,14 +45,16 @@ import { EOS } from './vocabulary.js';
 const SLICE = 12;
 
 export class TranslationModel {
-  /** @param {ModelFacts} facts @param {import('./engine.js').Engine} engine */
-  constructor(facts, engine) {
+  /** @param {ModelFacts} facts @param {import('./engine.js').Engine} engine @param {Map<string, Uint8Array>} files tables of words, where the model has them */
+  constructor(facts, engine, files) {
+    if (!facts.segments) throw new ModelError('kind', 'made by an older heedful; export the model again');
     this.facts = facts;
     this.engine = engine;
     const fold = facts.folding ? folder(facts.folding) : undefined;
     this.sourceTokenizer = openTokenizer(facts.source_tokenizer, fold);
     this.targetTokenizer = facts.target_tokenizer ? openTokenizer(facts.target_tokenizer, fold) : this.sourceTokenizer;
     this.pause = pauses();
+    this.passages = new Passages(this, files);
   }
 
   /** Name of the model. */
@@ -88,16 +91,16 @@ export class TranslationModel {
   }
 
   /**
-   * Translate a text of any number of lines and sentences, one by one; what stands between them stays.
+   * Translate a text of any number of lines and sentences, one by one; what stands between them stays, and within them what no
+   * translation changes, such as addresses and numbers.
    * @param {string} text
    * @param {TranslateOptions} [options]
-   * @returns {Promise<{ source: string, text: string, segments: Translation[] }>}
+   * @returns {Promise<{ source: string, text: string, segments: import('./passages.js').SegmentTranslation[] }>}
    */
   async translateText(text, options = {}) {
     if (typeof text !== 'string') throw new ModelError('usage', 'translateText: expected a text');
-    const parts = split(text, this.facts.sentences, this.languages[0]);
-    const segments = await this.translate(parts.sources, options), outputs = segments.map((one) => one.text);
-    return { source: text, text: layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join(''), segments };
+    const parts = this.passages.segmenter.split(text), segments = await this.passages.translate(parts.segments, options);
+    return { source: text, text: joined(parts, segments.map((one) => one.text)), segments };
   }
 
   /**

@@ -2,6 +2,7 @@
 import { ModelError } from './errors.js';
 import { segment } from './pieces.js';
 import { BOS, EOS, PAD, UNK } from './vocabulary.js';
+import { isBlank } from './whitespace.js';
 
 const SPACE_MARK = '\u2581', UNKNOWN_SURFACE = ' \u2047 ';
 // No piece is longer than this, so that text behind a limit of tokens need not be looked at.
@@ -137,9 +138,6 @@ export class Tokenizer {
     return indices.map((index) => Math.min(index, last));
   }
 }
-
-// Whitespace as Python's str.strip has it.
-export const isBlank = (/** @type {string} */ text) => /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/.test(text);
 
 // A beginning of a text with a number of words, of which any may be long; the whole text if it has fewer.
 function firstWords(/** @type {string} */ text, /** @type {number} */ most) {

@@ -30,13 +30,15 @@ def passage_of(
     outputs = whole.segments or (only,)
     edges = [0, *chain.from_iterable((one.start, one.end) for one in outputs), len(whole.text)]
     between = tuple(whole.text[start:end] for start, end in list(pairwise(edges))[::2])
-    return Passage(tuple(map(_part, outputs)), parts.layout, between)
+    reads_all = not translator.text.reads_sentences
+    return Passage(tuple(_part(one, reads_all) for one in outputs), parts.layout, between)
 
 
-def _part(one: SegmentOutput) -> PassagePart:
+def _part(one: SegmentOutput, reads_all: bool) -> PassagePart:
     source, output = one.segment.reading, one.output.text
     places = tuple((span.start, span.end, span.kind) for span in one.segment.kept)
     spans = [(source[start:end], kind) for start, end, kind in places]
     read = one.output.decoded[0] if one.output.decoded else source
-    reading = read if has_words(source, one.segment.kept) else ""
+    # A model of characters also reads what has no letters, such as a date.
+    reading = read if reads_all or has_words(source, one.segment.kept) else ""
     return PassagePart(source, output, places, spans_in(output, spans), reading, one.output.fault)

@@ -1,6 +1,5 @@
 """Segments of texts as a model reads them, and translations of texts joined from those of their segments."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from math import prod
@@ -11,13 +10,9 @@ from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
 from heedful.predictors.translation import Alternative, SegmentOutput, Translation
 from heedful.text.degenerate import Fault
-from heedful.text.kept import Kept, find_kept, own_spans
-from heedful.text.scripts import script_of
+from heedful.text.kept import Kept, find_kept, known_scripts, own_spans
 from heedful.text.segments import Policy, Segment, Text, split
 from heedful.text.tokenizer import TextConfig, Tokenizer
-
-FEWEST_PIECES: Final = 8
-"""Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
 
 
 @final
@@ -32,8 +27,7 @@ class Segmenter:
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
         self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
-        units = text.source_units, text.target_units
-        self.reads_sentences: Final = not (text.split_sentences or text.source_columns or "characters" in units)
+        self.reads_sentences: Final = text.reads_sentences
 
     def split(self, text: str, policy: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
         """Split a text, as `Translator.split` does.
@@ -56,8 +50,7 @@ class Segmenter:
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
         is_bound = constraints is not None and bool(constraints.prefix.strip() or constraints.required)
-        is_whole = self._text.split_sentences or self._text.cut_sources
-        if is_bound or is_whole or self._memory.state().has(text):
+        if is_bound or self._text.reads_whole or self._memory.state().has(text):
             return None
         if self.reads_sentences:
             return "auto"
@@ -78,9 +71,7 @@ class Segmenter:
     @cached_property
     def _scripts(self) -> frozenset[str]:
         """Scripts that the vocabulary has."""
-        pieces = self._tokenizer.pieces(range(len(self._tokenizer)))
-        counts = Counter(script_of(letter) for piece in pieces for letter in set(piece))
-        return frozenset(script for script, number in counts.items() if number >= FEWEST_PIECES)
+        return known_scripts(self._tokenizer.pieces(range(len(self._tokenizer))))
 
 
 def whole(source: str) -> Text:

@@ -6,7 +6,8 @@ Python and JavaScript. The time of each is linear in the text.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,6 +22,8 @@ OWN: Final = "own"
 """Kind of spans that the user's own pattern finds."""
 FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
+FEWEST_PIECES: Final = 8
+"""Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
 _SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ]|www\.", re.IGNORECASE)
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
 _WORDS: Final = re.compile(r"[^\W\d_]++(?:[\s'’-]++[^\W\d_]++)*+")
@@ -89,6 +92,16 @@ def find_kept(
         for start, end in _foreign(text, knows):
             take(start, end, FOREIGN)
     return tuple(sorted(spans))
+
+
+def known_scripts(pieces: Iterable[str]) -> frozenset[str]:
+    """Find the scripts that a vocabulary knows.
+
+    Args:
+        pieces: pieces of the vocabulary.
+    """
+    counts = Counter(script_of(letter) for piece in pieces for letter in set(piece))
+    return frozenset(script for script, number in counts.items() if number >= FEWEST_PIECES)
 
 
 def own_spans(patterns: Sequence[str]) -> Callable[[str], list[tuple[int, int]]]:

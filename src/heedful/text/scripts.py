@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 UNSPACED: Final = frozenset({"Han", "Kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts without spaces between words."""
@@ -87,6 +87,11 @@ _ASCII_LETTER: Final = re.compile("[A-Za-z]")
 def unspaced_ranges() -> list[tuple[int, int]]:
     """List the first and last code points of the blocks of scripts without spaces between words."""
     return [(first, last) for first, last, script in _BLOCKS if script in UNSPACED]
+
+
+def script_table() -> dict[str, Any]:
+    """List the blocks and the scripts without spaces between words, for programs in other languages."""
+    return {"blocks": _BLOCKS, "unspaced": sorted(UNSPACED)}
 
 
 @lru_cache(maxsize=1 << 16)

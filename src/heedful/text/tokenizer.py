@@ -81,6 +81,17 @@ class TextConfig(Config):
         """Whether both sides use one vocabulary."""
         return self.shared and self.source_units == self.target_units and not self.source_columns
 
+    @property
+    def reads_whole(self) -> bool:
+        """Whether a model reads a text as a whole."""
+        return self.split_sentences or self.cut_sources
+
+    @property
+    def reads_sentences(self) -> bool:
+        """Whether a model reads sentences, not documents, columns or characters."""
+        units = self.source_units, self.target_units
+        return not (self.split_sentences or self.source_columns or "characters" in units)
+
 
 class Tokenizer(ABC):
     """Tokenizer of one side: text to ids and back."""

@@ -1,7 +1,10 @@
 // Views of a model, computed by its graphs: what `heedful serve` answers, without a page.
+import { faultOf } from '../../js/faults.js';
+import { spansIn } from '../../js/kept.js';
 import { ended } from '../../js/model.js';
 import { choices, search } from '../../js/search.js';
-import { layoutOf, split } from '../../js/sentences.js';
+import { layoutOf } from '../../js/segments.js';
+import { strip } from '../../js/whitespace.js';
 import { answerView, captionView, classificationView } from './labels.js';
 import { wordsOf } from './words.js';
 
@@ -12,12 +15,19 @@ const NUM_OUTPUTS = 5, NUM_CHOICES = 6;
 export const VIEWS = { translation: translationView, captioning: captionView, classification: classificationView, answering: answerView };
 
 async function translationView(model, request, signal) {
-  const { facts } = model, parts = split(request.text, facts.sentences, facts.languages[0]);
+  const { facts, passages } = model, parts = passages.segmenter.split(request.text);
   const beam = request.beam || Math.max(facts.search.beam, NUM_OUTPUTS), alpha = request.alpha ?? facts.search.alpha;
   const config = { ...facts.search, beam, nbest: Math.min(beam, NUM_OUTPUTS), alpha };
-  const chosen = parts.sources.length > 1 ? parts.sources[Math.min(request.segment, parts.sources.length - 1)] : request.text;
-  const view = await sentenceView(model, chosen, request, config, signal);
-  return { ...view, passage: parts.sources.length > 1 ? await passageOf(model, parts, config, signal) : null };
+  const [only, ...others] = parts.segments, text = strip(request.text);
+  if (!only) return { ...await sentenceView(model, request.text, request, config, signal), passage: null };
+  // A sentence that is read as it is written is a passage only if its output has a fault.
+  if (!others.length && passages.isRead(only, text)) {
+    const view = await sentenceView(model, text, request, config, signal), best = view.outputs[0];
+    if (request.prefix.length || !best || !facts.segments.reads_sentences || !faultOf(text, best.text)) return { ...view, passage: null };
+  }
+  const passage = await passageOf(model, parts, config, signal);
+  const chosen = passage.parts[Math.min(request.segment, passage.parts.length - 1)];
+  return { ...await sentenceView(model, chosen.reading, request, config, signal), passage };
 }
 
 async function sentenceView(model, text, request, config, signal) {
@@ -77,7 +87,16 @@ function tracedSearch(tokenizer, trace, beam) {
 }
 
 async function passageOf(model, segments, config, signal) {
-  const translations = await model.translate(segments.sources, { beam: config.beam, signal, search: config });
-  const parts = translations.map(({ source, text }) => ({ source, output: text, kept: [], outputKept: [], reading: source, fault: '' }));
+  const translations = await model.passages.translate(segments.segments, { beam: config.beam, signal, search: config });
+  const parts = translations.map(({ source, text, kept, reading, fault }) => {
+    const spans = kept.map(({ start, end, kind }) => ({ text: source.slice(start, end), kind }));
+    return { source, output: text, kept: inCharacters(source, kept), outputKept: inCharacters(text, spansIn(text, spans)), reading, fault };
+  });
   return { parts, sourceLayout: segments.layout, outputLayout: layoutOf(segments, parts.map((one) => one.output)) };
+}
+
+// Places as the page counts them.
+function inCharacters(text, spans) {
+  const count = (end) => Array.from(text.slice(0, end)).length;
+  return spans.map(({ start, end, kind }) => [count(start), count(end), kind]);
 }

@@ -1,0 +1,141 @@
+// Translation of texts segment by segment: spans that stay as they are, text in unusual case, and outputs that are no translation;
+// the twin of heedful.predictors.segment_decoding.
+import { faultOf } from './faults.js';
+import { caseOf, WordForms } from './forms.js';
+import { hasWords, lift, outside, putBack, standOnce } from './kept.js';
+import { Lexicon, linksOf } from './links.js';
+import { Segmenter } from './segments.js';
+import { isBlank } from './whitespace.js';
+
+/**
+ * @typedef {import('./model.js').Translation} Translation
+ * @typedef {import('./model.js').TranslateOptions} Options
+ * @typedef {import('./segments.js').Segment} Segment
+ * @typedef {Translation & { kept: import('./kept.js').Kept[], reading: string, fault: string }} SegmentTranslation `kept`: spans of the
+ *   source that stay; `reading`: text that the model read in its place, empty where it read none; `fault`: that of all its outputs, for
+ *   which the source stands.
+ */
+
+/** Kinds of kept spans that models may have learned to write. */
+const READ = ['number', 'date', 'identifier'];
+/** Search in place of a degenerate output: tokens in a row that come once only, and outputs. */
+const NGRAM = 3, ALTERNATIVES = 5;
+/** Character that stands for a kept span while words get their usual forms. */
+const SPAN = '\ufffc';
+
+export class Passages {
+  /** @param {import('./model.js').TranslationModel} model @param {Map<string, Uint8Array>} files */
+  constructor(model, files) {
+    const lexicon = files.get('lexicon.tsv');
+    this.model = model;
+    this.facts = model.facts.segments;
+    this.segmenter = new Segmenter(this.facts, model.sourceTokenizer, model.facts.max_tokens);
+    this.forms = new WordForms(files.get('forms.txt'), model.sourceTokenizer);
+    this.lexicon = lexicon ? new Lexicon(lexicon) : null;
+  }
+
+  /**
+   * Translate segments.
+   * @param {readonly Segment[]} segments @param {Options} options
+   * @returns {Promise<SegmentTranslation[]>}
+   */
+  async translate(segments, options) {
+    if (!this.facts.reads_sentences) return (await this.model.translate(segments.map(({ source }) => source), options)).map((one) => ({ ...one, kept: [], reading: one.source, fault: '' }));
+    const texts = segments.filter((one) => hasWords(one.reading, one.kept)), outputs = await this.outputs(texts, options);
+    const faulty = texts.flatMap((one, row) => (faultOf(one.reading, outputs[row].text) && !isBlank(outputs[row].source) ? [row] : []));
+    if (faulty.length) {
+      const width = Math.max(options.beam || options.search?.beam || this.model.facts.search.beam, options.nbest ?? 1, ALTERNATIVES), search = { ...options.search, no_repeat_ngram_size: NGRAM, min_length: 1 };
+      const others = await this.outputs(faulty.map((row) => texts[row]), { ...options, beam: width, nbest: width, search });
+      faulty.forEach((row, index) => {
+        const sound = others[index].alternatives.filter((one) => !faultOf(texts[row].reading, one.text));
+        outputs[row] = sound.length ? { ...others[index], ...sound[0], alternatives: sound.slice(0, options.nbest ?? 1) } : { ...unchanged(texts[row]), reading: texts[row].reading, fault: faultOf(texts[row].reading, outputs[row].text) };
+      });
+    }
+    const found = new Map(texts.map((one, row) => [one, outputs[row]]));
+    return segments.map((one) => found.get(one) ?? unchanged(one));
+  }
+
+  /** Outputs with kept spans and in the case of the segments. @param {readonly Segment[]} segments @param {Options} options @returns {Promise<SegmentTranslation[]>} */
+  async outputs(segments, options) {
+    const readings = segments.map((one) => this.read(one)), outputs = await this.keeping(readings.map(({ segment }) => segment), options);
+    return outputs.map((output, row) => {
+      const { segment, isUpper } = readings[row], { reading: source, kept } = segments[row];
+      const spans = segment.kept.map(({ start, end }) => segment.reading.slice(start, end));
+      const written = segment === segments[row] ? output : withTexts(output, output.alternatives.map(({ text }) => (isUpper ? raised(text, spans) : text)));
+      return { ...written, source, kept, fault: '' };
+    });
+  }
+
+  /** Whether the model reads a text as a segment. @param {Segment} segment @param {string} text */
+  isRead(segment, text) {
+    const { reading, kept } = segment;
+    return reading === text && (!this.facts.reads_sentences || (!kept.length && hasWords(reading, kept) && this.read(segment).segment === segment));
+  }
+
+  /** Segment as the model reads it: with the usual forms of its words. @param {Segment} segment @returns {{ segment: Segment, isUpper: boolean }} */
+  read(segment) {
+    const { reading, kept } = segment, plain = outside(reading, kept).join(SPAN);
+    const restored = plain.split(SPAN).length === kept.length + 1 ? this.forms.restored(plain) : plain;
+    if (restored === plain) return { segment, isUpper: false };
+    const parts = restored.split(SPAN);
+    let text = parts[0];
+    const places = kept.map(({ start, end, kind }, index) => {
+      const place = { start: text.length, end: text.length + end - start, kind };
+      text += reading.slice(start, end) + parts[index + 1];
+      return place;
+    });
+    return { segment: { source: text, reading: text, kept: places }, isUpper: caseOf(plain) === 'upper' };
+  }
+
+  /**
+   * Outputs in which each kept span stands once: numbers where the model wrote them, all others beside the translations of the
+   * words that they stood beside.
+   * @param {readonly Segment[]} segments @param {Options} options
+   * @returns {Promise<(Translation & { reading: string })[]>}
+   */
+  async keeping(segments, options) {
+    const read = segments.filter(({ kept }) => kept.every(({ kind }) => READ.includes(kind)));
+    const written = await this.model.translate(read.map(({ reading }) => reading), options);
+    const outputs = new Map(read.map((one, index) => /** @type {const} */ ([one, { ...written[index], reading: one.reading }])).filter(([one, output]) => hasAll(output, one)));
+    const rest = segments.filter((one) => !outputs.has(one)), lifted = rest.map(({ reading, kept }) => lift(reading, kept));
+    const again = await this.model.translate(lifted.map(({ text }) => text), { ...options, attention: rest.length > 0 && this.model.engine.hasWeights });
+    rest.forEach((one, index) => outputs.set(one, { ...this.withSpans(again[index], lifted[index]), source: one.reading }));
+    return segments.map((one) => /** @type {Translation & { reading: string }} */ (outputs.get(one)));
+  }
+
+  /** Output for a text without its kept spans, with them. @param {Translation} output @param {import('./kept.js').Lifted} lifted */
+  withSpans(output, lifted) {
+    const { lexicon, segmenter: { scripts } } = this, { attention } = output;
+    const texts = output.alternatives.map(({ text }, rank) => {
+      const read = attention && rank === 0 ? { ...output, attention: attention.slice(this.facts.alignment_shift) } : null;
+      return putBack(lifted, text, linksOf(lifted.text, text, read, lexicon, scripts), scripts);
+    });
+    return { ...withTexts(output, texts), attention: null, reading: lifted.text };
+  }
+}
+
+/** @param {Segment} segment @returns {SegmentTranslation} */
+function unchanged({ reading: text, kept }) {
+  return { source: text, text, logProb: 0, score: 0, alternatives: [{ text, logProb: 0, score: 0 }], wasCut: false, sourcePieces: [], targetPieces: [], attention: null, kept, reading: '', fault: '' };
+}
+
+/** Whether each kept span stands in each alternative as often as in its segment. @param {Translation} output @param {Segment} segment */
+function hasAll({ alternatives }, { reading, kept }) {
+  const spans = kept.map(({ start, end }) => reading.slice(start, end));
+  return !spans.length || alternatives.every(({ text }) => standOnce(spans, text));
+}
+
+/** Text in upper case outside its kept spans. @param {string} text @param {readonly string[]} spans */
+function raised(text, spans) {
+  if (!spans.length) return text.toUpperCase();
+  const patterns = [...spans].sort((one, other) => other.length - one.length).map((span) => span.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  return text.split(new RegExp(`(${patterns.join('|')})`)).map((part, index) => (index % 2 ? part : part.toUpperCase())).join('');
+}
+
+/** Output with other texts of its alternatives, each once; blank ones are left out. @template {Translation} T @param {T} output @param {readonly string[]} texts @returns {T} */
+function withTexts(output, texts) {
+  const others = output.alternatives.map((one, index) => ({ ...one, text: texts[index] })).filter(({ text }) => text);
+  const alternatives = others.filter(({ text }, index) => others.findIndex((one) => one.text === text) === index);
+  const [first = output.alternatives[0]] = alternatives;
+  return { ...output, text: first.text, alternatives: alternatives.length ? alternatives : output.alternatives };
+}

@@ -1,0 +1,221 @@
+// Segments of a text: the sentences or lines that a model translates, and the layout between them; the twin of
+// heedful.text.segments.
+import { Sentences } from './documents.js';
+import { KeptRules } from './kept.js';
+import { Scripts } from './scripts.js';
+import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './whitespace.js';
+
+/**
+ * @typedef {object} SegmentFacts What the model reads at once.
+ * @property {boolean} is_whole whether it reads a text as a whole
+ * @property {boolean} reads_sentences whether it reads sentences; if not, lines
+ * @property {number} usual number of sentences up to which a line stays whole
+ * @property {number} alignment_shift number of steps between the one that predicts a token and the one whose attention aligns it
+ * @property {import('./documents.js').SentenceRules} [rules] of models that read sentences, as are all that follow
+ * @property {import('./kept.js').KeptFacts} [kept]
+ * @property {import('./scripts.js').ScriptFacts} [scripts]
+ *
+ * @typedef {object} Segment
+ * @property {string} source characters of the text, line breaks of hard-wrapped text included
+ * @property {string} reading the same on one line, as a model reads it
+ * @property {import('./kept.js').Kept[]} kept spans of the reading that stay as they are
+ *
+ * @typedef {object} Segments Sources and layout together are the text.
+ * @property {Segment[]} segments
+ * @property {string[]} layout characters before the first, between two, and after the last
+ */
+
+const BREAK = '(?:\\r\\n|[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029])', BREAKS = new RegExp(BREAK, 'g');
+const SOFT_BREAK = new RegExp(`(?:(?<![ \\t])[ \\t]+)?${BREAK}[ \\t]*`, 'g');
+const MARKER = new RegExp(`^[${SPACE}]*(?:[-*+•‣▪◦·–—] +|\\(?(?:\\p{Nd}{1,3}|[a-z])\\) +|(?<number>\\p{Nd}{1,3})\\. +)(?=[^${SPACE}])`, 'u');
+const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[${SPACE}][–—][${SPACE}]`, 'g'), SPACES = new RegExp(`[${SPACE}]+`, 'g');
+const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
+/** Kinds of kept spans that tell where sentences end. */
+const READ = ['number', 'date', 'identifier', 'emoji', 'script'];
+/** Width below which lines are taken for lines, not for hard-wrapped text. */
+const SHORTEST_WRAPPED = 40;
+/** Characters around the middle of a long segment in which the end of a clause is looked for. */
+const MOST_AROUND = 500;
+const LONGEST_PIECE = 16;
+// First character of the scripts that are written without spaces, and the marks after which no space follows there.
+const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
+
+const sizeOf = (/** @type {string} */ text) => Array.from(text).length;
+
+export class Segmenter {
+  /** @param {SegmentFacts} facts @param {import('./tokenizers.js').Tokenizer} tokenizer @param {number} mostTokens of a source */
+  constructor(facts, tokenizer, mostTokens) {
+    this.facts = facts;
+    this.tokenizer = tokenizer;
+    this.mostTokens = mostTokens - 1; // room for EOS
+    this.scripts = new Scripts(facts.scripts ?? { blocks: [], unspaced: [] });
+    this.sentences = facts.rules && new Sentences(facts.rules);
+    this.kept = facts.kept && new KeptRules(facts.kept, this.scripts);
+  }
+
+  /**
+   * Split a text as the model reads it.
+   * @param {string} text
+   * @returns {Segments}
+   */
+  split(text) {
+    const { is_whole: isWhole, reads_sentences: readsSentences } = this.facts;
+    if (isWhole || !(readsSentences || text.includes('\n'))) return { segments: [{ source: text, reading: this.onOneLine(text), kept: [] }], layout: ['', ''] };
+    /** @type {Segments} */
+    const result = { segments: [], layout: [] };
+    let last = 0;
+    for (const [start, end] of readsSentences ? this.sentencesOf(text) : linesOf(text)) {
+      const part = text.slice(start, end), source = strip(part);
+      if (!source) continue;
+      const place = start + part.length - stripStart(part).length, reading = this.onOneLine(source);
+      result.segments.push({ source, reading, kept: this.kept?.find(reading) ?? [] });
+      result.layout.push(text.slice(last, place));
+      last = place + source.length;
+    }
+    result.layout.push(text.slice(last));
+    return result;
+  }
+
+  /** Spans of the sentences of a text, cut where they are too long for the model. @param {string} text @returns {Generator<[number, number]>} */
+  *sentencesOf(text) {
+    const { kept, sentences } = /** @type {{ kept: KeptRules, sentences: Sentences }} */ (this);
+    for (const [start, end] of this.paragraphs(text)) {
+      // Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
+      const line = masked(text.slice(start, end).replace(BREAKS, (one) => ' '.repeat(one.length)), (plain) => kept.find(plain).filter(({ kind }) => !READ.includes(kind)));
+      const spans = [...sentences.spans(line)].filter(([first, last]) => !isBlank(line.slice(first, last)));
+      for (const [first, last] of spans.length > this.facts.usual ? spans : [[0, line.length]]) yield* this.cut(text, line, start, start + first, start + last);
+    }
+  }
+
+  /** Lines without the marks of list items; lines of hard-wrapped text together. @param {string} text */
+  *paragraphs(text) {
+    const lines = linesOf(text), starts = itemStarts(text, lines);
+    /** @type {[number, number][]} */
+    let block = []; // consecutive lines that are not blank, and no items but the first
+    for (const [index, [lineStart, lineEnd]] of lines.entries()) {
+      const isLineBlank = isBlank(text.slice(lineStart, lineEnd));
+      if (block.length && (isLineBlank || starts[index] > lineStart)) {
+        yield* this.unwrapped(text, block);
+        block = [];
+      }
+      if (!isLineBlank) block.push([starts[index], lineEnd]);
+    }
+    yield* this.unwrapped(text, block);
+  }
+
+  /**
+   * Lines, those together that were wrapped: that the first word of the next line would have made too long.
+   * @param {string} text @param {[number, number][]} lines
+   * @returns {Generator<[number, number]>}
+   */
+  *unwrapped(text, lines) {
+    if (!lines.length) return;
+    const width = Math.max(...lines.map(([start, end]) => sizeOf(stripEnd(text.slice(start, end)))));
+    let [begin] = lines[0];
+    for (let index = 1; index < lines.length; index++) {
+      const [start, end] = lines[index - 1], [following, followingEnd] = lines[index];
+      const line = stripEnd(text.slice(start, end)), rest = stripStart(text.slice(following, followingEnd));
+      const word = this.scripts.isUnspaced(rest) ? 1 : 1 + sizeOf(splitWords(rest)[0]);
+      const isFull = width >= SHORTEST_WRAPPED && sizeOf(line) + word > width;
+      if (isFull && (lines.length > 2 || !END_MARKS.some((mark) => line.endsWith(mark)))) continue;
+      yield [begin, end];
+      begin = following;
+    }
+    yield [begin, lines[lines.length - 1][1]];
+  }
+
+  /**
+   * A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle.
+   * @param {string} text @param {string} line without spaces within kept spans @param {number} offset of the line @param {number} start @param {number} end
+   * @returns {Generator<[number, number]>}
+   */
+  *cut(text, line, offset, start, end) {
+    const waiting = [[start, end]];
+    for (let span = waiting.pop(); span; span = waiting.pop()) {
+      [start, end] = span;
+      if (end - start < 2 || this.fits(text.slice(start, end))) {
+        yield [start, end];
+        continue;
+      }
+      const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
+      let cut = middle;
+      for (const pattern of [CLAUSE_ENDS, SPACES]) {
+        const ends = Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length);
+        if (!ends.length) continue;
+        cut = ends.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
+        break;
+      }
+      cut = Math.min(Math.max(cut + offset, start + 1), end - 1);
+      if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut
+      waiting.push([cut, end], [start, cut]);
+    }
+  }
+
+  /** Whether the model takes a sentence without cutting it. @param {string} sentence */
+  fits(sentence) {
+    const most = this.mostTokens;
+    return sentence.length <= most >> 2 || (sizeOf(sentence) <= LONGEST_PIECE * most && this.tokenizer.encode(sentence).length <= most);
+  }
+
+  /** A text without line breaks: each is a space, or nothing in scripts without spaces. @param {string} text */
+  onOneLine(text) {
+    return text.replace(SOFT_BREAK, (found, /** @type {number} */ place) => {
+      const before = Array.from(text.slice(Math.max(0, place - 2), place)).at(-1) ?? '', after = text.slice(place + found.length);
+      return before && after && this.scripts.isUnspaced(before) && this.scripts.isUnspaced(after) ? '' : ' ';
+    });
+  }
+}
+
+/** Text whose spans are a word each, of the same length. @param {string} line @param {(line: string) => import('./kept.js').Kept[]} find */
+function masked(line, find) {
+  return find(line).reduce((text, { start, end }) => text.slice(0, start) + 'X'.repeat(end - start) + text.slice(end), line);
+}
+
+/** @returns {[number, number][]} */
+function linesOf(/** @type {string} */ text) {
+  const breaks = [...text.matchAll(BREAKS)];
+  return [...breaks.map(({ index }) => index), text.length].map((end, index) => [index ? breaks[index - 1].index + breaks[index - 1][0].length : 0, end]);
+}
+
+/**
+ * Start of each line, behind its bullet or number. A number with a period may be an ordinal, as in "3. Mai"; it is a mark where
+ * the number before or after it stands at another line.
+ * @param {string} text @param {[number, number][]} lines
+ */
+function itemStarts(text, lines) {
+  const markers = lines.map(([start, end]) => MARKER.exec(text.slice(start, end)));
+  const numberOf = (/** @type {RegExpExecArray | null} */ marker) => (marker?.groups?.number ? Array.from(marker.groups.number).reduce((number, digit) => 10 * number + valueOf(digit), 0) : null);
+  const numbers = new Set(markers.map(numberOf));
+  return lines.map(([start], index) => {
+    const marker = markers[index], number = numberOf(marker);
+    return marker && (number === null || numbers.has(number - 1) || numbers.has(number + 1)) ? start + marker[0].length : start;
+  });
+}
+
+/** Value of a digit of any script: digits are ten code points in a row. */
+function valueOf(/** @type {string} */ digit) {
+  const code = /** @type {number} */ (digit.codePointAt(0));
+  let value = 0;
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value += 1;
+  return value;
+}
+
+/**
+ * Layout of a translation: sentences without a space between them get one in scripts that use spaces, and the other way round.
+ * @param {Segments} parts @param {readonly string[]} outputs
+ * @returns {string[]}
+ */
+export function layoutOf({ segments, layout }, outputs) {
+  return layout.map((between, index) => {
+    if (!index || index === outputs.length) return between;
+    const before = outputs[index - 1], isChanged = before !== segments[index - 1].source || outputs[index] !== segments[index].source;
+    if (!isChanged || !before) return between;
+    if (!between && outputs[index] && before[before.length - 1] < WIDE) return ' ';
+    return between === ' ' && WIDE_ENDS.includes(before[before.length - 1]) ? '' : between;
+  });
+}
+
+/** The whole text of outputs. @param {Segments} parts @param {readonly string[]} outputs */
+export function joined(parts, outputs) {
+  return layoutOf(parts, outputs).map((between, index) => between + (outputs[index] ?? '')).join('');
+}

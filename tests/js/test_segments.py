@@ -1,0 +1,209 @@
+"""Segments of texts in JavaScript: the same sentences, kept spans, usual forms and outputs as in Python."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import numpy as np
+
+from heedful.engines.folder import ModelFolder
+from heedful.engines.text_constraints import SourceConstraints
+from heedful.engines.translation_memory import TranslationMemory
+from heedful.export.archive import ArchivedTranslator, described
+from heedful.predictors.segment_decoding import SegmentDecoding
+from heedful.predictors.segmented import Segmenter
+from heedful.predictors.translation import Alternative, Translation
+from heedful.search.config import SearchConfig
+from heedful.text.kept import has_words
+from heedful.text.lexicon import Lexicon
+from heedful.text.tokenizer import TextConfig, UnitTokenizer
+from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from heedful.text.word_forms import WordForms
+from tests.js.node import PACKAGE, Run, answers, changed_package, needs_node
+
+pytestmark = needs_node
+
+DICTIONARY: Final = {
+    "Hund": "dog",
+    "roter": "red",
+    "Ein": "A",
+    "läuft": "runs",
+    "auf": "on",
+    "Straße": "street",
+    "Mädchen": "girl",
+    "Schleife": "loop loop loop loop loop loop",
+    "7": "seven",
+    "nichts": "",
+    "房间很好。服务不错！下次再来？": "Good.",
+    "房间很好。": "Good.",
+}
+TOKENIZER: Final = UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *DICTIONARY]), "words", "NFC")
+TEXT: Final = TextConfig(source_units="words", target_units="words", max_tokens=16)
+WORDS: Final[Sequence[str]] = (
+    "Ein roter Hund läuft auf Straße Strasse Maedchen Mädchen und die Katze ß İstanbul EU USA 7 12 3. 1.234,56 € "
+    "房间很好。 服务不错！ Привет мир {name} {{x}} <b> </b> <br/> https://example.org/a?b=(1), max.m@example.org. 🐶 "
+    "🇩🇪 ☀️ %s $HOME @heini #tag `x = 1` 3.5.2024 12:30 A4 COVID-19 50% (Dr. Fox). z.B. Bahnhofstr. 2nd ({x}) [%s] "
+    "„Hund“ Ende. Was? Ja! "
+    'sagte: "Nein!" , ; \ufffc \u200d don\'t l’eau ²'
+).split(" ")
+JOINTS: Final = (" ",) * 9 + ("\n", "\r\n", "  ", "\n\n", "\n- ", "\n1. ", "\n2. ", "\n٣. ", "\u2028", "\x1c", "\t")
+SEARCH: Final = SearchConfig(beam=2, nbest=2)
+TEXTS: Final[tuple[str, ...]] = (
+    "",
+    " \n",
+    "4711",
+    "Schleife",
+    "nichts",
+    "Ein roter Hund nichts Schleife",
+    "EIN ROTER HUND LÄUFT",
+    "ein roter hund läuft auf der strasse",
+    "Ein Roter Hund Läuft",
+    "EIN {name} HUND 🐶",
+    "Ein HUND läuft AUF STRASSE",
+    "Maedchen, Maedchen und Strasse",
+    "Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er in\neine Nachricht passt und nicht breit ist. "
+    "Er hat zwei Sätze, und\r\nder letzte ist kurz.\n",
+    "房间很好。服务不错！下次再来？",
+    "房间很好。房间很好。房间很好。",
+    "- eins\n* zwei\n1. drei\n2. vier. Fünf\n\n3. Mai\n(a) sechs",
+    "Am 3. Mai kommt Dr. Fox. Er wohnt in der Bahnhofstr. 12 in Bonn. Sie auch.",
+    "Hund " * 40,
+    "Hund, roter " * 20,
+    "x" * 300,
+    "𝔸" * 300,
+)
+
+
+def texts() -> list[str]:
+    source = random.Random(0)
+    drawn: list[str] = [*TEXTS]
+    for _ in range(100):
+        words = source.choices(WORDS, k=source.randrange(1, 25))
+        text = "".join(word + source.choice(JOINTS) for word in words)
+        drawn.append(source.choice((str, str, str, str.upper, str.lower, str.title))(text))
+    return drawn
+
+
+@dataclass(frozen=True)
+class Reversed:
+    """Stand-in for a decoding: it writes the words of a source in the opposite order."""
+
+    can_align: bool
+    shift: int
+    attention: bool = False
+    search: SearchConfig = SEARCH
+
+    @property
+    def model(self) -> Any:
+        return SimpleNamespace(tables=TABLES, alignment_shift=self.shift)
+
+    def translate(self, sources: Sequence[str], constraints: object, indices: Sequence[int]) -> list[Translation]:
+        return [self._output(text.split(), text) for text in sources]
+
+    def _output(self, words: list[str], text: str) -> Translation:
+        output = [DICTIONARY.get(word, word) for word in reversed(words)]
+        alternatives = [Alternative(" ".join(output[rank:]), -1.0, -1.0) for rank in range(self.search.nbest)]
+        one = Translation(text, alternatives[0].text, -1.0, -1.0, tuple(alternatives))
+        if not self.attention:
+            return one
+        size = len(words)
+        weights = np.vstack(
+            [np.ones((self.shift, size)), 0.9 * np.eye(size)[::-1] + 0.1 / size * (1 - np.eye(size)[::-1])]
+        )
+        weights = np.hstack([weights, np.zeros((len(weights), 1))])
+        weights[: self.shift] = 1
+        return replace(one, source_pieces=(*words, "<eos>"), target_pieces=(*output, "<eos>"), attention=weights)
+
+
+FORMS: Final = WordForms(("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU"), TOKENIZER)
+LEXICON: Final = Lexicon({word.lower(): {output: 0.9} for word, output in DICTIONARY.items() if output.isalpha()})
+TABLES: Final = SimpleNamespace(forms=FORMS, lexicon=LEXICON)
+KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1), "lexicon": (False, 0)}
+
+
+def in_python(folder: ModelFolder, can_align: bool, shift: int) -> list[Any]:
+    segmenter = Segmenter(folder, TranslationMemory(folder.path / "none", str), TOKENIZER, TEXT)
+    decoding: Any = Reversed(can_align, shift)
+    found: list[Any] = []
+    for text in texts():
+        parts = segmenter.split(text)
+        given = parts.segments, cast("SourceConstraints", None), [0] * len(parts.segments)
+        outputs = [*SegmentDecoding(decoding).translate(*given)]
+        layout = parts.join([one.text for one in outputs])
+        rows: list[Any] = []
+        for segment, one in zip(parts.segments, outputs, strict=True):
+            kept = [[segment.reading[each.start : each.end], each.kind] for each in segment.kept]
+            read = one.decoded[0] if one.decoded else segment.reading
+            reading = read if has_words(segment.reading, segment.kept) else ""
+            rows.append([segment.reading, [each.text for each in one.alternatives], kept, reading, one.fault])
+        found.append([layout, rows])
+    return found
+
+
+def run(folder: ModelFolder, can_align: bool, shift: int, package: Path = PACKAGE) -> Run:
+    model = ArchivedTranslator(folder, (TOKENIZER, TOKENIZER), TEXT, SearchConfig(), shift)
+    facts = {"segments": model.facts()["segments"], "search": {"beam": 2}}
+    stored: dict[str, str] = {}
+    for name, table in (("forms.txt", FORMS), ("lexicon.tsv", LEXICON)):
+        table.save(folder.path / name)
+        stored[name] = (folder.path / name).read_text("utf-8")
+    given = {"dictionary": DICTIONARY, "tables": stored, "hasWeights": can_align}
+    return Run(
+        described(TOKENIZER) | {"most": TEXT.max_tokens, "facts": facts}, [["passages", given, texts()]], package
+    )
+
+
+def joined(found: Any) -> list[Any]:
+    """Whole texts in place of their layouts."""
+    return [
+        [
+            "".join(between + (rows[index][1][0] if index < len(rows) else "") for index, between in enumerate(layout)),
+            rows,
+        ]
+        for layout, rows in found
+    ]
+
+
+# By module, expressions with others in their place that make it wrong.
+MUTANTS: Final = (
+    ("segments.js", "numbers.has(number - 1) || ", ""),
+    ("segments.js", "kept.find(plain).filter(({ kind }) => !READ.includes(kind))", "[]"),
+    ("segments.js", "spans.length > this.facts.usual", "false"),
+    ("segments.js", "sizeOf(line) + word > width", "false"),
+    ("segments.js", "for (const pattern of [CLAUSE_ENDS, SPACES])", "for (const pattern of [SPACES])"),
+    ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
+    ("documents.js", "!strip(before) || ", ""),
+    ("kept.js", "if (start >= end || isTaken.subarray(start, end).includes(1)) return;", ""),
+    ("kept.js", "ASCII.test(text) ? [] : this.foreign(text)", "[]"),
+    ("kept.js", "start -= 1; end += 1;", ""),
+    ("kept.js", ".replace(SPACE_BEFORE_MARK, '')", ""),
+    ("kept.js", "if (OPENING_TAG.test(span) && isLast", "if (false"),
+    ("kept.js", "touches || ", ""),
+    ("kept.js", "(isLeft ? weight : FOLLOWING * weight)", "FOLLOWING * weight"),
+    ("kept.js", "distance(one[0]) < distance(best[0])", "distance(one[0]) > distance(best[0])"),
+    ("links.js", "(PLAIN.test(right[row]) === PLAIN.test(left[column]) ? 1 : UNLIKE)", "1"),
+    ("faults.js", "return hasLoop(output) && !hasLoop(source) ? 'loop' : ''", "return ''"),
+    ("faults.js", "LETTER.test(source) ? 'empty' : ''", "''"),
+    ("forms.js", "if (this.hasCapitals && words.length >= FEWEST_WORDS)", "if (false)"),
+    ("forms.js", "quiet.replace(WORD, (word) => this.withMarks(word))", "quiet"),
+    ("forms.js", "isBeside || ", ""),
+    ("passages.js", "filter(([one, output]) => hasAll(output, one))", "filter(() => true)"),
+    ("passages.js", "attention.slice(this.facts.alignment_shift)", "attention"),
+    ("passages.js", "isUpper ? raised(text, spans) : text", "text"),
+    ("passages.js", "alternatives: sound.slice(0, options.nbest ?? 1)", "alternatives: sound"),
+)
+
+
+def test_segments_and_their_outputs_are_those_of_python_and_wrong_rules_are_told_from_right_ones(tmp_path: Path):
+    folder = ModelFolder(tmp_path, {"languages": ["de", "en"], "sentences": 2, "files": {}})
+    packages = [changed_package(tmp_path / str(index), *one) for index, one in enumerate(MUTANTS)]
+    runs = [*(run(folder, *kind) for kind in KINDS.values()), *(run(folder, True, 1, package) for package in packages)]
+    found = [joined(one) if isinstance(one, list) else one for one in answers(*runs)]
+    for (name, kind), theirs in zip(KINDS.items(), found, strict=False):
+        ours = in_python(folder, *kind)
+        assert [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]] == [], name
+    right = found[[*KINDS.values()].index((True, 1))]
+    assert [mutant for mutant, one in zip(MUTANTS, found[len(KINDS) :], strict=True) if one == right] == []
