@@ -40,6 +40,7 @@ from heedful.cli.options import (
     Device,
     Engine,
     EnsembleModels,
+    LastColumn,
     ModelPath,
     Quiet,
     ReplaceUnknown,
@@ -50,6 +51,7 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.cli.search_options import BindTerms, TermLanguages, TermsPath, listed_terms, text_constraints
+from heedful.cli.source_columns import reads_columns, set_last_column
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
@@ -69,7 +71,7 @@ _MEASURES: Final = "Measures"
 _BATCH_TOKENS: Final = 4096
 _FOR_TRANSLATION: Final = (
     *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown"),
-    *("--record", "--png", "--risk-png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
+    *("--as", "--record", "--png", "--risk-png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
 )
 """Options that models for other tasks have no use for."""
 Versus = Annotated[
@@ -161,6 +163,7 @@ def run(
     term_languages: TermLanguages = "",
     bind_terms: BindTerms = False,
     columns: ColumnsText = "",
+    last_column: LastColumn = "",
     lowercase: Lowercase = False,
     segments: SegmentsOrNone = None,
     limit: Limit = 0,
@@ -186,13 +189,22 @@ def run(
     _refuse_conflicts(record, (png, risk_png), bool(ensemble), bool(terms), segments is not None)
     if (other := _other_task(model, engine, device)) is not None:
         wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
-        rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
+        rest = (
+            bool(last_column),
+            record,
+            png,
+            risk_png,
+            ensemble,
+            shortlist,
+            batch_tokens != _BATCH_TOKENS,
+            segments is not None,
+        )
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
         setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0, html)
         return _measure(model, other, versus, setting)
     if html is not None:
         raise UsageError("evaluate: --html is for classifiers; --record stores scores and worst outputs for the page")
-    items = _items(model, data, columns, limit, messages)
+    items = _items(model, data, columns, bool(last_column), limit, messages)
     constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
@@ -202,6 +214,8 @@ def run(
         from heedful.predictors.translator import Translator
 
         translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
+        if path == model or reads_columns(path):
+            set_last_column(translator, last_column)
         changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
         bound = constraints.of_sources(translator.target_tokenizer)
         chosen = changed_search(translator, beam, changes=changes)
@@ -229,12 +243,14 @@ def run(
     _print_scored(model, scored, versus, baseline, output_format, data, seed)
 
 
-def _items(model: Path, data: list[Path], columns: str, limit: int, messages: Messages) -> "EvaluationSet":
+def _items(
+    model: Path, data: list[Path], columns: str, lacks_last: bool, limit: int, messages: Messages
+) -> "EvaluationSet":
     from heedful.engines.folder import open_folder
     from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translation import read_items
 
-    messages.say((pairs := model_pairs(open_folder(model), data, parse_columns(columns))).describe())
+    messages.say((pairs := model_pairs(open_folder(model), data, parse_columns(columns), lacks_last)).describe())
     return read_items(pairs, limit)
 
 

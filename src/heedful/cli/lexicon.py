@@ -28,7 +28,19 @@ import typer
 
 from heedful.cli.lines import opened_output, text_lines
 from heedful.cli.messages import Messages
-from heedful.cli.options import FILES, Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
+from heedful.cli.options import (
+    FILES,
+    Debug,
+    Device,
+    Engine,
+    LastColumn,
+    ModelPath,
+    OutputPath,
+    Quiet,
+    Threads,
+    use_threads,
+)
+from heedful.cli.source_columns import set_last_column
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, entry_of, words_of
@@ -84,6 +96,7 @@ def run(
     model: ModelPath,
     words: WordsPath = None,
     text: TextPath = None,
+    last_column: LastColumn = "",
     target: OutputPath = None,
     known: KnownPath = None,
     oov: Unknown = False,
@@ -111,7 +124,9 @@ def run(
     from heedful.predictors.translator import Translator
 
     messages = Messages(quiet)
-    pronouncer = Pronouncer(load_to_run(model, engine, device, kind=Translator))
+    translator = load_to_run(model, engine, device, kind=Translator)
+    set_last_column(translator, last_column)
+    pronouncer = Pronouncer(translator)
     entries = read_known(known) if known else {}
     lines = text_lines([words or text or Path()])
     listed = (word for line in lines for word in ([line.strip()] if words else words_of(line)) if word)

@@ -158,6 +158,15 @@ Separator = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+LastColumn = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="NAME",
+        help="Last column of every source, such as the file that it is like, for a model of train --together.",
+        rich_help_panel=DATA,
+    ),
+]
 Dev = Annotated[
     list[Path] | None,
     typer.Option(

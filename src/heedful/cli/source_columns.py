@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Final, final
 from heedful.cli.lines import STANDARD
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.errors import DataError, UsageError
+from heedful.text.columns import FEATURE_SEPARATOR
 
 if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
+
+_SHOWN: Final = 20
+"""Number of names shown in an error."""
 
 
 def reads_columns(model: Path) -> bool:
@@ -18,6 +22,28 @@ def reads_columns(model: Path) -> bool:
     from heedful.predictors.source_columns import COLUMNS
 
     return COLUMNS in open_folder(model).facts
+
+
+def set_last_column(translator: "Translator", name: str) -> None:
+    """Give every source a last column: the option --as.
+
+    Args:
+        name: one of the features that the model knows; empty = sources have their own.
+
+    Raises:
+        UsageError: the sources of the model are single texts, or it does not know the name.
+    """
+    if not name:
+        return
+    from heedful.text.column_tokenizer import ColumnTokenizer
+
+    tokenizer = translator.source_tokenizer
+    if not isinstance(tokenizer, ColumnTokenizer) or tokenizer.kinds[-1] != "features":
+        raise UsageError(f"--as: a source of {translator.folder.path} has no last column of names; leave it out")
+    if unknown := [part for part in name.split(FEATURE_SEPARATOR) if part not in tokenizer.features]:
+        known = ", ".join(tokenizer.features[:_SHOWN]) + (", ..." if len(tokenizer.features) > _SHOWN else "")
+        raise UsageError(f"--as {name}: the model does not know {', '.join(unknown)}; it knows {known}")
+    tokenizer.ending = name
 
 
 def source_rows(translator: "Translator", source: Path | None, columns: str) -> Iterator[str] | None:
@@ -37,12 +63,16 @@ def source_rows(translator: "Translator", source: Path | None, columns: str) -> 
 
     has_columns = COLUMNS in translator.folder.facts
     if has_columns and source is not None and source != STANDARD and source.is_file() and is_source_table(source):
-        return table_sources(source, translator.folder, columns)
+        return table_sources(source, translator.folder, columns, bool(_ending(translator)))
     if columns:
         raise UsageError(
             "translate: --columns names those of a table, given by --input FILE, for a model that reads several"
         )
     return None
+
+
+def _ending(translator: "Translator") -> str:
+    return getattr(translator.source_tokenizer, "ending", "")
 
 
 @final
@@ -76,7 +106,8 @@ class ColumnCheck:
             try:
                 unknown = self._tokenizer.unknown_features(text)
             except DataError as error:
-                raise DataError(f"line {number}: {error}") from None
+                advice = "; or name the last one by --as" if self._tokenizer.kinds[-1] == "features" else ""
+                raise DataError(f"line {number}: {error}{advice}") from None
             if unknown:
                 self._unknown.add(f"line {number}: the model does not know the features {', '.join(unknown)}")
 

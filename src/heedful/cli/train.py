@@ -13,6 +13,7 @@ Examples:
   heedful train stories.jsonl --task answering
   heedful train words.tsv --set text.target_units=characters
   heedful train words.tsv --seeds 5
+  heedful train ita.tsv rum.tsv ell.tsv --together
 """
 
 import shlex
@@ -45,7 +46,7 @@ from heedful.cli.options import (
     prepare_training,
 )
 from heedful.cli.seeds import MOST_SEEDS, train_seeds
-from heedful.errors import EndedElsewhere, ResourceError
+from heedful.errors import EndedElsewhere, ResourceError, UsageError
 from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import rank_info
@@ -158,6 +159,14 @@ TaskName = Annotated[
         autocompletion=completed(tasks),
     ),
 ]
+Together = Annotated[
+    bool,
+    typer.Option(
+        "--together",
+        help="Train one model for several files of pairs; --dev and --test then take one file for each.",
+        rich_help_panel=FILES,
+    ),
+]
 Profile = Annotated[
     bool,
     typer.Option(
@@ -175,6 +184,7 @@ def run(
     columns: ColumnsText = "",
     separator: Separator = "",
     languages: Languages = "",
+    together: Together = False,
     links: CorrectedLinksFile = None,
     preset: Preset = "",
     config: SettingsFile = None,
@@ -215,10 +225,15 @@ def run(
         pretrained=origin,
         device=choose_training_device(device),
     )
+    if together:
+        request = _joined(request, monolingual, messages)
     if seeds > 1:
         return train_seeds(request, seeds, threads, messages, is_plain=not (monolingual or profile))
     request = _with_monolingual(request, monolingual, minutes, messages)
-    print_results(*train_and_watch(request, messages, profile), messages)
+    info, outcome = train_and_watch(request, messages, profile)
+    print_results(info, outcome, messages)
+    if together:
+        _print_by_file(info)
 
 
 def _with_monolingual(
@@ -231,6 +246,26 @@ def _with_monolingual(
 
     train = partial(train_and_watch, messages=messages)
     return with_back_translation(request, monolingual, minutes, messages, train)
+
+
+def _joined(request: "TrainRequest", monolingual: list[Path] | None, messages: Messages) -> "TrainRequest":
+    """The request, with its files joined to one.
+
+    Raises:
+        UsageError: there are texts for back-translation too.
+    """
+    from heedful.runs.together import with_joined_files
+
+    if monolingual:
+        raise UsageError("--together: joins files of pairs; leave out --monolingual")
+    return with_joined_files(request, messages.say)
+
+
+def _print_by_file(info: "RunInfo") -> None:
+    from heedful.runs.together import file_scores
+
+    if lines := file_scores(info, info.device):
+        print("test by file:", *lines, sep="\n")
 
 
 def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages) -> None:

@@ -63,6 +63,7 @@ from heedful.cli.options import (
     Device,
     Engine,
     EnsembleModels,
+    LastColumn,
     ModelPath,
     OutputPath,
     Quiet,
@@ -92,7 +93,7 @@ from heedful.cli.search_options import (
     listed_terms,
     text_constraints,
 )
-from heedful.cli.source_columns import ColumnCheck, reads_columns, source_rows
+from heedful.cli.source_columns import ColumnCheck, reads_columns, set_last_column, source_rows
 from heedful.cli.written_translations import written_line
 from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
@@ -160,6 +161,7 @@ def run(
     texts: Texts = None,
     source: InputPath = None,
     columns: InputColumn = "",
+    last_column: LastColumn = "",
     target: OutputPath = None,
     output_format: LineFormat = "text",
     align: Align = False,
@@ -206,7 +208,9 @@ def run(
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms, keep)
     rest = batch_tokens, exact, constraints, min_confidence, segments, columns, memory
-    work = _Work(model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest))
+    work = _Work(
+        model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest), last_column
+    )
     files = ((texts or ()) if ray else ()) if ray or workers else None
     work.start(texts, source, target, files, workers, threads, Messages(quiet))
 
@@ -344,6 +348,8 @@ class _Work:
     ensemble: tuple[Path, ...]
     options: SearchOptions
     written: _Written
+    last_column: str = ""
+    """Last column of every source; empty = sources have their own."""
     code: tuple[str, ...] = field(default_factory=allowed_code)
     """Classes outside the package that the user named, because a worker is another process."""
     code_folder: str = field(default_factory=os.getcwd)
@@ -356,7 +362,9 @@ class _Work:
         from heedful.cli.scoring import load_to_run
         from heedful.predictors.translator import Translator
 
-        return load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
+        translator = load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
+        set_last_column(translator, self.last_column)
+        return translator
 
     def start(
         self,

@@ -1,6 +1,6 @@
 """Rows of pairs as a tab-separated file that `heedful.data.corpus.find_pairs` reads as the same pairs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from heedful.data.text_columns import is_header
@@ -27,12 +27,24 @@ def tsv_lines(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
         >>> [line.split() for line in tsv_lines([("German", "English")])]
         [['"source"', '"target"'], ['"German"', '"English"']]
     """
-    rows = [(source.translate(_SPACES), target.translate(_SPACES)) for source, target in pairs]
-    is_plain = not any(cell.startswith('"') for row in rows for cell in row) and not (rows and is_header(*rows[0]))
-    for source, target in rows if is_plain else (_HEADINGS, *rows):
-        yield f"{source}\t{target}\n" if is_plain else f"{_quoted(source)}\t{_quoted(target)}\n"
+    is_plain = not any(cell.startswith('"') for row in pairs for cell in row) and not (pairs and is_header(*pairs[0]))
+    if not is_plain:
+        yield from quoted_lines([_HEADINGS, *pairs])
+        return
+    for row in pairs:
+        yield "\t".join(cell.translate(_SPACES) for cell in row) + "\n"
+
+
+def quoted_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Write rows as lines of quoted cells; tabs and line breaks become spaces.
+
+    Yields:
+        Lines with their ends.
+    """
+    for row in rows:
+        yield "\t".join(map(_quoted, row)) + "\n"
 
 
 def _quoted(cell: str) -> str:
-    doubled = cell.replace('"', '""')
+    doubled = cell.translate(_SPACES).replace('"', '""')
     return f'"{doubled}"'

@@ -16,7 +16,9 @@ COLUMNS: Final = "columns"
 """Key of the columns of source and target in `heedful.json`, where a source is several of them."""
 
 
-def model_pairs(folder: ModelFolder, paths: Sequence[Path], columns: Columns = (1, 2)) -> PairFile:
+def model_pairs(
+    folder: ModelFolder, paths: Sequence[Path], columns: Columns = (1, 2), lacks_last: bool = False
+) -> PairFile:
     """Find pairs for a model.
 
     Args:
@@ -24,13 +26,14 @@ def model_pairs(folder: ModelFolder, paths: Sequence[Path], columns: Columns = (
             sources that are joined already.
         paths: as for `find_pairs`.
         columns: as for `find_pairs`.
+        lacks_last: whether the last column of the model's sources is none of the file's.
 
     Raises:
         DataError: as `find_pairs`.
     """
     pairs = find_pairs(paths, columns)
     own = folder.facts.get(COLUMNS)
-    if own is None or columns != (1, 2) or pairs.source_names:
+    if own is None or lacks_last or columns != (1, 2) or pairs.source_names:
         return pairs
     first = next((pair.source for pair in pairs if pair.source), "")
     if len(split_columns(first)) == len(str(own[0]).split("+")):
@@ -47,13 +50,14 @@ def is_source_table(path: Path) -> bool:
     return table_form(path) is not None or "\t" in first_line(path)[1]
 
 
-def table_sources(path: Path, folder: ModelFolder, columns: str = "") -> Iterator[str]:
+def table_sources(path: Path, folder: ModelFolder, columns: str = "", lacks_last: bool = False) -> Iterator[str]:
     """Read the sources of a table.
 
     Args:
         path: a file for which `is_source_table` holds.
         folder: the model, whose columns are taken; of a table with just as many columns, all.
         columns: other columns, with "+" between them; empty = none.
+        lacks_last: whether the last column of the model is none of the table's.
 
     Yields:
         The source of each row, headings left out.
@@ -61,10 +65,11 @@ def table_sources(path: Path, folder: ModelFolder, columns: str = "") -> Iterato
     Raises:
         DataError: a row cannot be read, or a column is missing.
     """
-    own = str(folder.facts[COLUMNS][0])
-    table = AnsweredTable(path, own.split("+"))
-    has_just_these = not columns and len(table.names) == len(own.split("+"))
-    names = table.names if has_just_these else table.column(columns or own)
+    own = str(folder.facts[COLUMNS][0]).split("+")
+    own = own[:-1] if lacks_last else own
+    table = AnsweredTable(path, own)
+    has_just_these = not columns and len(table.names) == len(own)
+    names = table.names if has_just_these else table.column(columns or "+".join(own))
     for row in table:
         if row.fault:
             raise DataError(row.fault)

@@ -19,6 +19,7 @@ from heedful.runs.facts import request_task
 from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
 from heedful.runs.progress_display import followed
 from heedful.runs.request import TrainRequest, merged_settings
+from heedful.runs.together import file_scores, with_joined_files
 from heedful.runs.train import Console, RunInfo, train
 from heedful.training.progress import Outcome, Progress, Watcher
 
@@ -44,6 +45,7 @@ class TrainOptions(TypedDict, total=False):
     threads: int
     watch: Watcher | None
     quiet: bool
+    together: bool
 
 
 @overload
@@ -76,6 +78,7 @@ def train_model(
     threads: int = 0,
     watch: Watcher | None = None,
     quiet: bool = False,
+    together: bool = False,
 ) -> Predictor:
     """Train a model from Python, as `heedful train` does.
 
@@ -98,6 +101,7 @@ def train_model(
         threads: number of threads; 0 = as PyTorch has it.
         watch: called with each report of the progress, such as to log it in an experiment tracker.
         quiet: whether to print nothing. Else there is a bar with the time left, on a terminal and in a notebook.
+        together: whether `data` are several files of pairs for one model; `dev` and `test` then have a file for each.
 
     Returns:
         The trained model: a `Translator`, or the predictor of another task. Its test scores, printed unless `quiet`,
@@ -141,8 +145,14 @@ def train_model(
             paths = {"data": train_files.paths, "dev": dev_files.paths, "test": test_files.paths}
             request = replace(request, **paths, columns=train_files.columns)
             with _using(threads):
-                folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet)
+                if together:
+                    request = with_joined_files(request, _ignored if quiet else print)
+                folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet, together)
     return load(folder, device)
+
+
+def _ignored(text: str) -> None:
+    """Print nothing."""
 
 
 @contextmanager
@@ -165,12 +175,15 @@ def _using(threads: int) -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def _trained(request: TrainRequest, hidden: Sequence[str], watch: Watcher | None, quiet: bool) -> Path:
+def _trained(
+    request: TrainRequest, hidden: Sequence[str], watch: Watcher | None, quiet: bool, together: bool = False
+) -> Path:
     """Folder of the model that a request trains, and tests.
 
     Args:
         hidden: folders that messages leave out.
         watch: further callback for reports of the progress.
+        together: whether to score each of several files that were joined.
 
     Raises:
         EndedElsewhere: this process is not the first of its training.
@@ -198,6 +211,8 @@ def _trained(request: TrainRequest, hidden: Sequence[str], watch: Watcher | None
         raise EndedElsewhere(0)
     for text in _results(result.info, result.outcome, result.info.device, say):
         say(text)
+    if together and not quiet:
+        say("\n".join(file_scores(result.info, result.info.device)))
     export_and_calibrate(result.info, say)
     return result.info.folder
 

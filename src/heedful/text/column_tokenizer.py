@@ -36,6 +36,8 @@ class ColumnTokenizer(Tokenizer):
         self.kinds: Final = tuple(kinds)
         self.features: Final = tuple(features)
         self.normalization = text.normalization
+        self.ending = ""
+        """Last column of sources that lack it; empty = they are refused."""
         self._separator: Final = len(text)
         self._ids: Final = {feature: len(text) + 1 + index for index, feature in enumerate(features)}
 
@@ -101,8 +103,11 @@ class ColumnTokenizer(Tokenizer):
         return cls(inner, kinds, features)
 
     def normalize(self, text: str) -> str:
-        """Convert text to its normal form, with `COLUMN_SEPARATOR` between its columns."""
-        return COLUMN_SEPARATOR.join(split_columns(self.text.normalize(text)))
+        """Convert text to its normal form, with `COLUMN_SEPARATOR` between columns, and the ending if it lacks it."""
+        parts = split_columns(self.text.normalize(text))
+        if self.ending and len(parts) == len(self.kinds) - 1 and all(parts):
+            parts.append(self.ending)
+        return COLUMN_SEPARATOR.join(parts)
 
     def split(self, text: str) -> list[str]:
         """Split a source into its columns.
