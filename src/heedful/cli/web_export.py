@@ -41,11 +41,12 @@ def export_web(
     Args:
         out: file to write; None = beside the model, after it.
         weights: how weights are stored; they are computed with in 32 bits. None = the smallest that loses at most 0.2
-            points on `dev`, and without it float16.
+            points of the model's metric.
         examples: texts that the empty page offers.
         runtime: npm package `onnxruntime-web`; None = the runtime that is installed with heedful.
         has_layers: whether the attention of every layer and head of a Transformer is in the file.
-        dev: pairs by which weights are chosen.
+        dev: items by which weights are chosen; None = those that the model was validated on, and where its folder
+            has them no longer, weights of 16 bits.
         license: name of the licence that the file says; empty = that of the model, where it is known.
 
     Returns:
@@ -55,6 +56,7 @@ def export_web(
         UsageError: JavaScript would run the model differently, or there is no runtime.
         FileRefused: the runtime is of another version.
     """
+    from heedful.cli.weight_choice import choose_weights
     from heedful.export.archive import write_archive
     from heedful.export.html import PageFacts, export_html, write_page
     from heedful.export.web_runtime import read_runtime
@@ -65,13 +67,13 @@ def export_web(
     model.check()
     # A missing runtime is said before any work.
     web_runtime = read_runtime(runtime) if kind == "html" else None
-    engine = _engine(predictor, messages, has_layers).path
-    kind_of_weights = weights or (_chosen_weights(predictor, engine, dev, messages) if dev else "float16")
+    engine = _engine(predictor, messages, has_layers)
+    kind_of_weights = weights or choose_weights(predictor, engine, dev, messages)
     card = ""  # a page says these things itself
     if kind == "js":
         use = _USE.format(name=out.name)
         card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", use, license)
-    content = write_archive(model, engine, kind_of_weights, card)
+    content = write_archive(model, engine.path, kind_of_weights, card)
     if web_runtime is not None:
         facts = PageFacts(
             [*_examples(predictor, examples)], _scores(predictor), license or license_of(predictor.folder.facts)
@@ -80,25 +82,6 @@ def export_web(
     write_page(content, out)
     hint = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'
     return f"{out}: {readable_size(len(content))}; {hint}"
-
-
-def _chosen_weights(predictor: "Predictor", engine: Path, dev: Path, messages: Messages) -> "WeightKind":
-    """Weights of the fewest bits that lose next to nothing on pairs.
-
-    Raises:
-        UsageError: the model does not translate.
-    """
-    from heedful.cli.weight_choice import smallest, stored_scores
-    from heedful.errors import UsageError
-    from heedful.predictors.translator import Translator
-
-    if not isinstance(predictor, Translator):
-        raise UsageError("export: --dev is for models that translate; name the --weights")
-    scores = stored_scores(predictor, engine, predictor.read_items((dev,), (1, 2)))
-    chosen = smallest(scores)
-    listed = ", ".join(f"{kind} {score:.2f}" for kind, score in scores.items())
-    messages.say(f"weights by {predictor.metrics[0]} on {dev}: {listed}; taken: {chosen}")
-    return chosen
 
 
 def _archived(predictor: "Predictor", has_layers: bool) -> "ArchivedModel":
