@@ -309,6 +309,7 @@ def _lower(
         device=value.device.type,
         num_queries=num_queries,
         num_keys=num_keys,
+        num_features=max(pairs.query.shape[-1], value.shape[-1]) if mode == "eager" else 0,
         normalizer=type(normalizer),
         mask="none" if rows is None else "interval" if rows.dense is None else "dense",
         width=None if rows is None else rows.width,
@@ -320,16 +321,15 @@ def _lower(
         mode=mode,
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
         has_bias=pairs.bias is not None,
-        num_numbers=_num_numbers(pairs) if mode == "eager" and value.device.type == "cuda" else 0,
+        num_numbers=_num_numbers(pairs) if mode == "eager" else 0,
     )
     return _Call(score, pairs, value, rows, normalizer, request, reached)
 
 
 def _num_numbers(pairs: LoweredScore) -> int:
-    """Number of numbers that the formula of an additive score writes to memory; 0 for other scores."""
-    if not isinstance(pairs, LoweredAdditive):
-        return 0
-    return prod(pairs.leading) * pairs.query.shape[-2] * pairs.key.shape[-2] * pairs.key.shape[-1]
+    """Number of numbers that the formula of a score writes to memory: features of all pairs, or scores."""
+    size = pairs.key.shape[-1] if isinstance(pairs, LoweredAdditive | LoweredDistance) else 1
+    return prod(pairs.leading) * pairs.query.shape[-2] * pairs.key.shape[-2] * size
 
 
 def _is_learned(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None) -> bool:

@@ -41,6 +41,7 @@ class Tiled(Kernel):
     """Kernel composed of a score kernel and the tiled driver."""
 
     has_biases = True
+    has_scale = True
 
     def __init__(
         self, scoring: ScoreKernel, memory: str = "query + key (tiles of queries, computed again backward)"

@@ -17,6 +17,8 @@ from heedful.attention.masks import padding
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import ScaledDot
 from heedful.attention.softmax import Softmax
+from heedful.attention.tiled_attention import WHOLE
+from heedful.cpu.threads import single_threaded
 from tests.attention.cases import MASKS, Case, make_case
 from tests.contracts.attention import distance
 
@@ -33,7 +35,6 @@ REQUEST = Request(LoweredDot, torch.float32, "cpu", 100, 100)
         ({"need": frozenset({"weights", "entropy"})}, "not entropy, weights"),
         ({"has_gaussian": True, "mask": "interval"}, "no Gaussian"),
         ({"dropout": 0.1}, "with dropout PyTorch writes all weights on a CPU"),
-        ({"wants_gradient": True, "dtype": torch.bfloat16}, "slower than plain"),
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
@@ -46,8 +47,7 @@ def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
         {},
         {"wants_gradient": True},
         {"dtype": torch.bfloat16},
-        # There its memory counts for more.
-        {"dtype": torch.bfloat16, "wants_gradient": True, "num_queries": SHORT // 100 + 1},
+        {"dtype": torch.bfloat16, "wants_gradient": True},
         {"mask": "dense"},
         {"mask": "interval", "width": 3},
         {"mode": "export"},
@@ -57,6 +57,49 @@ def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
 )
 def test_it_takes_the_rest(change: dict[str, Any]):
     assert ScaledDotProduct().supports(replace(REQUEST, **change)) is None
+
+
+FEW = replace(REQUEST, num_queries=64, num_keys=64, num_numbers=64 * 64, num_features=128)
+SHORT_NARROW = replace(FEW, dtype=torch.bfloat16, wants_gradient=True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "change", "is_declined"),
+    [
+        (FEW, {}, True),
+        (FEW, {"dtype": torch.float64, "num_features": 512}, True),
+        (FEW, {"num_features": 64}, False),
+        (FEW, {"num_features": 0}, False),
+        (FEW, {"num_queries": 1}, False),
+        (FEW, {"num_queries": 16, "num_keys": 64, "num_features": 512}, False),
+        (FEW, {"num_queries": 16, "num_keys": 64, "num_features": 512, "wants_gradient": True}, True),
+        (FEW, {"num_queries": 128, "num_keys": 128}, False),
+        (FEW, {"num_queries": 128, "num_keys": 128, "wants_gradient": True}, True),
+        (FEW, {"num_queries": 128, "num_keys": 129, "wants_gradient": True}, False),
+        # More scores than one tile of the plain kernel holds are computed twice.
+        (FEW, {"num_numbers": WHOLE + 1}, False),
+        (FEW, {"device": "cuda"}, False),
+        (FEW, {"mode": "export"}, False),
+        (FEW, {"dtype": torch.bfloat16}, False),
+        (SHORT_NARROW, {}, True),
+        (SHORT_NARROW, {"num_queries": SHORT // 64 + 1}, False),
+        (SHORT_NARROW, {"device": "cuda"}, False),
+        (SHORT_NARROW, {"mode": "export"}, False),
+    ],
+)
+def test_auto_leaves_few_scores_of_wide_heads_to_plain_operations(
+    request_: Request, change: dict[str, Any], is_declined: bool
+):
+    kernel, asked = ScaledDotProduct(), replace(request_, **change)
+    assert kernel.supports(asked) is None
+    assert ("plain operations" in str(kernel.declines_auto(asked))) is is_declined
+
+
+def test_the_number_of_keys_chooses_no_kernel_of_exact_decoding():
+    inputs = [torch.randn(2, 32, 256) for _ in range(3)]
+    assert attend(*inputs, score=ScaledDot(256, 256)).kernel == "plain"
+    with single_threaded():
+        assert attend(*inputs, score=ScaledDot(256, 256)).kernel == "sdpa"
 
 
 def gradients(case: Case, kernel: str) -> list[Tensor]:

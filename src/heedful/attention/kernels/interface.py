@@ -28,6 +28,8 @@ class Request:
     device: str
     num_queries: int
     num_keys: int
+    num_features: int = 0
+    """Features of a query or of a value, whichever has more; 0 = not counted, as for traced calls."""
     normalizer: type[Normalizer] = Softmax
     mask: MaskKind = "none"
     width: int | None = None
@@ -44,7 +46,7 @@ class Request:
     has_bias: bool = False
     """Whether the score has a bias by positions."""
     num_numbers: int = 0
-    """Number of numbers that the formula of an additive score writes to memory, on a GPU; 0 = not counted."""
+    """Number of numbers that the formula of a score writes to memory; 0 = not counted, as for traced calls."""
 
 
 class Kernel(ABC):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
-from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredScore
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.profiles import PROFILES, unit_of
 from heedful.errors import ShapeError, UsageError
 
@@ -32,13 +32,20 @@ class PlainScores(ScoreKernel):
             return _distance_scores(pairs)
         if isinstance(pairs, GivenScores):
             return _given_scores(pairs), None
-        pairs = pairs.folded()
-        scores = pairs.query @ pairs.key.mT
-        # Only float16 scores can realistically overflow: its range ends at 65504.
-        return (_finite(scores) if scores.dtype == torch.float16 else scores), None
+        return _dot_scores(pairs), None
 
     def numbers_per_score(self, pairs: LoweredScore) -> int:
         return max(1, pairs.key.shape[-1]) if isinstance(pairs, LoweredAdditive | LoweredDistance) else 1
+
+
+def _dot_scores(pairs: LoweredScore) -> Tensor:
+    # Only float16 scores can realistically overflow, as its range ends at 65504; multiplied first, queries are smaller.
+    if pairs.query.dtype == torch.float16:
+        pairs = pairs.folded()
+        return _finite(pairs.query @ pairs.key.mT)
+    scores = pairs.query @ pairs.key.mT
+    # Scores are nearly always fewer numbers than queries, and those of a product are nobody else's.
+    return scores.mul_(pairs.scale) if isinstance(pairs, LoweredDot) and pairs.scale != 1.0 else scores
 
 
 def _distance_scores(pairs: LoweredDistance) -> tuple[Tensor, Tensor | None]:

@@ -13,11 +13,18 @@ from heedful.attention.kernels.interface import Kernel, Request
 from heedful.attention.lowered import LoweredDot, LoweredScore, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import Softmax
+from heedful.attention.tiled_attention import WHOLE
 from heedful.cpu.derivatives import formula_gradients
+from heedful.cpu.threads import is_exact
 
 SHORT: Final = 256 * 256
-"""Number of scores per head up to which plain operations train faster in bfloat16 on a CPU; see
-benchmarks/attention_cpu.py."""
+"""Number of scores per head up to which plain operations train faster in bfloat16 on a CPU; this and the following are
+measured by benchmarks/attention_cpu.py."""
+WIDE: Final = 128
+"""Number of features of a head from which plain operations may be faster in float32 and float64 on a CPU: where a head
+has no more scores than the square of its features, or without gradients than half of that."""
+MANY: Final = 8
+"""Number of queries from which they are; without gradients, if there are at most twice as many keys."""
 
 _torch: Final[Any] = torch._C  # pyright: ignore[reportPrivateUsage]
 _current_node: Final[Callable[[], Any] | None] = getattr(_torch, "_current_autograd_node", None)
@@ -50,10 +57,26 @@ class ScaledDotProduct(Kernel):
             return "multiplies weights by no Gaussian"
         if request.dropout and request.device == "cpu":
             return "with dropout PyTorch writes all weights on a CPU"
-        is_narrow = request.device == "cpu" and request.dtype == torch.bfloat16 and request.wants_gradient
-        # Sizes are compared last: in an exported graph they are symbolic, and a comparison would specialize the graph.
-        if is_narrow and request.num_queries * request.num_keys <= SHORT:
+        return None
+
+    def declines_auto(self, request: Request) -> str | None:
+        # In an exported graph sizes are symbolic, and a comparison would specialize the graph.
+        if request.device != "cpu" or request.mode == "export":
+            return None
+        num_scores = request.num_queries * request.num_keys
+        if request.dtype == torch.bfloat16 and request.wants_gradient and num_scores <= SHORT:
             return "its bfloat16 backward on a CPU is slower than plain operations for so few scores"
+        if request.dtype not in {torch.float32, torch.float64} or request.num_features < WIDE:
+            return None
+        # The number of keys depends on the other rows of a batch, on which no exact result may depend.
+        if is_exact() or request.num_numbers > WHOLE:
+            return None
+        if request.wants_gradient:
+            is_small = num_scores <= request.num_features**2
+        else:
+            is_small = 2 * num_scores <= request.num_features**2 and request.num_keys <= 2 * request.num_queries
+        if is_small and request.num_queries >= MANY:
+            return "plain operations are faster for so many features and so few scores on a CPU"
         return None
 
     def has_second_derivatives(self, request: Request) -> bool:

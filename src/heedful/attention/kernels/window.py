@@ -26,6 +26,7 @@ class Window(Kernel):
     """Gathered keys of each query's window, scored by plain operations; for any score and most normalizers."""
 
     name = "window"
+    has_scale = True
     memory = "query + key (tiles of queries, computed again backward)"
 
     def __init__(self, scoring: ScoreKernel) -> None:

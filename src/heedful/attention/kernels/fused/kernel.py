@@ -50,7 +50,7 @@ class FusedTriton(Kernel):
     def declines_auto(self, request: Request) -> str | None:
         if request.pairs is LoweredDot and request.normalizer is Softmax:
             return "PyTorch multiplies matrices faster: by name only"
-        return against_auto(request.device, request.num_numbers)
+        return against_auto(request.device, request.num_numbers if request.pairs is LoweredAdditive else 0)
 
     def run(
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
