@@ -1,11 +1,13 @@
 """Calls of `attend` at many shapes beside the plain formula in PyTorch: is there a shape at which `auto` loses?
 
     python benchmarks/shapes.py [--scores additive,scaled_dot] [--threads 1] [--rounds 40] [--neighbours 0] [--all]
+        [--kernel auto]
 
 The formula has the same projections, mask of padding, softmax and values. `prepared` is a call whose keys are prepared,
 as a decoder has them; `trained` is a call from queries and keys with its gradients; `steps` are eight calls on the same
 prepared keys, then the gradients of all. Both take turns, and the ratio, formula over `attend`, is the median over
-rounds of the ratio of neighbours: above 1 `attend` is faster. --all takes 60 shapes, else eight of decoders and texts.
+rounds of the ratio of neighbours: above 1 `attend` is faster. --all takes 60 shapes, else eight of decoders and texts;
+--kernel names the kernel of `attend`, by which the limits of `auto` are found.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from _neighbours import neighbours
 from torch import Tensor
 
 from heedful.attention import attend
-from heedful.attention.interface import Score
+from heedful.attention.interface import PreparedKey, Score
 from heedful.attention.masks import padding
 from heedful.attention.scores import Additive, ScaledDot
 
@@ -60,13 +62,17 @@ def formula(score: Score, query: Tensor, key: Tensor, value: Tensor, allowed: Te
 class Case:
     """Inputs of one shape."""
 
-    def __init__(self, score: str, shape: tuple[int, int, int, int]) -> None:
+    def __init__(self, score: str, shape: tuple[int, int, int, int], kernel: str = "auto") -> None:
+        self.kernel = kernel
         batch, queries, keys, size = shape
         self.score: Score = Additive(size, size) if score == "additive" else ScaledDot(size, size)
         self.query, self.key = torch.randn(batch, queries, size), torch.randn(batch, keys, size)
         lengths = torch.randint(max(1, keys // 2), keys + 1, (batch,))
         self.mask = padding(lengths)
         self.allowed = torch.arange(keys) < lengths[:, None]
+
+    def attended(self, query: Tensor, key: Tensor | PreparedKey, value: Tensor) -> Tensor:
+        return attend(query, key, value, score=self.score, mask=self.mask, kernel=self.kernel).context
 
     def mapped(self, query: Tensor) -> Tensor:
         return self.score.query_projection(query) if isinstance(self.score, Additive) else query
@@ -77,7 +83,7 @@ class Case:
 
         def ours() -> object:
             with torch.no_grad():
-                return attend(self.query, key, self.key, score=self.score, mask=self.mask).context
+                return self.attended(self.query, key, self.key)
 
         def theirs() -> object:
             with torch.no_grad():
@@ -89,7 +95,7 @@ class Case:
         def ours() -> object:
             query, key = (tensor.detach().requires_grad_() for tensor in (self.query, self.key))
             ready = self.score.prepare(key) if num_steps > 1 else key
-            sums = [attend(query, ready, key, score=self.score, mask=self.mask).context.sum() for _ in range(num_steps)]
+            sums = [self.attended(query, ready, key).sum() for _ in range(num_steps)]
             return torch.stack(sums).sum().backward()
 
         def theirs() -> object:
@@ -129,6 +135,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--neighbours", type=int, default=0)
+    parser.add_argument("--kernel", default="auto")
     parser.add_argument("--all", action="store_true", help="60 shapes")
     wanted = parser.parse_args()
     torch.set_num_threads(wanted.threads)
@@ -138,7 +145,7 @@ def main() -> None:
     with neighbours(wanted.neighbours):
         for score in wanted.scores.split(","):
             for shape in grid() if wanted.all else SHAPES:
-                case = Case(score, shape)
+                case = Case(score, shape, wanted.kernel)
                 works = case.prepared(), case.trained(), case.trained(NUM_STEPS)
                 results = [ratio(each, wanted.rounds) for each in works]
                 cells = "  ".join(f"{value:5.2f} ({spent:6.2f})" for value, spent in results)

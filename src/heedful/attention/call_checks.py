@@ -31,12 +31,15 @@ def require_instances(scoring: object, normalizer: object) -> None:
 
 def check_operands(
     query: Tensor, key: Tensor, value: Tensor, normalizer: Normalizer, dropout: float, need: frozenset[Need]
-) -> None:
+) -> tuple[torch.Size, int, int]:
     """Refuse arguments that no kernel can handle.
 
     Args:
         dropout: probability of dropping a weight.
         need: requested results beside the context.
+
+    Returns:
+        Leading axes of the scores, and the numbers of queries and keys.
 
     Raises:
         ShapeError: axes or sizes do not fit each other or the normalizer, types differ or are not floating-point, or
@@ -44,15 +47,17 @@ def check_operands(
         NeedError: the normalizer does not provide a requested result, or there is no such result.
         UsageError: the dropout is outside [0, 1).
     """
-    if min(query.dim(), key.dim(), value.dim()) < 2:
+    query_shape, key_shape, value_shape = query.shape, key.shape, value.shape
+    if len(query_shape) < 2 or len(key_shape) < 2 or len(value_shape) < 2:
         named = (("query", query), ("key", key), ("value", value))
         role, tensor = next(item for item in named if item[1].dim() < 2)
         raise ShapeError(f"attend: expected {role} of axes [*batch, {role}, size], got {list(tensor.shape)}")
-    num_keys = key.shape[-2]
-    if value.shape[-2] != num_keys:
-        raise ShapeError(f"attend: {num_keys} keys but {value.shape[-2]} values ({_shapes(key, value)})")
+    num_queries, num_keys = query_shape[-2], key_shape[-2]
+    if value_shape[-2] != num_keys:
+        raise ShapeError(f"attend: {num_keys} keys but {value_shape[-2]} values ({_shapes(key, value)})")
     try:
-        broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        leading = broadcast(query_shape[:-2], key_shape[:-2])
+        broadcast(leading, value_shape[:-2])
     except RuntimeError as error:
         raise ShapeError(
             f"attend: leading axes do not fit each other (query {list(query.shape)}, {_shapes(key, value)})"
@@ -64,12 +69,13 @@ def check_operands(
         refuse("attend", problem, query=query, key=key, value=value)
     if not 0.0 <= dropout < 1.0:
         raise UsageError(f"attend: dropout must be in [0, 1), got {dropout}")
-    if reason := normalizer.why_not(query.shape[-2], num_keys):
+    if reason := normalizer.why_not(num_queries, num_keys):
         raise ShapeError(f"attend: {reason}")
     if need:
         _check_need(normalizer, need)
         if num_keys == 0 and "argmax" in need:
             raise ShapeError(f"attend: there is no key to name as argmax ({_shapes(key, value)})")
+    return leading, num_queries, num_keys
 
 
 def _check_need(normalizer: Normalizer, need: frozenset[Need]) -> None:

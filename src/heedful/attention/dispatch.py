@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
@@ -29,7 +30,7 @@ from heedful.attention.kernels.interface import Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.kernels.window import Window
-from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore, broadcast
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.masks import Mask, padding
 from heedful.attention.nonfinite import (
@@ -46,6 +47,7 @@ from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
 from heedful.cpu.concrete import concrete
+from heedful.cpu.threads import is_exact
 from heedful.errors import HeedfulError, KernelUnsupported, did_you_mean
 
 KERNELS: Final[tuple[Kernel, ...]] = (
@@ -286,10 +288,8 @@ def _lower(
     require_instances(scoring, normalizer)
     score = scoring if isinstance(scoring, Score) else Function(scoring)
     raw_key = key.key if isinstance(key, PreparedKey) else require_size(key, score.key_size, "key")
-    check_operands(query, raw_key, value, normalizer, dropout, need)
+    leading, num_queries, num_keys = check_operands(query, raw_key, value, normalizer, dropout, need)
     require_size(query, score.query_size, "query")
-    leading = broadcast(query.shape[:-2], raw_key.shape[:-2])
-    num_queries, num_keys = query.shape[-2], raw_key.shape[-2]
     rows = _bounds(masking, score, leading, num_queries, num_keys, query.device)
     mode, reached = _mode(query, raw_key, value), None
     if rows is not None and mode in {"compile", "transform"}:
@@ -321,15 +321,14 @@ def _lower(
         mode=mode,
         profile=pairs.profile if isinstance(pairs, LoweredDistance) else "",
         has_bias=pairs.bias is not None,
-        num_numbers=_num_numbers(pairs) if mode == "eager" else 0,
+        num_numbers=prod(leading) * num_queries * num_keys * _num_terms(pairs) if mode == "eager" else 0,
     )
     return _Call(score, pairs, value, rows, normalizer, request, reached)
 
 
-def _num_numbers(pairs: LoweredScore) -> int:
-    """Number of numbers that the formula of a score writes to memory: features of all pairs, or scores."""
-    size = pairs.key.shape[-1] if isinstance(pairs, LoweredAdditive | LoweredDistance) else 1
-    return prod(pairs.leading) * pairs.query.shape[-2] * pairs.key.shape[-2] * size
+def _num_terms(pairs: LoweredScore) -> int:
+    """Number of numbers that the formula of one score writes to memory."""
+    return pairs.key.shape[-1] if isinstance(pairs, LoweredAdditive | LoweredDistance) else 1
 
 
 def _is_learned(pairs: LoweredScore, value: Tensor, rows: MaskBounds | None) -> bool:
@@ -389,13 +388,24 @@ def _run(kernel: Kernel, call: _Call) -> Attended:
 
 def _choose(request: Request, name: str) -> Kernel:
     if name == "auto":
-        return next(kernel for kernel in KERNELS if _against(kernel, request) is None)
+        # Sizes of traced calls may be symbolic, which no cache can look up.
+        return _known_first(KERNELS, request, is_exact()) if request.mode == "eager" else _first(KERNELS, request)
     named = next((kernel for kernel in KERNELS if kernel.name == name), None)
     if named is None:
         raise KernelUnsupported(f"attend: no kernel {name!r}{did_you_mean(name, [k.name for k in KERNELS])}")
     if reason := named.why_not(request):
         raise KernelUnsupported(f"attend: kernel {name!r} cannot run this call: {reason}")
     return named
+
+
+@lru_cache(maxsize=1024)
+def _known_first(kernels: tuple[Kernel, ...], request: Request, is_exact: bool) -> Kernel:
+    """`_first`, which depends on these facts alone."""
+    return _first(kernels, request)
+
+
+def _first(kernels: tuple[Kernel, ...], request: Request) -> Kernel:
+    return next(kernel for kernel in kernels if _against(kernel, request) is None)
 
 
 def _against(kernel: Kernel, request: Request) -> str | None:

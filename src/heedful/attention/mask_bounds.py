@@ -142,9 +142,9 @@ class MaskBounds:
             ShapeError: the mask has more leading axes than the scores.
         """
         positions = torch.arange(num_keys, device=self.stop.device)
-        full = positions < _aligned(self.stop, num_leading, 1)[..., None]
+        full = positions < _aligned(self.stop, num_leading, 1).unsqueeze(-1)
         if self.start is not None:
-            full = full & (positions >= _aligned(self.start, num_leading, 1)[..., None])
+            full = full & (positions >= _aligned(self.start, num_leading, 1).unsqueeze(-1))
         if self.dense is not None:
             full = full & _aligned(self.dense, num_leading, 2)
         return full

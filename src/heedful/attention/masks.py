@@ -92,8 +92,7 @@ class _Padding(Mask):
     """[*leading]"""
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        stop = self.lengths.to(device)[..., None]
-        return MaskBounds(None, stop)
+        return MaskBounds(None, self.lengths.to(device).unsqueeze(-1))
 
 
 @final

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from heedful.attention.call_checks import explain_types
 from heedful.attention.interface import PreparedKey, Score
-from heedful.attention.kernels.additive.cpu_ops import prepare_exp_key
+from heedful.attention.kernels.additive.cpu_ops import is_quick, prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, scaled
 from heedful.attention.trilinear import Trilinear
@@ -233,7 +233,8 @@ class _Additive(Score):
         mapped = self.map_key(key)
         if (
             not concrete(mapped)
-            or not mapped.numel()
+            # With one query, so few keys are scored by plain operations.
+            or is_quick(mapped.numel(), mapped.dtype, mapped.requires_grad)
             or supports_additive(mapped.dtype, mapped.device.type) is not None
         ):
             return PreparedKey(mapped)

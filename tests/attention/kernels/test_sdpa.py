@@ -1,7 +1,6 @@
 """Properties of this kernel alone: gradients of long sequences, refusals, PyTorch's kernels; the rest is in
 tests/contracts."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ REQUEST = Request(LoweredDot, torch.float32, "cpu", 100, 100)
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
-    assert reason in str(ScaledDotProduct().supports(replace(REQUEST, **change)))
+    assert reason in str(ScaledDotProduct().supports(REQUEST._replace(**change)))
 
 
 @pytest.mark.parametrize(
@@ -56,11 +55,11 @@ def test_it_says_why_it_refuses(change: dict[str, Any], reason: str):
     ],
 )
 def test_it_takes_the_rest(change: dict[str, Any]):
-    assert ScaledDotProduct().supports(replace(REQUEST, **change)) is None
+    assert ScaledDotProduct().supports(REQUEST._replace(**change)) is None
 
 
-FEW = replace(REQUEST, num_queries=64, num_keys=64, num_numbers=64 * 64, num_features=128)
-SHORT_NARROW = replace(FEW, dtype=torch.bfloat16, wants_gradient=True)
+FEW = REQUEST._replace(num_queries=64, num_keys=64, num_numbers=64 * 64, num_features=128)
+SHORT_NARROW = FEW._replace(dtype=torch.bfloat16, wants_gradient=True)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ SHORT_NARROW = replace(FEW, dtype=torch.bfloat16, wants_gradient=True)
 def test_auto_leaves_few_scores_of_wide_heads_to_plain_operations(
     request_: Request, change: dict[str, Any], is_declined: bool
 ):
-    kernel, asked = ScaledDotProduct(), replace(request_, **change)
+    kernel, asked = ScaledDotProduct(), request_._replace(**change)
     assert kernel.supports(asked) is None
     assert ("plain operations" in str(kernel.declines_auto(asked))) is is_declined
 

@@ -314,8 +314,8 @@ def test_memory_of_parameters_can_still_be_taken_away():
     total = add_dropped(kept, attend_multihead(heads, None, packing, packing, narrow), 0.1, training=True)
     total = add_dropped(total, linear_deferred(rectified(narrow, inner), outer), 0.1, training=True)
     loss = linear_cross_entropy(total, table.weight, table.bias, torch.zeros(len(total), dtype=torch.int64)).total
-    attended = attend(total[None, :3].float(), total[None].float(), total[None].float(), score=energy)
-    assert attended.kernel == "additive_cpu"
+    operands = total[None, :3].float(), total[None].float(), total[None].float()
+    attended = attend(*operands, score=energy, kernel="additive_cpu")
     (loss + attended.context.sum()).backward()
     modules = (norm, inner, outer, table, heads, energy)
     parameters = [parameter for module in modules for parameter in module.parameters()]

@@ -1,8 +1,7 @@
 """Interface of kernels, and the static facts about a call that decide which kernel runs."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,8 +18,7 @@ MaskKind = Literal["none", "interval", "dense"]
 """Kind of a mask: an interval of keys for each query, or also a table."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """Static facts about a call; no tensor values among them."""
 
     pairs: type[LoweredScore]

@@ -1,6 +1,5 @@
 """The score kernel between the driver and the numba kernels, which test_cpu_ops.py tests."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +7,12 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels.additive import score_kernel as additive
+from heedful.attention.kernels.additive.cpu_ops import FEW, FEW_WITH_GRADIENTS, supports
 from heedful.attention.kernels.additive.score_kernel import AdditiveScores
 from heedful.attention.kernels.interface import Request
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot
 from heedful.attention.normalizers import NORMALIZERS
+from heedful.attention.scores import Additive
 from heedful.attention.tiled_attention import Tiled
 from tests.attention.cases import make_case
 from tests.contracts.attention import distance
@@ -45,7 +46,32 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str, calls: list[Any]):
-    assert reason in str(AdditiveScores().supports(replace(REQUEST, **change)))
+    assert reason in str(AdditiveScores().supports(REQUEST._replace(**change)))
+
+
+@pytest.mark.parametrize(
+    ("change", "is_declined"),
+    [
+        ({"num_numbers": FEW}, True),
+        ({"num_numbers": FEW, "dtype": torch.float64}, True),
+        ({"num_numbers": FEW + 1}, False),
+        ({"num_numbers": FEW + 1, "wants_gradient": True}, True),
+        ({"num_numbers": FEW_WITH_GRADIENTS + 1, "wants_gradient": True}, False),
+        ({"num_numbers": FEW, "dtype": torch.bfloat16}, False),
+        ({}, False),
+    ],
+)
+def test_auto_leaves_few_numbers_to_plain_operations(change: dict[str, Any], is_declined: bool):
+    assert ("plain operations" in str(AdditiveScores().declines_auto(REQUEST._replace(**change)))) is is_declined
+
+
+def test_so_few_keys_are_prepared_without_exponentials():
+    score = Additive(64, 64)
+    with torch.no_grad():
+        assert score.prepare(torch.zeros(FEW // 64, 64)).exp_key is None
+        many = torch.zeros(FEW // 64 + 1, 64)
+        assert (score.prepare(many).exp_key is None) is (supports(many.dtype, "cpu") is not None)
+    assert score.prepare(many).exp_key is None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +83,7 @@ def test_it_says_why_it_refuses(change: dict[str, Any], reason: str, calls: list
     ],
 )
 def test_the_driver_takes_the_rest(change: dict[str, Any], calls: list[Any]):
-    assert Tiled(AdditiveScores()).supports(replace(REQUEST, **change)) is None
+    assert Tiled(AdditiveScores()).supports(REQUEST._replace(**change)) is None
 
 
 def test_pairs_of_another_kind_raise_even_where_it_was_not_asked_first():

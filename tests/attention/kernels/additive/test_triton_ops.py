@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -244,7 +243,7 @@ def test_shapes_that_do_not_fit(shapes: tuple[tuple[int, ...], ...], message: st
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(devices, "has_triton", lambda: True)
-    assert TritonAdditiveScores().supports(replace(REQUEST, **change)) == reason
+    assert TritonAdditiveScores().supports(REQUEST._replace(**change)) == reason
 
 
 def test_it_asks_for_triton(monkeypatch: pytest.MonkeyPatch):
@@ -275,8 +274,8 @@ def test_triton_is_not_imported_before_it_is_used():
 def test_small_calls_on_a_gpu_take_plain_operations():
     """Where they were measured to be faster; a call whose numbers would fill half a gigabyte takes these kernels."""
     for kernel in (TritonAdditiveScores(), FusedTriton()):
-        few, many = (replace(REQUEST, num_numbers=number) for number in (80 * 20 * 256, 32 * 256 * 256 * 512))
+        few, many = (REQUEST._replace(num_numbers=number) for number in (80 * 20 * 256, 32 * 256 * 256 * 512))
         assert kernel.declines_auto(few) == "plain operations are faster for so few numbers"
         assert kernel.declines_auto(many) is None
         assert kernel.declines_auto(REQUEST) is None
-        assert kernel.declines_auto(replace(many, device="cpu")) == "runs in Triton's interpreter here: by name only"
+        assert kernel.declines_auto(many._replace(device="cpu")) == "runs in Triton's interpreter here: by name only"

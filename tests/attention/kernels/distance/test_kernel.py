@@ -54,7 +54,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     ],
 )
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str, calls: list[Any]):
-    assert reason in str(FusedDistance().supports(replace(REQUEST, **change)))
+    assert reason in str(FusedDistance().supports(REQUEST._replace(**change)))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_it_says_why_it_refuses(change: dict[str, Any], reason: str, calls: list
     ],
 )
 def test_it_takes_the_rest(change: dict[str, Any], calls: list[Any]):
-    assert FusedDistance().supports(replace(REQUEST, **change)) is None
+    assert FusedDistance().supports(REQUEST._replace(**change)) is None
 
 
 def test_loops_get_the_pairs_and_the_intervals(calls: list[Any]):
@@ -97,7 +97,7 @@ def test_bounds_have_as_many_leading_axes_as_the_scores(calls: list[Any]):
 
 
 def test_the_log_normalizer_is_given_if_asked(calls: list[Any]):
-    asked = replace(REQUEST, need=frozenset({"log_normalizer"}))
+    asked = REQUEST._replace(need=frozenset({"log_normalizer"}))
     attended = FusedDistance().run(PAIRS, VALUE, None, SOFTMAX, asked)
     assert attended.log_normalizer is not None
     assert attended.log_normalizer.tolist() == [[7.0] * 3] * 2

@@ -260,15 +260,15 @@ REQUEST = Request(LoweredAdditive, torch.float32, "cuda", 10, 10)
 def test_it_says_why_it_refuses(change: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(devices, "has_triton", lambda: True)
-    given = FusedTriton().supports(replace(REQUEST, **change))
+    given = FusedTriton().supports(REQUEST._replace(**change))
     assert given == reason or (reason and given and given.startswith(reason))
 
 
 def test_what_auto_passes_over():
     assert FusedTriton().declines_auto(REQUEST) is None
-    assert "PyTorch" in str(FusedTriton().declines_auto(replace(REQUEST, pairs=LoweredDot)))
-    assert FusedTriton().declines_auto(replace(REQUEST, pairs=LoweredDot, normalizer=NORMALIZERS["hard"])) is None
-    assert "interpreter" in str(FusedTriton().declines_auto(replace(REQUEST, device="cpu")))
+    assert "PyTorch" in str(FusedTriton().declines_auto(REQUEST._replace(pairs=LoweredDot)))
+    assert FusedTriton().declines_auto(REQUEST._replace(pairs=LoweredDot, normalizer=NORMALIZERS["hard"])) is None
+    assert "interpreter" in str(FusedTriton().declines_auto(REQUEST._replace(device="cpu")))
 
 
 def test_explain_says_that_it_is_interpreted(monkeypatch: pytest.MonkeyPatch):

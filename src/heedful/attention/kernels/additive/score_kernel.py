@@ -4,7 +4,7 @@ from typing import final
 
 from torch import Tensor
 
-from heedful.attention.kernels.additive.cpu_ops import additive_scores
+from heedful.attention.kernels.additive.cpu_ops import additive_scores, is_quick
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_type
 from heedful.attention.kernels.interface import Request, ScoreKernel
 from heedful.attention.lowered import LoweredAdditive, LoweredScore
@@ -25,6 +25,8 @@ class AdditiveScores(ScoreKernel):
         return supports_type(request.dtype, request.device)
 
     def declines_auto(self, request: Request) -> str | None:
+        if is_quick(request.num_numbers, request.dtype, request.wants_gradient):
+            return "plain operations are faster for so few numbers"
         # The range of all keys of a batch decides how features are grouped.
         return "the last bits of a row depend on the rows beside it" if is_exact() else None
 
