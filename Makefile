@@ -44,7 +44,8 @@ lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 	$(BIN)/pyright
 
 .PHONY: js
-js: $(VENV)/.installed-dev $(RUNTIME) ## test the package in JavaScript and the page with a model inside, in Node and Chromium
+js: $(VENV)/.installed-dev $(RUNTIME) ## test the package in JavaScript, with its types, and the page with a model inside, in Node and Chromium
+	@npm install --silent --no-audit --no-fund --prefix build/typescript typescript@5 || echo "TypeScript is not there: types are not checked"
 	$(ENVIRONMENT) $(PYTEST) tests/js tests/export/test_archive.py tests/export/test_html.py
 
 .PHONY: runtime
@@ -104,7 +105,7 @@ prove-web: $(VENV)/.installed-dev $(RUNTIME) ## test a model in JavaScript again
 	$(BIN)/python -m tests.prove.prove_web $(MODEL) $(SOURCES) $(ARGS)
 
 .PHONY: prove-package
-prove-package: $(VENV)/.installed-dev ## pack the npm package, check and bundle it, run it in Node 20 and 22; MODEL= TEXT= (minutes; downloads tools)
+prove-package: $(VENV)/.installed-dev ## pack the npm package, check and bundle it, run it in Node 20 and 22 and in Chromium; MODEL= TEXT= (minutes; downloads tools)
 	$(BIN)/python -m tests.prove.prove_package $(MODEL) '$(TEXT)'
 
 .PHONY: prove-transformers-js

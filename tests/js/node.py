@@ -14,6 +14,12 @@ from heedful.export.web_runtime import has_runtime
 
 NODE: Final = shutil.which("node")
 PACKAGE: Final = Path(str(files("heedful").joinpath("js")))
+TYPESCRIPT: Final = Path(__file__).resolve().parents[2] / "build/typescript"
+"""Folder in which `make js` installs TypeScript."""
+TYPE_OPTIONS: Final = (
+    *("--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"),
+    *("--lib", "es2024,dom"),
+)
 needs_runtime: Final = pytest.mark.skipif(
     not has_runtime(), reason="needs ONNX Runtime for browsers, which npm fetches: make runtime"
 )

@@ -1,4 +1,4 @@
-"""Proof that the npm package is small and clean, and runs as packed: in Node 20 and 22, bundled, and with types.
+"""Proof that the npm package is small and clean, and runs as packed, in Node 20 and 22 and in Chromium.
 
 `python -m tests.prove.prove_package MODEL SOURCE` packs `heedful/js`, and installs it from the package, with the tools
 that check it, in a folder of its own; what a program prints there is compared with what Python says.
@@ -10,15 +10,21 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
+from html import escape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import Any, Final
 
 from heedful.cli.messages import Messages
 from heedful.cli.web_export import export_web
 from heedful.export.web_runtime import VERSION
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
+from tests.js.node import TYPE_OPTIONS
+from tests.pages.browser import Tab, chromium
 
 MOST_BYTES: Final = 200_000
 TOOLS: Final = (
@@ -51,7 +57,17 @@ export async function labelled(address: string): Promise<[string, number]> {
   return (await model.classify(['a']))[0].probabilities[0];
 }
 """
-OPTIONS: Final = ("--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--skipLibCheck")
+PAGE: Final = """
+import { load } from 'heedful';
+
+const model = await load('model.tgz');
+const [one] = await model.translate([document.body.dataset.source], { beam: 5, attention: true });
+const found = document.createElement('pre');
+found.id = 'found';
+found.textContent = JSON.stringify([one.text, one.attention.length]);
+document.body.append(found);
+"""
+WASM: Final = "ort-wasm-simd-threaded.jsep.wasm"
 
 
 def run(folder: Path, *words: str) -> str:
@@ -73,9 +89,8 @@ def prove_package(model: Path, source: str, folder: Path) -> bool:
     run(package, str(tools / "publint"), "--strict")
     run(folder, str(tools / "attw"), packed["filename"], "--profile", "esm-only", "--no-color")
     (folder / "typed.ts").write_text(TYPED, encoding="utf-8")
-    run(folder, str(tools / "tsc"), *OPTIONS, "--lib", "es2024,dom", "typed.ts")
-    options = ("--lib", "es2024,dom", "--allowJs", "--checkJs")
-    run(folder, str(tools / "tsc"), *OPTIONS, *options, "package/index.js")
+    run(folder, str(tools / "tsc"), *TYPE_OPTIONS, "typed.ts")
+    run(folder, str(tools / "tsc"), *TYPE_OPTIONS, "--allowJs", "--checkJs", "package/index.js")
     print("publint, attw (profile esm-only), tsc: clean")
 
     translator = load(model, engine="onnx", kind=Translator)
@@ -98,7 +113,31 @@ def prove_package(model: Path, source: str, folder: Path) -> bool:
             print(
                 f"Node {run(folder, str(node), '--version').strip()}, {program}: {'right' if got == expected else got}"
             )
-    return is_right
+    return is_right & prove_bundle(folder, tools, source, expected[:2])
+
+
+def prove_bundle(folder: Path, tools: Path, source: str, expected: list[Any]) -> bool:
+    """Bundle the package and ONNX Runtime for browsers, and translate in Chromium."""
+    site = folder / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    site.mkdir()
+    (folder / "page.js").write_text(PAGE, encoding="utf-8")
+    bundle = ("--bundle", "--format=esm", "--platform=browser", "--outfile=site/page.js", "--log-level=warning")
+    run(folder, str(tools / "esbuild"), "page.js", *bundle)
+    shutil.copy(folder / "node_modules/onnxruntime-web/dist" / WASM, site)
+    shutil.copy(folder / "model.tgz", site)
+    body = f'<body data-source="{escape(source)}"><script type="module" src="page.js"></script></body>'
+    (site / "index.html").write_text(f'<!DOCTYPE html><meta charset="utf-8">{body}', encoding="utf-8")
+    serve = partial(SimpleHTTPRequestHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server, chromium() as browser:
+        Thread(target=server.serve_forever, daemon=True).start()
+        tab = Tab(browser, f"http://127.0.0.1:{server.server_port}/index.html", ready="#found")
+        got = json.loads(tab.page.locator("#found").inner_text())
+        tab.close()
+        server.shutdown()
+    size = sum(path.stat().st_size for path in (site / "page.js", site / WASM))
+    print(f"Chromium, bundle of {size / 1e6:.1f} MB with its WebAssembly: {'right' if got == expected else got}")
+    return got == expected
 
 
 def main() -> int:
