@@ -10,12 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import partial
 from html import escape
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 from heedful.cli.messages import Messages
@@ -25,6 +22,7 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from tests.js.node import TYPE_OPTIONS
 from tests.pages.browser import Tab, chromium
+from tests.prove.served import served
 
 MOST_BYTES: Final = 200_000
 TOOLS: Final = (
@@ -128,13 +126,10 @@ def prove_bundle(folder: Path, tools: Path, source: str, expected: list[Any]) ->
     shutil.copy(folder / "model.tgz", site)
     body = f'<body data-source="{escape(source)}"><script type="module" src="page.js"></script></body>'
     (site / "index.html").write_text(f'<!DOCTYPE html><meta charset="utf-8">{body}', encoding="utf-8")
-    serve = partial(SimpleHTTPRequestHandler, directory=str(site))
-    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server, chromium() as browser:
-        Thread(target=server.serve_forever, daemon=True).start()
-        tab = Tab(browser, f"http://127.0.0.1:{server.server_port}/index.html", ready="#found")
+    with served(site) as address, chromium() as browser:
+        tab = Tab(browser, f"{address}/index.html", ready="#found")
         got = json.loads(tab.page.locator("#found").inner_text())
         tab.close()
-        server.shutdown()
     size = sum(path.stat().st_size for path in (site / "page.js", site / WASM))
     print(f"Chromium, bundle of {size / 1e6:.1f} MB with its WebAssembly: {'right' if got == expected else got}")
     return got == expected

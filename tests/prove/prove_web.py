@@ -1,13 +1,14 @@
 """Proof that a model gives the same outputs in JavaScript as in Python, and that its page neither asks nor grows.
 
 `python -m tests.prove.prove_web MODEL SOURCES` translates each line of a file by Python's ONNX engine and by the
-package in Node, greedily and with a beam of 5, with weights of 32, 16 and 8 bits; then puts thousands of texts into the
-page, and 300 that would run a script if the page took them for markup. Of a model that classifies, the page alone is
-tried.
+package in Node, greedily and with a beam of 5, with weights of 32, 16 and 8 bits, and in Chromium with 32; then puts
+thousands of texts into the page, and 300 that would run a script if the page took them for markup. Of a model that
+classifies, the page alone is tried.
 """
 
 import argparse
 import json
+import shutil
 import statistics
 import tempfile
 import time
@@ -25,12 +26,26 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
-from tests.js.node import Run, answers
+from tests.js.node import PACKAGE, Run, answers
 from tests.pages.browser import Frames, PageMemory, Tab, chromium
 from tests.pages.payloads import FEW, PAYLOADS
+from tests.prove.served import served
 
 TIE = 1e-4
 LEAST_SAME = 0.999
+PART = 100
+"""Sources of one call."""
+SITE = """<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body><script type="module">
+import { gunzip } from './js/archive.js';
+import { load } from './js/load.js';
+import { ort } from './js/runtime/ort.js';
+const wasm = await (await fetch('js/runtime/ort.wasm.gz')).arrayBuffer();
+ort.env.wasm.numThreads = 1;
+ort.env.wasm.wasmBinary = await gunzip(new Uint8Array(wasm));
+globalThis.model = await load('model.tgz', { ort });
+document.body.append(Object.assign(document.createElement('p'), { id: 'ready', textContent: 'ready' }));
+</script></body>
+"""
 MOST_GROWTH = 5_000_000
 """Bytes."""
 # The result is a Boolean: an element would be a handle, by which the browser keeps the whole page that it belonged to.
@@ -65,19 +80,47 @@ def prove_outputs(translator: Translator, sources: Sequence[str], folder: Path) 
         for beam in (1, 5):
             options = {"beam": beam, "nbest": beam, "attention": translator.has_attention}
             ours = translator.translate(sources, segments=None, corrected=False, **options)
-            (theirs,) = answers(Run(archive, [["translate", sources, options]]))
-            num_other, num_untied, scores, attention = differences(ours, theirs)
-            best = sum(one.text == other["text"] for one, other in zip(ours, theirs, strict=True))
-            num_same = len(sources) - num_other
-            print(
-                f"{weights}, beam {beam}: {num_same} of {len(sources)} lists of outputs the same, {best} best outputs, "
-                f"{num_other - num_untied} of the others tied; "
-                f"scores within {scores:.1e}, attention within {attention:.1e}",
-                flush=True,
-            )
+            found = {"Node": in_node(archive, sources, options)}
             if weights == "float32":
-                is_right &= num_other <= (1 - LEAST_SAME) * len(sources) and not num_untied and attention <= TIE
+                found["Chromium"] = in_chromium(archive, sources, options, folder)
+            for place, theirs in found.items():
+                num_other, num_untied, scores, attention = differences(ours, theirs)
+                best = sum(one.text == other["text"] for one, other in zip(ours, theirs, strict=True))
+                num_same = len(sources) - num_other
+                print(
+                    f"{place}, {weights}, beam {beam}: {num_same} of {len(sources)} lists of outputs the same, "
+                    f"{best} best outputs, {num_other - num_untied} of the others tied; "
+                    f"scores within {scores:.1e}, attention within {attention:.1e}",
+                    flush=True,
+                )
+                if weights == "float32":
+                    is_right &= num_other <= (1 - LEAST_SAME) * len(sources) and not num_untied and attention <= TIE
     return is_right
+
+
+def in_node(archive: Path, sources: Sequence[str], options: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for start in range(0, len(sources), PART):
+        (part,) = answers(Run(archive, [["translate", sources[start : start + PART], options]]))
+        found += part
+    return found
+
+
+def in_chromium(archive: Path, sources: Sequence[str], options: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    site = folder / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(PACKAGE, site / "js")
+    shutil.copy(archive, site / "model.tgz")
+    (site / "index.html").write_text(SITE, encoding="utf-8")
+    found: list[dict[str, Any]] = []
+    with served(site) as address, chromium() as browser:
+        tab = Tab(browser, f"{address}/index.html", ready="#ready")
+        tab.page.set_default_timeout(0)
+        for start in range(0, len(sources), PART):
+            call = "([texts, options]) => model.translate(texts, options)"
+            found += tab.page.evaluate(call, [sources[start : start + PART], options])
+        tab.close()
+    return found
 
 
 def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_texts: int) -> bool:
