@@ -45,7 +45,7 @@ lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 
 .PHONY: js
 js: $(VENV)/.installed-dev $(RUNTIME) ## test the package in JavaScript, with its types, and the page with a model inside, in Node and Chromium
-	@npm install --silent --no-audit --no-fund --prefix build/typescript typescript@5 || echo "TypeScript is not there: types are not checked"
+	@npm install --silent --no-audit --no-fund --prefix build/npm typescript@5 || echo "TypeScript is not there: types are not checked"
 	$(ENVIRONMENT) $(PYTEST) tests/js tests/export/test_archive.py tests/export/test_html.py
 
 .PHONY: runtime

@@ -24,10 +24,11 @@ from tests.export.archives import archive_of, archived
 from tests.export.conftest import MOST, Make
 from tests.export.engines import draw_sources
 from tests.js.hypotheses import SEARCHES, config_of, differences
-from tests.js.node import Run, answers, changed_package, needs_node
+from tests.js.node import MODULES, Run, answers, changed_package, needs_node
 from tests.models.tiny import NUM_SOURCE_TOKENS
 from tests.thorough import thorough
 
+NATIVE = MODULES / "onnxruntime-node"
 NAMES = ("rnnsearch-after", "transformer-pre", "luong")
 KINDS = ("greedy", "beam", "coverage")
 PREFIXES: Sequence[Sequence[int]] = ((), (4, 5))
@@ -242,3 +243,15 @@ def test_what_two_graphs_have_in_common_is_stored_once():
     (y,) = onnxruntime.InferenceSession(joined).run(None, {"x": x})
     rounded = table.astype(np.float16).astype(np.float32)
     np.testing.assert_allclose(y, x @ rounded @ rounded.T, rtol=1e-4, atol=1e-4)
+
+
+@needs_node
+@pytest.mark.skipif(not NATIVE.is_dir(), reason=f"needs onnxruntime-node: npm install --prefix {MODULES.parent}")
+def test_the_runtime_of_node_gives_what_that_of_browsers_gives(exported: Make, tmp_path: Path):
+    archive = archive_of(exported("rnnsearch-after")[1], tmp_path)
+    texts, options = ["abc", "fade cab", "d"], {"beam": 3, "nbest": 2}
+    calls = [["translate", texts, options], ["translateBy", NATIVE / "dist/index.js", archive, texts, options]]
+    usual, native = answers(Run(archive, calls))
+    outputs = [[[one["text"] for one in each["alternatives"]] for each in found] for found in (usual, native)]
+    assert outputs[0] == outputs[1]
+    assert np.allclose(*([each["score"] for each in found] for found in (usual, native)), atol=1e-5)

@@ -109,6 +109,32 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
 
 @needs_runtime
 @needs_chromium
+@pytest.mark.parametrize(
+    ("languages", "shown"),
+    [
+        (["de", "en"], "letters.model · de → en · exact"),
+        (["de", "target"], "letters.model · de → Output · exact"),
+        (["", "en"], "letters.model · en · exact"),
+        (["source", "target"], "letters.model · exact"),
+    ],
+)
+def test_languages_are_named_where_somebody_named_them(
+    languages: list[str], shown: str, browser: Any, page: Path, tmp_path: Path
+):
+    html = page.read_text("utf-8")
+    assert html.count('"languages": ["xx", "yy"]') == 1
+    (tmp_path / "a.html").write_text(
+        html.replace('"languages": ["xx", "yy"]', f'"languages": {json.dumps(languages)}'),
+        encoding="utf-8",
+        newline="\n",
+    )
+    tab = Tab(browser, (tmp_path / "a.html").as_uri())
+    assert shown in tab.page.locator(".about").inner_text()
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
 def test_kept_spans_are_shaded_and_stay(exported: Make, browser: Any, tmp_path: Path):
     source, target = (
         UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words][:number]), "words", "NFC")

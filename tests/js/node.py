@@ -14,7 +14,7 @@ from heedful.export.web_runtime import has_runtime
 
 NODE: Final = shutil.which("node")
 PACKAGE: Final = Path(str(files("heedful").joinpath("js")))
-TYPESCRIPT: Final = Path(__file__).resolve().parents[2] / "build/typescript"
+MODULES: Final = Path(__file__).resolve().parents[2] / "build/npm/node_modules"
 """Folder in which `make js` installs TypeScript."""
 TYPE_OPTIONS: Final = (
     *("--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"),

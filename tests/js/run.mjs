@@ -51,6 +51,12 @@ for (const { folder, archive, calls } of runs) {
     table: (model, logProbs, weights, source, settings, options) => search(new TableEngine(logProbs, weights), source, settings, { maxLength: logProbs.length, needWeights: true, ...options }),
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
+    load: (model, value) => load(value, { ort }),
+    // By another ONNX Runtime than that for browsers.
+    translateBy: async (model, runtimePath, path, texts, options) => {
+      const other = await load(await readFile(path), { ort: (await import(pathToFileURL(runtimePath))).default });
+      return other.translate(texts, options).finally(() => other.release());
+    },
     text: (model, text, options) => model.translateText(text, options),
     // Segments and their outputs by a model that writes the words of a source in the opposite order.
     passages: async (model, { dictionary, tables, hasWeights }, each) => {

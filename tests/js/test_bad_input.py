@@ -100,3 +100,9 @@ def test_a_picture_is_refused_by_its_head():
     got = answers(Run(DESCRIBED, cases))
     assert got[:2] == [[10_000, 10_000], [4000, 3000]]
     assert [one["error"] for one in got[2:]] == ["picture"] * 3
+
+
+def test_what_is_no_address_and_no_bytes_is_refused():
+    refused = answers(Run(DESCRIBED, [["load", value] for value in (42, None, {"model": "a"}, ["model.tgz"])]))
+    said = {"error": "usage", "message": "load: expected the address of a model, or its bytes"}
+    assert refused == [said] * 4

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.js.node import PACKAGE, TYPE_OPTIONS, TYPESCRIPT, changed_package
+from tests.js.node import MODULES, PACKAGE, TYPE_OPTIONS, changed_package
 
-TSC = shutil.which("tsc") or shutil.which("tsc", path=TYPESCRIPT / "node_modules/.bin")
+TSC = shutil.which("tsc") or shutil.which("tsc", path=MODULES / ".bin")
 needs_typescript = pytest.mark.skipif(TSC is None, reason="needs TypeScript, which make js installs with npm")
 
 
