@@ -25,7 +25,18 @@ from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Make a model": ("demo", "train", "distil", "calibrate", "correct", "next", "compare", "import", "vectors"),
+    "Make a model": (
+        "demo",
+        "train",
+        "distil",
+        "calibrate",
+        "correct",
+        "next",
+        "compare",
+        "import",
+        "vectors",
+        "reproduce",
+    ),
     "Use a model": (
         "translate",
         "classify",

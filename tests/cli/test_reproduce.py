@@ -1,0 +1,104 @@
+"""`heedful reproduce`: a training by a receipt, beside recorded and published scores."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from heedful.runs.receipt import read_receipt
+from tests.architecture.package import ROOT
+from tests.cli.command import heedful
+
+WORDS = [first + second + third for first in "bdfg" for second in "aei" for third in "lmnr"]
+RECEIPT = """
+title = "Words to capitals"
+address = "https://example.org/words"
+license = "cc0-1.0"
+outputs = ["pack", "graph", "lexicon"]
+
+[train]
+files = ["words.tsv"]
+dev = ["words.tsv"]
+test = ["words.tsv"]
+preset = "rnnsearch-tiny"
+settings = { "model.embedding_size" = 8, "model.hidden_size" = 8, "training.max_steps" = 2 }
+
+[[published]]
+by = "another program"
+metric = "exact_match"
+score = 12.5
+source = "Table 1"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("receipt")
+    (folder / "words.tsv").write_text("".join(f"{word}\t{word.upper()}\n" for word in WORDS), encoding="utf-8")
+    (folder / "capitals.toml").write_text(RECEIPT, encoding="utf-8")
+    return folder
+
+
+def reproduce(folder: Path, receipt: Path, *options: str):
+    return heedful("reproduce", receipt, "--data", folder, "--out", folder / "out", "--threads", "1", *options)
+
+
+def test_a_receipt_is_completed_and_reproduced(folder: Path):
+    receipt = folder / "capitals.toml"
+    done = reproduce(folder, receipt)
+    assert done.code == 0, done.err
+    assert done.out.startswith("Words to capitals; 48 test items\nexact match\n")
+    assert "another program  12.50 %   Table 1\n" in done.out
+    assert "reproduced" not in done.out
+    out = folder / "out"
+    with zipfile.ZipFile(out / "capitals.zip") as archive:
+        card = next(archive.read(name).decode() for name in archive.namelist() if name.endswith("README.md"))
+    assert "cc0-1.0" in card
+    assert (out / "capitals.onnx").stat().st_size > 1000
+    assert {line.split(" ")[0] for line in (out / "capitals.lexicon.txt").read_text("utf-8").splitlines()} <= {*WORDS}
+
+    _, lines = done.out.split(f"# lines for {receipt}\n")
+    full = folder / "full" / "capitals.toml"
+    full.parent.mkdir()
+    full.write_text(RECEIPT + lines, encoding="utf-8")
+    assert len(read_receipt(full).sha256["words.tsv"]) == 64
+    again = reproduce(folder, full)
+    assert again.code == 0, again.err
+    assert "reproduced: within the recorded interval\n" in again.out
+    assert "# lines" not in again.out
+    facts = json.loads(reproduce(folder, full, "--format", "json").out)
+    assert (facts["reproduced"], facts["items"], len(facts["files"])) == (True, 48, 4)
+
+    full.write_text(RECEIPT + "[recorded]\nexact_match = { score = 99.0, low = 98.5, high = 99.5 }\n", encoding="utf-8")
+    assert "not reproduced: outside the interval\n" in reproduce(folder, full).out
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('files = ["words.tsv"]', 'files = ["../words.tsv"]'), "../words.tsv: name a file in the folder of the data"),
+        (('files = ["words.tsv"]', 'files = ["/etc/passwd"]'), "/etc/passwd: name a file in the folder"),
+        (('files = ["words.tsv"]', 'files = ["left.tsv"]'), "no such file; fetch it from https://example.org/words"),
+        (('test = ["words.tsv"]', ""), "train.test"),
+        (("title", "[sha256]\n'words.tsv' = 'ab'\n[x]\ntitle"), "title"),
+        (("[[published]]", "[sha256]\n'words.tsv' = 'ab'\n[[published]]"), "the receipt's is ab"),
+        (('"training.max_steps"', '"training.max_stops"'), "did you mean"),
+        (('outputs = ["pack"', 'outputs = ["tarball"'), "outputs"),
+    ],
+)
+def test_what_is_wrong_is_refused(folder: Path, tmp_path: Path, change: tuple[str, str], words: str):
+    receipt = tmp_path / "capitals.toml"
+    receipt.write_text(RECEIPT.replace(*change), encoding="utf-8")
+    done = heedful("reproduce", receipt, "--data", folder, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_receipts_of_the_project_are_read():
+    receipts = sorted((ROOT / "examples/packs").glob("**/*.toml"))
+    assert len(receipts) >= 10
+    for path in receipts:
+        receipt = read_receipt(path)
+        assert {*receipt.files} == {*receipt.sha256}, path
+        assert receipt.published, path
