@@ -11,6 +11,8 @@ from torch import nn
 
 from heedful.attention.dispatch import KERNELS, Choice, attend, explain, observer
 from heedful.attention.interface import Attended, Need, Normalizer, Score
+from heedful.attention.kernels.interface import Request
+from heedful.attention.kernels.sdpa import ScaledDotProduct
 from heedful.attention.masks import local_predictive, padding, window
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.scores import SCORES, Dot, Location
@@ -88,6 +90,20 @@ def test_auto_takes_the_first_that_supports():
     narrow = make_case(mask="window", num_keys=40)
     assert run(narrow).kernel == "window"
     assert attend(*narrow.inputs, score=narrow.score, mask=narrow.mask, need=("weights",)).kernel == "plain"
+
+
+def test_a_kernel_is_chosen_once_for_the_same_facts(monkeypatch: pytest.MonkeyPatch):
+    asked: list[Request] = []
+    known = ScaledDotProduct.supports
+    monkeypatch.setattr(
+        ScaledDotProduct, "supports", lambda self, request: (asked.append(request), known(self, request))[1]
+    )
+    case = make_case(num_keys=37)
+    for _ in range(3):
+        assert run(case).kernel == "sdpa"
+    assert len(asked) == 1
+    assert attend(*case.inputs, score=case.score, need=("weights",)).kernel == "plain"
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("score", thinned(SCORES, 2))

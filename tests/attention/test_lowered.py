@@ -5,14 +5,22 @@ import torch
 from torch import Tensor
 
 from heedful.attention.kernels.plain import PlainScores
-from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore, broadcast
+from heedful.attention.lowered import (
+    GivenScores,
+    LoweredAdditive,
+    LoweredDistance,
+    LoweredDot,
+    LoweredScore,
+    broadcast,
+    product,
+)
 
 
 def draw(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)), dtype=torch.float64)
 
 
-def product(query: Tensor, key: Tensor) -> Tensor:
+def matches(query: Tensor, key: Tensor) -> Tensor:
     return query @ key.mT
 
 
@@ -22,7 +30,7 @@ PAIRS: dict[str, LoweredScore] = {
     "scaled dot": LoweredDot(QUERY, KEY, 0.5),
     "additive": LoweredAdditive(QUERY, KEY, draw(4)),
     "distance": LoweredDistance(QUERY, KEY, torch.tensor(2.0).double(), "gaussian", torch.tensor(0.5).double()),
-    "given": GivenScores(QUERY, KEY, product, 0.5),
+    "given": GivenScores(QUERY, KEY, matches, 0.5),
 }
 
 
@@ -84,3 +92,11 @@ def test_the_common_shape():
     assert broadcast(torch.Size((2, 1)), torch.Size((3,)), torch.Size(())) == (2, 3)
     with pytest.raises(RuntimeError):
         broadcast(torch.Size((2,)), torch.Size((3,)))
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((3, 4), (2, 4, 5)), ((2, 2, 3, 4), (4, 5))]
+)
+def test_products_are_those_of_matrices(shapes: tuple[tuple[int, ...], tuple[int, ...]]):
+    first, second = (draw(*shape) for shape in shapes)
+    assert torch.equal(product(first, second), first @ second)

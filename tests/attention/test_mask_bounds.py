@@ -5,7 +5,9 @@ from itertools import product
 import pytest
 import torch
 
+from heedful.attention import ScaledDot, attend
 from heedful.attention.mask_bounds import Gaussian, MaskBounds, lead
+from heedful.attention.masks import padding
 from heedful.errors import ShapeError
 from tests.attention.cases import MASKS
 
@@ -64,6 +66,27 @@ def test_an_interval_that_ends_before_it_begins_is_empty():
 def test_a_table_only_takes_away():
     rows = MaskBounds(torch.tensor([1]), torch.tensor([3]), torch.tensor([[True, True, False, True]]))
     assert rows.allowed(0, 4).tolist() == [[False, True, False, False]]
+
+
+def test_tables_are_made_once_and_say_whether_every_query_may_attend():
+    rows = MaskBounds(None, torch.tensor([[1], [2]]))
+    allowed, hidden = rows.table(1, 2)
+    assert torch.equal(allowed, rows.allowed(1, 2))
+    assert hidden is not None
+    assert torch.equal(hidden, ~allowed)
+    assert rows.table(1, 2).allowed is allowed
+    assert rows.table(1, 3).allowed.shape == (2, 1, 3)
+    assert MaskBounds(None, torch.tensor([[1], [0]])).table(1, 2).hidden is None
+
+
+@pytest.mark.parametrize("kernel", ["plain", "sdpa"])
+def test_a_table_made_in_inference_mode_does_not_serve_gradients(kernel: str):
+    query, mask = torch.randn(2, 1, 4), padding(torch.tensor([1, 2]))
+    with torch.inference_mode():
+        attend(query, query, query, score=ScaledDot(4, 4), mask=mask, kernel=kernel)
+    query.requires_grad_()
+    attend(query, query, query, score=ScaledDot(4, 4), mask=mask, kernel=kernel).context.sum().backward()
+    assert query.grad is not None
 
 
 def test_a_gaussian_at_places_of_each_query():

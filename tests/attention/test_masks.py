@@ -229,3 +229,17 @@ def test_a_graph_is_a_table_whatever_joins_it():
 
 def test_a_graph_of_one_row_is_for_every_query():
     assert allowed(graph(torch.tensor([[True, False]])), 0, 3, 2).expand(3, 2).tolist() == [[True, False]] * 3
+
+
+def test_bounds_of_padding_are_made_once_until_lengths_change():
+    lengths = torch.tensor([2, 3])
+    mask = padding(lengths)
+    bounds = mask.rows(1, 3, CPU)
+    assert mask.rows(2, 4, CPU) is bounds
+    assert bounds.table(1, 3).allowed.sum() == 5
+    lengths[0] = 1
+    assert mask.rows(1, 3, CPU).table(1, 3).allowed.tolist() == [[[True, False, False]], [[True, True, True]]]
+    with torch.inference_mode():
+        own = torch.tensor([2, 3])
+    mask = padding(own)
+    assert mask.rows(1, 3, CPU) is not mask.rows(1, 3, CPU)

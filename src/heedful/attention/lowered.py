@@ -30,6 +30,22 @@ def broadcast(first: torch.Size, *others: torch.Size) -> torch.Size:
     return first
 
 
+def product(first: Tensor, second: Tensor) -> Tensor:
+    """Multiply matrices, `first @ second`, in half of the time where a product of small batches needs no broadcasting.
+
+    Args:
+        first: [*batch, row, middle].
+        second: [*batch, middle, column].
+
+    Returns:
+        [*batch, row, column].
+    """
+    # Comparing symbolic sizes would specialize a graph.
+    if first.dim() == second.dim() == 3 and not torch.compiler.is_compiling() and len(first) == len(second):
+        return torch.bmm(first, second)
+    return first @ second
+
+
 def scaled(tensor: Tensor, factor: Tensor | float) -> Tensor:
     """Multiply by a factor, unless it is the number 1.
 

@@ -1,13 +1,25 @@
 """Normal form of masks: an interval of keys for each query, optionally a table and a Gaussian."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Real, Shaped
 from torch import Tensor
 from torch.nn import functional
 
+from heedful.cpu.concrete import concrete
 from heedful.errors import ShapeError
+
+
+class MaskTable(NamedTuple):
+    """Mask as tables that broadcast against the scores."""
+
+    allowed: Bool[Tensor, "*leading #query key"]
+    """[*leading, 1 or query, key] True = may attend."""
+    hidden: Bool[Tensor, "*leading #query key"] | None
+    """The opposite, where it is known that every query may attend to a key; None elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +160,31 @@ class MaskBounds:
         if self.dense is not None:
             full = full & _aligned(self.dense, num_leading, 2)
         return full
+
+    def table(self, num_leading: int, num_keys: int) -> MaskTable:
+        """Return the mask as tables, which are made once for each number of axes and keys.
+
+        Args:
+            num_leading: number of leading axes of the scores.
+            num_keys: number of keys.
+
+        Raises:
+            ShapeError: the mask has more leading axes than the scores.
+        """
+        if not self.stop.is_cpu or not concrete(self.stop):
+            return MaskTable(self.allowed(num_leading, num_keys), None)
+        # What is made in inference mode cannot be saved for gradients.
+        key = num_leading, num_keys, torch.is_inference_mode_enabled()
+        table = self._tables.get(key)
+        if table is None:
+            allowed = self.allowed(num_leading, num_keys)
+            table = MaskTable(allowed, ~allowed if bool(allowed.any(dim=-1).all()) else None)
+            self._tables[key] = table
+        return table
+
+    @cached_property
+    def _tables(self) -> dict[tuple[int, int, bool], MaskTable]:
+        return {}
 
     def reaches(self, marked: Bool[Tensor, "*#leading key"], num_leading: int) -> Bool[Tensor, "*#leading #query"]:
         """Tell which queries may attend to at least one of the marked keys.

@@ -8,7 +8,7 @@ normalising. Leading axes align from the left: lengths [batch] mask every head a
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Final, Literal, final
 
 import torch
@@ -92,7 +92,20 @@ class _Padding(Mask):
     """[*leading]"""
 
     def rows(self, num_queries: int, num_keys: int, device: torch.device) -> MaskBounds:
-        return MaskBounds(None, self.lengths.to(device).unsqueeze(-1))
+        lengths = self.lengths
+        if not concrete(lengths) or lengths.device != device or lengths.is_inference():
+            return MaskBounds(None, lengths.to(device).unsqueeze(-1))
+        bounds = self._by_version.get(lengths._version)
+        if bounds is None:
+            bounds = MaskBounds(None, lengths.unsqueeze(-1))
+            self._by_version.clear()
+            self._by_version[lengths._version] = bounds
+        return bounds
+
+    @cached_property
+    def _by_version(self) -> dict[int, MaskBounds]:
+        """Bounds by the version of the lengths: steps of a decoder pass the same mask."""
+        return {}
 
 
 @final

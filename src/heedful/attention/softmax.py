@@ -61,28 +61,23 @@ class Softmax(Normalizer):
         if allowed is None:
             return Normalized(weights, torch.logsumexp(scores, dim=-1))
         hidden, empty = _hide(scores, allowed)
-        log_normalizer = torch.logsumexp(hidden, dim=-1)
-        return Normalized(
-            weights, log_normalizer if empty is None else log_normalizer.masked_fill(empty.squeeze(-1), -torch.inf)
-        )
+        log_normalizer = torch.logsumexp(hidden, dim=-1).masked_fill(empty.squeeze(-1), -torch.inf)
+        return Normalized(weights, log_normalizer)
 
     def weigh(self, scores: Scores, allowed: Allowed | None, row_ids: RowIds | None = None) -> Scores:
         if allowed is None:
             return torch.softmax(scores, dim=-1)
         hidden, empty = _hide(scores, allowed)
-        weights = torch.softmax(hidden, dim=-1)
-        return weights if empty is None else weights.masked_fill(empty, 0.0)
+        return torch.softmax(hidden, dim=-1).masked_fill(empty, 0.0)
 
 
-def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Set scores of forbidden keys to -inf, and return the empty rows [*batch, query, 1]; None = there are none.
+def _hide(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Set scores of forbidden keys to -inf, and return the empty rows [*batch, query, 1].
 
     The softmax of an empty row would be 0/0. So the row keeps its scores, and its results are zeroed afterwards; thus
     neither values nor gradients are ever NaN.
     """
     any_allowed = allowed.any(dim=-1, keepdim=True)
-    if allowed.device.type == "cpu" and concrete(scores, allowed) and bool(any_allowed.all()):
-        return scores.masked_fill(~allowed, -torch.inf), None
     # Exclusive or: forbidden keys of rows that are not empty.
     return scores.masked_fill(allowed ^ any_allowed, -torch.inf), ~any_allowed
 

@@ -17,8 +17,9 @@ from torch.nn import functional
 from heedful.attention.attention_inputs import AttentionInputs
 from heedful.attention.interface import Attended, Need, Normalized, Normalizer
 from heedful.attention.kernels.interface import Kernel, Request, ScoreKernel
-from heedful.attention.lowered import LoweredScore
+from heedful.attention.lowered import LoweredScore, product
 from heedful.attention.mask_bounds import MaskBounds
+from heedful.attention.softmax import Softmax
 from heedful.attention.stochastic import number_rows
 from heedful.attention.tile_autograd import in_tiles
 
@@ -100,8 +101,12 @@ def run_tile(scoring: ScoreKernel, request: Request, operands: AttentionInputs) 
         scores = operands.pairs.bias.add_to(scores)
     num_leading, factors, allowed = scores.dim() - 2, None, exists
     if rows is not None:
-        mask = rows.allowed(num_leading, scores.shape[-1])
-        allowed = mask if exists is None else mask & exists
+        mask, hidden = rows.table(num_leading, scores.shape[-1])
+        if hidden is not None and exists is None and rows.gaussian is None and request.normalizer is Softmax:
+            # Without empty rows a mask is nothing but scores of -inf.
+            scores = scores.masked_fill(hidden, -torch.inf)
+        else:
+            allowed = mask if exists is None else mask & exists
         if rows.gaussian is not None:
             key_indices = torch.arange(scores.shape[-1], device=scores.device)
             factors = rows.gaussian.factors(key_indices, num_leading).to(scores.dtype)
@@ -121,7 +126,7 @@ def average(
     Returns:
         [*batch, query, value_size] in the type of the values.
     """
-    return weights.to(value.dtype) @ value
+    return product(weights.to(value.dtype), value)
 
 
 def read_out(

@@ -16,6 +16,6 @@ def additive_formula(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
 
     Cost: query * key * hidden numbers in memory.
     """
-    inner = tanh(query[..., :, None, :] + key[..., None, :, :])
+    inner = tanh(query.unsqueeze(-2) + key.unsqueeze(-3))
     # A matrix of one column: by a vector, ONNX Runtime multiplies row after row, ten times as slowly.
-    return (inner @ vector[:, None])[..., 0]
+    return (inner @ vector.unsqueeze(-1)).squeeze(-1)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.kernels.interface import Request, ScoreKernel
-from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
+from heedful.attention.lowered import GivenScores, LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore, product
 from heedful.attention.profiles import PROFILES, unit_of
 from heedful.errors import ShapeError, UsageError
 
@@ -42,8 +42,8 @@ def _dot_scores(pairs: LoweredScore) -> Tensor:
     # Only float16 scores can realistically overflow, as its range ends at 65504; multiplied first, queries are smaller.
     if pairs.query.dtype == torch.float16:
         pairs = pairs.folded()
-        return _finite(pairs.query @ pairs.key.mT)
-    scores = pairs.query @ pairs.key.mT
+        return _finite(product(pairs.query, pairs.key.mT))
+    scores = product(pairs.query, pairs.key.mT)
     # Scores are nearly always fewer numbers than queries, and those of a product are nobody else's.
     return scores.mul_(pairs.scale) if isinstance(pairs, LoweredDot) and pairs.scale != 1.0 else scores
 

@@ -87,12 +87,12 @@ class ScaledDotProduct(Kernel):
         self, pairs: LoweredScore, value: Tensor, rows: MaskBounds | None, normalizer: Normalizer, request: Request
     ) -> Attended:
         is_causal = rows is not None and rows.is_causal
-        allowed = None
+        allowed = hidden = None
         if rows is not None and not is_causal:
-            allowed = rows.allowed(len(pairs.leading), request.num_keys)
+            allowed, hidden = rows.table(len(pairs.leading), request.num_keys)
         scale = pairs.scale if isinstance(pairs, LoweredDot) else 1.0
         context = _fused(pairs.query, pairs.key, value, allowed, request, is_causal, scale)
-        if allowed is not None:
+        if allowed is not None and hidden is None:
             # Backends differ on rows that may attend nothing; here they are zero.
             context = torch.where(allowed.any(dim=-1, keepdim=True), context, 0.0)
         return Attended(context=context, kernel=self.name)
