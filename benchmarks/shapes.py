@@ -1,12 +1,12 @@
 """Calls of `attend` at many shapes beside the plain formula in PyTorch: is there a shape at which `auto` loses?
 
-    python benchmarks/shapes.py [--scores additive,scaled_dot] [--threads 1] [--rounds 40] [--neighbours 0] [--all]
+    python benchmarks/shapes.py [--scores additive,scaled_dot] [--threads 1] [--rounds 20] [--neighbours 0] [--all]
         [--kernel auto] [--columns prepared,trained,steps]
 
 The formula has the same projections, mask of padding, softmax and values. `prepared` is a call whose keys are prepared,
 as a decoder has them; `trained` is a call from queries and keys with its gradients; `steps` are eight calls on the same
-prepared keys, then the gradients of all. Both take turns, and the ratio, formula over `attend`, is the median over
-rounds of the ratio of neighbours: above 1 `attend` is faster. --all takes 60 shapes, else eight of decoders and texts;
+prepared keys, then the gradients of all. Both take turns, and the ratio, formula over `attend`, is that of the first
+quartiles: above 1 `attend` is faster. --all takes 60 shapes, else eight of decoders and texts;
 --kernel names the kernel of `attend`, by which the limits of `auto` are found.
 """
 
@@ -41,6 +41,8 @@ SHAPES: Final = (
 MOST_NUMBERS: Final = 1 << 24
 """Numbers [batch, query, key, size] of the largest shape that the formula is asked for."""
 NUM_STEPS: Final = 8
+SECONDS: Final = 0.25
+"""Least time on the wall for a ratio: many calls, for other programs slow down half of them."""
 Work = Callable[[], object]
 
 
@@ -112,31 +114,24 @@ def ratio(works: tuple[Work, Work], rounds: int) -> tuple[float, float]:
     """Formula over `attend`, and the milliseconds of `attend`."""
     # Processor time does not count what other programs take; that of several threads counts their waiting.
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    ours, theirs = works
     for work in (*works, *works):
         work()
-    started = clock()
-    ours()
-    repeats = max(1, min(100, int(0.002 / max(1e-6, clock() - started))))
-    ratios: list[float] = []
-    times: list[float] = []
-    for _ in range(rounds):
-        seconds: list[float] = []
-        for work in (ours, theirs):
+    times: tuple[list[float], list[float]] = [], []
+    ended = time.perf_counter() + SECONDS
+    while len(times[0]) < rounds or time.perf_counter() < ended:
+        for work, spent in zip(works, times, strict=True):
             started = clock()
-            for _ in range(repeats):
-                work()
-            seconds.append((clock() - started) / repeats)
-        ratios.append(seconds[1] / seconds[0])
-        times.append(seconds[0])
-    return statistics.median(ratios), 1e3 * statistics.median(times)
+            work()
+            spent.append(clock() - started)
+    ours, theirs = (statistics.quantiles(spent, n=4)[0] for spent in times)
+    return theirs / ours, 1e3 * ours
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scores", default="additive,scaled_dot")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--neighbours", type=int, default=0)
     parser.add_argument("--kernel", default="auto")
     parser.add_argument("--columns", default="prepared,trained,steps")
