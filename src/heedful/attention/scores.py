@@ -234,7 +234,7 @@ class _Additive(Score):
         if (
             not concrete(mapped)
             # With one query, so few keys are scored by plain operations.
-            or is_quick(mapped.numel(), mapped.dtype, mapped.requires_grad)
+            or is_quick(mapped.numel(), mapped.dtype)
             or supports_additive(mapped.dtype, mapped.device.type) is not None
         ):
             return PreparedKey(mapped)

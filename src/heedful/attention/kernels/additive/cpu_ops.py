@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 INLINE: Final = 2_500_000
 """Elements, query * key * slot, below which a second thread costs more than it saves."""
-FEW: Final = 1 << 15
+FEW: Final = 1 << 17
 """Elements, query * key * hidden, up to which plain operations are faster; see benchmarks/shapes.py --kernel."""
-FEW_WITH_GRADIENTS: Final = 1 << 17
-"""The same with gradients."""
 TILE: Final = 1 << 20
 """Elements of a tile in which tanh itself is computed."""
 
@@ -66,17 +64,16 @@ def supports(dtype: torch.dtype, device: str) -> str | None:
     return loops_problem()
 
 
-def is_quick(num_numbers: int, dtype: torch.dtype, wants_gradient: bool) -> bool:
+def is_quick(num_numbers: int, dtype: torch.dtype) -> bool:
     """Tell whether scores are so few that plain operations are faster.
 
     Args:
         num_numbers: query * key * hidden; 0 = not counted.
-        wants_gradient: whether the scores will be differentiated.
 
     Returns:
         Whether they are; False for narrow types, which plain operations round at every step.
     """
-    return dtype in _WIDE and 0 < num_numbers <= (FEW_WITH_GRADIENTS if wants_gradient else FEW)
+    return dtype in _WIDE and 0 < num_numbers <= FEW
 
 
 class AdditivePlan(NamedTuple):

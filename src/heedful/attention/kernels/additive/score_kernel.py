@@ -25,7 +25,7 @@ class AdditiveScores(ScoreKernel):
         return supports_type(request.dtype, request.device)
 
     def declines_auto(self, request: Request) -> str | None:
-        if is_quick(request.num_numbers, request.dtype, request.wants_gradient):
+        if is_quick(request.num_numbers, request.dtype):
             return "plain operations are faster for so few numbers"
         # The range of all keys of a batch decides how features are grouped.
         return "the last bits of a row depend on the rows beside it" if is_exact() else None
