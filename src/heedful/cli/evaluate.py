@@ -51,7 +51,7 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.cli.search_options import BindTerms, TermLanguages, TermsPath, listed_terms, text_constraints
-from heedful.cli.source_columns import reads_columns, set_last_column
+from heedful.cli.source_columns import reads_columns
 from heedful.errors import UsageError
 from heedful.text.counts import counted
 from heedful.text.durations import duration
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 _MEASURES: Final = "Measures"
 _BATCH_TOKENS: Final = 4096
 _FOR_TRANSLATION: Final = (
-    *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown"),
-    *("--as", "--record", "--png", "--risk-png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
+    *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown", "--as"),
+    *("--record", "--png", "--risk-png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
 )
 """Options that models for other tasks have no use for."""
 Versus = Annotated[
@@ -188,24 +188,14 @@ def run(
     messages, keys = Messages(quiet), _checked_metrics(metrics)
     _refuse_conflicts(record, (png, risk_png), bool(ensemble), bool(terms), segments is not None)
     if (other := _other_task(model, engine, device)) is not None:
-        wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
-        rest = (
-            bool(last_column),
-            record,
-            png,
-            risk_png,
-            ensemble,
-            shortlist,
-            batch_tokens != _BATCH_TOKENS,
-            segments is not None,
-        )
+        wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None, bool(last_column)
+        rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
         _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
         setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0, html)
         return _measure(model, other, versus, setting)
     if html is not None:
         raise UsageError("evaluate: --html is for classifiers; --record stores scores and worst outputs for the page")
     items = _items(model, data, columns, bool(last_column), limit, messages)
-    constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
 
     def score(path: Path) -> "Scored":
         from heedful.cli.scoring import announce_engine, changed_search, load_to_run
@@ -213,26 +203,26 @@ def run(
         from heedful.predictors.confidence import ROLE, read_confidence
         from heedful.predictors.translator import Translator
 
-        translator = load_to_run(path, engine, device, (ensemble or ()) if path == model else (), kind=Translator)
-        if path == model or reads_columns(path):
-            set_last_column(translator, last_column)
+        constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
+        column = last_column if path == model or reads_columns(path) else ""
+        arguments = path, engine, device, (ensemble or ()) if path == model else ()
+        translator = load_to_run(*arguments, kind=Translator, last_column=column)
         changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        bound = constraints.of_sources(translator.target_tokenizer)
         chosen = changed_search(translator, beam, changes=changes)
+        bound = constraints.of_sources(translator.target_tokenizer)
         search = announce_engine(translator, chosen, False, messages, bound.strictest)
         if risk_png and path == model:
             read_confidence(translator.folder)  # refuses a model without one before it translates
-        settings: dict[str, Any] = {"lowercase": lowercase, "seed": seed}
-        evaluated = translator.measure(items, search, keys, batch_tokens, constraints, segments, **settings)
+        rest = batch_tokens, constraints, segments
+        evaluated = translator.measure(items, search, keys, *rest, lowercase=lowercase, seed=seed)
         speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
         messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
         calibration = None
         if not (ensemble and path == model) and segments is None:  # confidence is calibrated on single sentences
             calibration = measure_confidence(translator, items, evaluated.outputs, seed, evaluated.generated)
             if calibration is None and ROLE in translator.folder.facts:
-                messages.warn(
-                    f"{path}: confidence not measured: it needs attention, which --engine {engine} does not give"
-                )
+                reason = f"it needs attention, which --engine {engine} does not give"
+                messages.warn(f"{path}: confidence not measured: {reason}")
         return evaluated, _perplexity(translator, items, messages), calibration
 
     scored = score(model)

@@ -40,7 +40,6 @@ from heedful.cli.options import (
     Threads,
     use_threads,
 )
-from heedful.cli.source_columns import set_last_column
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, entry_of, words_of
@@ -124,9 +123,7 @@ def run(
     from heedful.predictors.translator import Translator
 
     messages = Messages(quiet)
-    translator = load_to_run(model, engine, device, kind=Translator)
-    set_last_column(translator, last_column)
-    pronouncer = Pronouncer(translator)
+    pronouncer = Pronouncer(load_to_run(model, engine, device, kind=Translator, last_column=last_column))
     entries = read_known(known) if known else {}
     lines = text_lines([words or text or Path()])
     listed = (word for line in lines for word in ([line.strip()] if words else words_of(line)) if word)

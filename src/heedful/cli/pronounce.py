@@ -23,7 +23,6 @@ from heedful.cli.lexicon import KnownPath, read_known
 from heedful.cli.lines import InputPath, LineFormat, Texts, answer_lines, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, LastColumn, ModelPath, OutputPath, Quiet, Threads, use_threads
-from heedful.cli.source_columns import set_last_column
 from heedful.text.counts import counted
 from heedful.text.pronunciations import PronouncedText
 
@@ -52,9 +51,7 @@ def run(
     from heedful.predictors.pronouncer import Pronouncer
     from heedful.predictors.translator import Translator
 
-    translator = load_to_run(model, engine, device, kind=Translator)
-    set_last_column(translator, last_column)
-    pronouncer = Pronouncer(translator)
+    pronouncer = Pronouncer(load_to_run(model, engine, device, kind=Translator, last_column=last_column))
     entries = read_known(known) if known else {}
     messages = Messages(quiet)
     unread: dict[str, None] = {}

@@ -17,16 +17,23 @@ if TYPE_CHECKING:
 
 
 def load_to_run(
-    path: Path, engine: str, device: str, ensemble: Sequence[Path] = (), *, kind: "type[PredictorT]"
+    path: Path,
+    engine: str,
+    device: str,
+    ensemble: Sequence[Path] = (),
+    *,
+    kind: "type[PredictorT]",
+    last_column: str = "",
 ) -> "PredictorT":
     """Open a model for inference; PyTorch is imported only if it runs the model.
 
     Args:
         device: value of --device.
         ensemble: folders of models that decode together with it.
+        last_column: value of --as.
 
     Raises:
-        UsageError: the model, engine or device does not exist, or they cannot be combined.
+        UsageError: the model, engine or device does not exist, or they cannot be combined, or it has no such column.
     """
     from heedful.predictors.table import load
 
@@ -34,7 +41,12 @@ def load_to_run(
         if engine not in ("auto", "torch"):
             raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
         device = choose_device(device)  # imports PyTorch, so the default waits until PyTorch is needed
-    return load(path, device, engine, ensemble, kind=kind)
+    predictor = load(path, device, engine, ensemble, kind=kind)
+    if last_column:
+        from heedful.cli.source_columns import set_last_column
+
+        set_last_column(predictor, last_column)
+    return predictor
 
 
 def announce_engine(

@@ -10,6 +10,7 @@ from heedful.errors import DataError, UsageError
 from heedful.text.columns import FEATURE_SEPARATOR
 
 if TYPE_CHECKING:
+    from heedful.predictors.interface import Predictor
     from heedful.predictors.translator import Translator
 
 _SHOWN: Final = 20
@@ -24,22 +25,20 @@ def reads_columns(model: Path) -> bool:
     return COLUMNS in open_folder(model).facts
 
 
-def set_last_column(translator: "Translator", name: str) -> None:
+def set_last_column(predictor: "Predictor", name: str) -> None:
     """Give every source a last column: the option --as.
 
     Args:
-        name: one of the features that the model knows; empty = sources have their own.
+        name: one of the features that the model knows.
 
     Raises:
         UsageError: the sources of the model are single texts, or it does not know the name.
     """
-    if not name:
-        return
     from heedful.text.column_tokenizer import ColumnTokenizer
 
-    tokenizer = translator.source_tokenizer
+    tokenizer = getattr(predictor, "source_tokenizer", None)
     if not isinstance(tokenizer, ColumnTokenizer) or tokenizer.kinds[-1] != "features":
-        raise UsageError(f"--as: a source of {translator.folder.path} has no last column of names; leave it out")
+        raise UsageError(f"--as: a source of {predictor.folder.path} has no last column of names; leave it out")
     if unknown := [part for part in name.split(FEATURE_SEPARATOR) if part not in tokenizer.features]:
         known = ", ".join(tokenizer.features[:_SHOWN]) + (", ..." if len(tokenizer.features) > _SHOWN else "")
         raise UsageError(f"--as {name}: the model does not know {', '.join(unknown)}; it knows {known}")

@@ -205,9 +205,7 @@ def run(
 ) -> None:
     """Train a model."""
     prepare_training(threads)
-    is_first = rank_info().rank == 0
-    messages = Messages(quiet or not is_first)
-    _begin_reading((*data, *(dev or ()), *(test or ())), messages, is_first)
+    messages = _begin_reading((*data, *(dev or ()), *(test or ())), quiet)
     from heedful.runs.request import TrainRequest, merged_settings
 
     options = chosen_settings(seed, 0 if monolingual else minutes, links, mix)
@@ -225,15 +223,11 @@ def run(
         pretrained=origin,
         device=choose_training_device(device),
     )
-    if together:
-        request = _joined(request, monolingual, messages)
+    request = _joined(request, together, monolingual, messages)
     if seeds > 1:
         return train_seeds(request, seeds, threads, messages, is_plain=not (monolingual or profile))
     request = _with_monolingual(request, monolingual, minutes, messages)
-    info, outcome = train_and_watch(request, messages, profile)
-    print_results(info, outcome, messages)
-    if together:
-        _print_by_file(info)
+    print_results(*train_and_watch(request, messages, profile), messages, together)
 
 
 def _with_monolingual(
@@ -248,12 +242,16 @@ def _with_monolingual(
     return with_back_translation(request, monolingual, minutes, messages, train)
 
 
-def _joined(request: "TrainRequest", monolingual: list[Path] | None, messages: Messages) -> "TrainRequest":
-    """The request, with its files joined to one.
+def _joined(
+    request: "TrainRequest", together: bool, monolingual: list[Path] | None, messages: Messages
+) -> "TrainRequest":
+    """The request, with its files joined to one if that is wanted.
 
     Raises:
         UsageError: there are texts for back-translation too.
     """
+    if not together:
+        return request
     from heedful.runs.together import with_joined_files
 
     if monolingual:
@@ -261,18 +259,12 @@ def _joined(request: "TrainRequest", monolingual: list[Path] | None, messages: M
     return with_joined_files(request, messages.say)
 
 
-def _print_by_file(info: "RunInfo") -> None:
-    from heedful.runs.together import file_scores
-
-    if lines := file_scores(info, info.device):
-        print("test by file:", *lines, sep="\n")
-
-
-def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages) -> None:
+def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages, by_file: bool = False) -> None:
     """Print how a training ended, its test scores, and what to do next; makes the model ready for use.
 
     Args:
         messages: printer of what is not a result.
+        by_file: whether the data are several files, each of which is scored too.
     """
     from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
     from heedful.tasks.table import find_task
@@ -280,6 +272,10 @@ def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages) -> No
     print(ending(info, outcome))
     remember(info, messages.say)
     print(score_test(info, outcome, info.device, messages.say), end="")
+    if by_file:
+        from heedful.runs.together import file_scores
+
+        print(*file_scores(info, info.device), sep="\n")
     for line in (compare_with_pretrained(info, info.device), judge(info, outcome)):
         if line:
             print(line)
@@ -289,9 +285,13 @@ def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages) -> No
         print(f"next:  heedful {find_task(info.experiment.task).command} {shlex.quote(str(info.folder))}")
 
 
-def _begin_reading(paths: tuple[Path, ...], messages: Messages, is_first: bool) -> None:
+def _begin_reading(paths: tuple[Path, ...], quiet: bool) -> Messages:
+    """Begin to read files on the first process; returns the printer, which is silent on all others."""
+    is_first = rank_info().rank == 0
+    messages = Messages(quiet or not is_first)
     messages.say(f"reading {', '.join(map(str, paths))}")
     begin_fingerprints(paths if is_first else ())
+    return messages
 
 
 def chosen_settings(

@@ -93,7 +93,7 @@ from heedful.cli.search_options import (
     listed_terms,
     text_constraints,
 )
-from heedful.cli.source_columns import ColumnCheck, reads_columns, set_last_column, source_rows
+from heedful.cli.source_columns import ColumnCheck, reads_columns, source_rows
 from heedful.cli.written_translations import written_line
 from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
@@ -207,10 +207,8 @@ def run(
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms, keep)
-    rest = batch_tokens, exact, constraints, min_confidence, segments, columns, memory
-    work = _Work(
-        model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest), last_column
-    )
+    rest = batch_tokens, exact, constraints, min_confidence, segments, columns, last_column, memory
+    work = _Work(model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest))
     files = ((texts or ()) if ray else ()) if ray or workers else None
     work.start(texts, source, target, files, workers, threads, Messages(quiet))
 
@@ -232,6 +230,8 @@ class _Written:
     """Parts that are translated by themselves."""
     columns: str = ""
     """Columns of a table that are a source; empty = those of the training data."""
+    last_column: str = ""
+    """Last column of every source; empty = sources have their own."""
     memory: bool | None = None
     """Whether sources seen in training get their commonest targets; None = as the model says."""
 
@@ -348,8 +348,6 @@ class _Work:
     ensemble: tuple[Path, ...]
     options: SearchOptions
     written: _Written
-    last_column: str = ""
-    """Last column of every source; empty = sources have their own."""
     code: tuple[str, ...] = field(default_factory=allowed_code)
     """Classes outside the package that the user named, because a worker is another process."""
     code_folder: str = field(default_factory=os.getcwd)
@@ -362,9 +360,8 @@ class _Work:
         from heedful.cli.scoring import load_to_run
         from heedful.predictors.translator import Translator
 
-        translator = load_to_run(self.model, self.engine, self.device, self.ensemble, kind=Translator)
-        set_last_column(translator, self.last_column)
-        return translator
+        where = self.model, self.engine, self.device, self.ensemble
+        return load_to_run(*where, kind=Translator, last_column=self.written.last_column)
 
     def start(
         self,

@@ -136,7 +136,6 @@ def train_model(
             f"train: {request_task(request).name} makes a {predictor.__name__}, not a {kind.__name__}; "
             "change kind or task"
         )
-
     with example_files(data, "train", columns) as train_files, example_files(dev, "dev", columns) as dev_files:
         with example_files(test, "test", columns) as test_files:
             parts = train_files, dev_files, test_files
@@ -145,14 +144,8 @@ def train_model(
             paths = {"data": train_files.paths, "dev": dev_files.paths, "test": test_files.paths}
             request = replace(request, **paths, columns=train_files.columns)
             with _using(threads):
-                if together:
-                    request = with_joined_files(request, _ignored if quiet else print)
                 folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet, together)
     return load(folder, device)
-
-
-def _ignored(text: str) -> None:
-    """Print nothing."""
 
 
 @contextmanager
@@ -183,7 +176,7 @@ def _trained(
     Args:
         hidden: folders that messages leave out.
         watch: further callback for reports of the progress.
-        together: whether to score each of several files that were joined.
+        together: whether to join several files, and to score each.
 
     Raises:
         EndedElsewhere: this process is not the first of its training.
@@ -199,6 +192,8 @@ def _trained(
         for line in (*info.data.report, *(() if info.step else info.advice)):
             say(line)
 
+    if together:
+        request = with_joined_files(request, say)
     with followed(say, quiet) as show:
 
         def report(progress: Progress) -> None:

@@ -68,7 +68,8 @@ def file_scores(info: RunInfo, device: str) -> list[str]:
         items = by_tag.setdefault(split_columns(source)[-1], EvaluationSet([], []))
         items.sources.append(source)
         items.references.append([*references])
-    predictor = find_task(info.experiment.task).open(info.folder, device, "torch")
+    task = find_task(info.experiment.task)
+    predictor = task.open(info.folder, device, "torch")
     return [f"       {tag}: {_scores(predictor.measure(items).to_dict())}" for tag, items in sorted(by_tag.items())]
 
 
