@@ -76,6 +76,7 @@ def test_tables_are_made_once_and_say_whether_every_query_may_attend():
     assert torch.equal(hidden, ~allowed)
     assert rows.table(1, 2).allowed is allowed
     assert rows.table(1, 3).allowed.shape == (2, 1, 3)
+    assert rows.table(1, 2).allowed is not allowed  # one table is kept, not one for each number of keys
     assert MaskBounds(None, torch.tensor([[1], [0]])).table(1, 2).hidden is None
 
 

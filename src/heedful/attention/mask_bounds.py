@@ -162,7 +162,7 @@ class MaskBounds:
         return full
 
     def table(self, num_leading: int, num_keys: int) -> MaskTable:
-        """Return the mask as tables, which are made once for each number of axes and keys.
+        """Return the mask as tables; those of the last call are kept for one with as many axes and keys.
 
         Args:
             num_leading: number of leading axes of the scores.
@@ -179,6 +179,7 @@ class MaskBounds:
         if table is None:
             allowed = self.allowed(num_leading, num_keys)
             table = MaskTable(allowed, ~allowed if bool(allowed.any(dim=-1).all()) else None)
+            self._tables.clear()  # a decoder whose keys grow would keep a table for each step
             self._tables[key] = table
         return table
 

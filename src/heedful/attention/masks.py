@@ -247,7 +247,8 @@ def padding(lengths: Int[Tensor, "*leading"] | int | Sequence[int]) -> Mask:
     """Let every query attend the first `lengths` keys.
 
     Args:
-        lengths: [*leading] integers, the number of real keys of each item; a tensor, a number for all, or a list.
+        lengths: [*leading] integers, the number of real keys of each item; a tensor, a number for all, or a list. A
+            tensor that changes in place changes the mask, unless it is changed as an array of NumPy or through `.data`.
 
     Raises:
         UsageError: the lengths are not integers.
