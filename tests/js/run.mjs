@@ -52,6 +52,13 @@ for (const { folder, archive, calls } of runs) {
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
     load: (model, value) => load(value, { ort }),
+    // With an ONNX Runtime that fails at its beginning, or when it computes.
+    failing: async (model, path, message, texts) => {
+      const fail = async () => { throw new Error(message); };
+      const create = async (...values) => Object.assign(await ort.InferenceSession.create(...values), { run: fail });
+      const other = await load(await readFile(path), { ort: { ...ort, InferenceSession: { create: texts ? create : fail } } });
+      return other.classify(texts);
+    },
     // By another ONNX Runtime than that for browsers.
     translateBy: async (model, runtimePath, path, texts, options) => {
       const other = await load(await readFile(path), { ort: (await import(pathToFileURL(runtimePath))).default });

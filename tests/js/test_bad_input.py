@@ -106,3 +106,12 @@ def test_what_is_no_address_and_no_bytes_is_refused():
     refused = answers(Run(DESCRIBED, [["load", value] for value in (42, None, {"model": "a"}, ["model.tgz"])]))
     said = {"error": "usage", "message": "load: expected the address of a model, or its bytes"}
     assert refused == [said] * 4
+
+
+def test_too_little_memory_has_a_code(task_models: TaskModels, tmp_path: Path):
+    _, archive = exported(task_models.classifier, tmp_path)
+    short = ("std::bad_alloc", "Array buffer allocation failed", "Out of memory: Cannot allocate Wasm memory")
+    cases = [["failing", str(archive), message, *texts] for message in short for texts in ([], [["a room"]])]
+    given = answers(Run(DESCRIBED, [*cases, ["failing", str(archive), "no such operator"]]))
+    assert [one["error"] for one in given] == ["memory"] * 6 + ["runtime"], given
+    assert all(one["message"].startswith("there is too little memory: ") for one in given[:6])

@@ -1,5 +1,5 @@
 // Archives of a model: a tar file compressed by gzip, as `heedful export MODEL --to js` writes it.
-import { ModelError } from './errors.js';
+import { explained, ModelError } from './errors.js';
 
 const BLOCK = 512;
 const text = new TextDecoder();
@@ -16,6 +16,7 @@ export async function gunzip(bytes) {
     const { body } = new Response(/** @type {BodyInit} */ (bytes)), stream = /** @type {ReadableStream} */ (body).pipeThrough(new DecompressionStream('gzip'));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch (error) {
+    if (explained(error) !== error) throw explained(error);
     throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
   }
 }

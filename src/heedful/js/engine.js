@@ -1,5 +1,5 @@
 // Engine: a model's graphs in ONNX Runtime, one target token at a time; the twin of heedful.engines.onnx.
-import { ModelError } from './errors.js';
+import { explained, ModelError } from './errors.js';
 import { BOS, PAD } from './vocabulary.js';
 
 /**
@@ -29,8 +29,13 @@ export async function openGraph(ort, files, name) {
   if (!graph) throw new ModelError('damaged', `not a model of heedful: it has no ${name}`);
   try {
     // The name `cpu` is known to onnxruntime-web and onnxruntime-node alike.
-    return await ort.InferenceSession.create(graph, { executionProviders: ['cpu'], intraOpNumThreads: 1, logSeverityLevel: 3 });
+    const session = await ort.InferenceSession.create(graph, { executionProviders: ['cpu'], intraOpNumThreads: 1, logSeverityLevel: 3 });
+    return {
+      inputNames: session.inputNames, outputNames: session.outputNames, release: () => session.release(),
+      run: (/** @type {object} */ feeds, /** @type {string[]} */ names) => session.run(feeds, names).catch((/** @type {unknown} */ error) => { throw explained(error); }),
+    };
   } catch (error) {
+    if (explained(error) !== error) throw explained(error);
     throw new ModelError('runtime', `ONNX Runtime does not run ${name}: ${error instanceof Error ? error.message : error}`, error);
   }
 }

@@ -1,6 +1,6 @@
 // Types of the npm package `heedful`. The modules say more in comments.
 
-export type Code = 'damaged' | 'newer' | 'kind' | 'unreachable' | 'runtime' | 'usage' | 'nonfinite' | 'picture';
+export type Code = 'damaged' | 'newer' | 'kind' | 'unreachable' | 'runtime' | 'usage' | 'nonfinite' | 'picture' | 'memory';
 
 export class ModelError extends Error {
   code: Code;

@@ -3,7 +3,7 @@ import { AnswerModel } from './answers.js';
 import { readArchive } from './archive.js';
 import { CaptionModel } from './captions.js';
 import { Engine, openGraph } from './engine.js';
-import { ModelError } from './errors.js';
+import { explained, ModelError } from './errors.js';
 import { ClassificationModel, LabelGraphs } from './labels.js';
 import { TranslationModel } from './model.js';
 
@@ -18,10 +18,14 @@ const FORMAT = 3;
  * @returns {Promise<any>} `TranslationModel`, `ClassificationModel`, `AnswerModel` or `CaptionModel`, by the model's task
  */
 export async function load(source, { ort, signal } = {}) {
-  const files = await readArchive(await bytesOf(source, signal));
-  const facts = factsOf(files.get('model.json'));
-  for (const [name, parts] of Object.entries(facts.parts ?? {})) files.set(name, joined(files, parts));
-  return TASKS[facts.task](facts, files, ort ?? await runtime());
+  const bytes = await bytesOf(source, signal);
+  try {
+    const files = await readArchive(bytes), facts = factsOf(files.get('model.json'));
+    for (const [name, parts] of Object.entries(facts.parts ?? {})) files.set(name, joined(files, parts));
+    return await TASKS[facts.task](facts, files, ort ?? await runtime());
+  } catch (error) {
+    throw explained(error);
+  }
 }
 
 /** @type {Record<string, (facts: any, files: Map<string, Uint8Array>, ort: import('./engine.js').Runtime) => Promise<any>>} */
