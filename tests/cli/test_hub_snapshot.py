@@ -8,6 +8,7 @@ from heedful.predictors.table import load
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 from tests.export.marian_folder import write_folder
+from tests.thorough import thorough
 
 
 def snapshot_of(folder: Path, cache: Path) -> Path:
@@ -23,6 +24,7 @@ def snapshot_of(folder: Path, cache: Path) -> Path:
     return snapshot
 
 
+@thorough
 def test_an_exported_model_translates_from_a_snapshot(trained: Trained, tmp_path: Path):
     copied = Path(shutil.copytree(trained.model, tmp_path / "words.model", ignore=shutil.ignore_patterns("run")))
     assert heedful("export", copied, "--to", "onnx").code == 0

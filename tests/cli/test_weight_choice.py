@@ -11,6 +11,7 @@ from heedful.predictors.table import load
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 from tests.serving.task_models import TaskModels
+from tests.thorough import thorough
 
 
 def test_the_smallest_kind_that_loses_next_to_nothing_is_taken():
@@ -48,6 +49,7 @@ def test_own_validation_decides_where_there_is_enough(
     assert "weights in 16 bits" in heedful(*command).err
 
 
+@thorough
 def test_weights_that_lose_are_not_taken(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     copied = Path(shutil.copytree(trained.model, tmp_path / "words.model"))
     words = [line.partition("\t")[0] for line in trained.data.read_text("utf-8").splitlines()[:20]]
@@ -59,6 +61,7 @@ def test_weights_that_lose_are_not_taken(trained: Trained, tmp_path: Path, monke
     assert "float32 100.00 exact_match; taken: float16" in done.err
 
 
+@thorough
 def test_items_of_other_tasks_decide_too(task_models: TaskModels, tmp_path: Path):
     copied = Path(shutil.copytree(task_models.answerer, tmp_path / "stories.model"))
     dev = task_models.answerer.parent / "stories.jsonl"

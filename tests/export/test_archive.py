@@ -75,6 +75,7 @@ WRONG_BATCHES = {
 }
 
 
+@thorough
 @needs_node
 def test_sources_that_are_searched_together_have_the_outputs_of_each_alone(exported: Make, tmp_path: Path):
     sources = draw_sources(23, 12, seed=4)
