@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.runs.receipt import read_receipt
+from heedful.runs.receipt import comparison, read_receipt
 from tests.architecture.package import ROOT
 from tests.cli.command import heedful
 
@@ -63,15 +63,30 @@ def test_a_receipt_is_completed_and_reproduced(folder: Path):
     full.parent.mkdir()
     full.write_text(RECEIPT + lines, encoding="utf-8")
     assert len(read_receipt(full).sha256["words.tsv"]) == 64
-    again = reproduce(folder, full)
+    again = reproduce(folder, full, "--format", "json")
     assert again.code == 0, again.err
-    assert "reproduced: within the recorded interval\n" in again.out
-    assert "# lines" not in again.out
-    facts = json.loads(reproduce(folder, full, "--format", "json").out)
+    facts = json.loads(again.out)
     assert (facts["reproduced"], facts["items"], len(facts["files"])) == (True, 48, 4)
 
-    full.write_text(RECEIPT + "[recorded]\nexact_match = { score = 99.0, low = 98.5, high = 99.5 }\n", encoding="utf-8")
-    assert "not reproduced: outside the interval\n" in reproduce(folder, full).out
+
+def test_scores_are_compared_with_recorded_and_published_ones(folder: Path, tmp_path: Path):
+    path = tmp_path / "capitals.toml"
+    path.write_text(RECEIPT + "[recorded]\nexact_match = { score = 90.0, low = 85.0, high = 95.0 }\n", encoding="utf-8")
+    receipt = read_receipt(path)
+    one = {"key": "exact_match", "name": "exact match", "unit": "%", "low": 80.0, "high": 90.0}
+    assert [comparison(receipt, [one | {"score": score}])[1] for score in (84.9, 85.0, 95.0, 95.1)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    lines, _ = comparison(receipt, [one | {"score": 88.0}])
+    assert lines == [
+        "exact match",
+        "  here             88.00 % [80.00, 90.00]",
+        "  recorded         90.00 % [85.00, 95.00]",
+        "  another program  12.50 %   Table 1",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def transformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "m"
 
 
-@pytest.mark.parametrize("number", [20, is_thorough(200)])
+@pytest.mark.parametrize("number", [6, is_thorough(200)])
 def test_captions_and_weights_are_those_of_python(
     task_models: TaskModels, transformer: Path, number: int, tmp_path: Path
 ):

@@ -33,6 +33,7 @@ from tests.serving.task_models import TaskModels
 from tests.tasks.reviews import reviews, write_reviews
 from tests.tasks.test_classification import Run as Training
 from tests.text.test_sentences import CASES
+from tests.thorough import thorough
 
 pytestmark = needs_node
 
@@ -159,6 +160,7 @@ def assert_same_answers(ours: Sequence[Answer], theirs: Sequence[dict[str, Any]]
             assert one.span.passage[one.span.start : one.span.end] == one.answer
 
 
+@thorough
 def test_answers_weights_and_spans_are_those_of_python(task_models: TaskModels, tmp_path: Path):
     odd = [
         Story((), "Where?"),

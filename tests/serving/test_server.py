@@ -34,14 +34,18 @@ def _logger_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_requests_end_and_a_second_does_not(number: signal.Signals):
-    before = signal.getsignal(number)
-    server = make_server(Starlette(), Limits())
-    with server.capture_signals():
-        os.kill(os.getpid(), number)
-        assert (server.should_exit, server.force_exit) == (True, False)
-        os.kill(os.getpid(), number)
-        assert server.force_exit
-    assert signal.getsignal(number) is before
+    own = signal.default_int_handler
+    before = signal.signal(number, own)  # under nohup a hangup is ignored
+    try:
+        server = make_server(Starlette(), Limits())
+        with server.capture_signals():
+            os.kill(os.getpid(), number)
+            assert (server.should_exit, server.force_exit) == (True, False)
+            os.kill(os.getpid(), number)
+            assert server.force_exit
+        assert signal.getsignal(number) is own
+    finally:
+        signal.signal(number, before)
 
 
 def test_a_hangup_that_is_ignored_stays_so():
