@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Literal, final
+from typing import Any, Literal, final
 
 from pydantic import Field
 
@@ -58,7 +58,7 @@ class Receipt(Config):
 
     title: str
     address: str = ""
-    """Where the data can be fetched."""
+    """Address from which the data can be fetched."""
     license: str = ""
     """Licence that cards and pages name."""
     sha256: dict[str, str] = Field(default={})
@@ -110,9 +110,6 @@ def check_data(receipt: Receipt, folder: Path) -> dict[str, str]:
     return hashes
 
 
-_UNIT_ENDS: Final = {"%": " %"}
-
-
 def comparison(receipt: Receipt, scores: list[dict[str, Any]]) -> tuple[list[str], bool | None]:
     """Compare scores with those that are recorded and published.
 
@@ -125,7 +122,7 @@ def comparison(receipt: Receipt, scores: list[dict[str, Any]]) -> tuple[list[str
     lines: list[str] = []
     within: list[bool] = []
     for one in scores:
-        key, end = one["key"], _UNIT_ENDS.get(one["unit"], "")
+        key, end = one["key"], " %" if one["unit"] == "%" else ""
         rows = [("here", _shown(one, end))]
         if earlier := receipt.recorded.get(key):
             rows.append(("recorded", _shown(earlier.model_dump(), end)))
