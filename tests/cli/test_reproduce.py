@@ -56,7 +56,9 @@ def test_a_receipt_is_completed_and_reproduced(folder: Path):
         card = next(archive.read(name).decode() for name in archive.namelist() if name.endswith("README.md"))
     assert "cc0-1.0" in card
     assert (out / "capitals.onnx").stat().st_size > 1000
-    assert {line.split(" ")[0] for line in (out / "capitals.lexicon.txt").read_text("utf-8").splitlines()} <= {*WORDS}
+    listed = [line.split(" ")[0] for line in (out / "capitals.lexicon.txt").read_text("utf-8").splitlines()]
+    assert listed
+    assert {*listed} <= {*WORDS}
 
     _, lines = done.out.split(f"# lines for {receipt}\n")
     full = folder / "full" / "capitals.toml"
