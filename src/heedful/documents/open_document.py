@@ -26,20 +26,27 @@ class OpenDocumentFile(XmlArchive):
 
     def paragraphs(self, tree: Any) -> Iterator[Paragraph]:
         for element in [*tree.iter(f"{_TEXT}p", f"{_TEXT}h")]:
-            yield Paragraph([*_items(element, ())], partial(rewrite_mixed, element))
+            yield Paragraph(_items(element), partial(rewrite_mixed, element))
 
 
-def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
+def _items(paragraph: Any) -> list[Item]:
+    items: list[Item] = []
+    _read(paragraph, (), items)
+    return items
+
+
+def _read(element: Any, around: tuple[Any, ...], items: list[Item]) -> None:
+    """Append the items of an element to a list: a generator would pass each one through all elements around it."""
     if element.text:
-        yield Item(_SPACE.sub(" ", element.text), None, around)
+        items.append(Item(_SPACE.sub(" ", element.text), None, around))
     for child in element:
         if child.tag in _AROUND and len(around) < MOST_AROUND:
-            yield from _items(child, (*around, child))
+            _read(child, (*around, child), items)
         elif child.tag == f"{_TEXT}s":
-            yield Item(" ", None, around)
+            items.append(Item(" ", None, around))
         elif child.tag == f"{_TEXT}line-break":
-            yield Item("", child, around, is_break=True)
+            items.append(Item("", child, around, is_break=True))
         else:
-            yield Item("", child, around, ends=child.tag == f"{_TEXT}tab")
+            items.append(Item("", child, around, ends=child.tag == f"{_TEXT}tab"))
         if child.tail:
-            yield Item(_SPACE.sub(" ", child.tail), None, around)
+            items.append(Item(_SPACE.sub(" ", child.tail), None, around))

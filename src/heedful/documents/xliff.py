@@ -66,7 +66,7 @@ class XliffFile(DocumentFile):
             target = deepcopy(source)
             target.tag = f"{self._namespace}target"
             source.addnext(target)
-            yield Paragraph([*_items(target, ())], partial(rewrite_mixed, target))
+            yield Paragraph(_items(target), partial(rewrite_mixed, target))
 
     @property
     def passages(self) -> list[TaggedText]:
@@ -77,13 +77,20 @@ class XliffFile(DocumentFile):
         return write_xml(self._root)
 
 
-def _items(element: Any, around: tuple[Any, ...]) -> Iterator[Item]:
+def _items(target: Any) -> list[Item]:
+    items: list[Item] = []
+    _read(target, (), items)
+    return items
+
+
+def _read(element: Any, around: tuple[Any, ...], items: list[Item]) -> None:
+    """Append the items of an element to a list: a generator would pass each one through all elements around it."""
     if element.text:
-        yield Item(element.text, None, around)
+        items.append(Item(element.text, None, around))
     for child in element:
         if str(child.tag).rpartition("}")[2] in _AROUND and len(around) < MOST_AROUND:
-            yield from _items(child, (*around, child))
+            _read(child, (*around, child), items)
         else:
-            yield Item("", child, around)
+            items.append(Item("", child, around))
         if child.tail:
-            yield Item(child.tail, None, around)
+            items.append(Item(child.tail, None, around))

@@ -403,6 +403,8 @@ def _passage(items: Sequence[Item]) -> _Run:
 def _common(items: Sequence[Item]) -> int:
     """Number of elements that are around all items."""
     first, last = items[0].around, items[-1].around
+    if first is last:  # words between two breaks, in one element
+        return len(first)
     shared = 0
     while shared < min(len(first), len(last)) and first[shared] is last[shared]:
         shared += 1
