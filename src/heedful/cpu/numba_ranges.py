@@ -20,6 +20,23 @@ def is_within(ids: np.ndarray, least: int, end: int) -> bool:
 
 
 @cached_njit()
+def are_bounds_within(starts: np.ndarray, stops: np.ndarray, end: int) -> bool:
+    """Tell whether two arrays of bounds are in a range from 0.
+
+    Args:
+        starts: [batch, query].
+        stops: [batch, query].
+        end: one past the largest allowed.
+    """
+    result = True
+    for b in range(starts.shape[0]):
+        for i in range(starts.shape[1]):
+            result &= 0 <= starts[b, i] < end
+            result &= 0 <= stops[b, i] < end
+    return result
+
+
+@cached_njit()
 def are_indices_within(
     first: np.ndarray, second: np.ndarray, order: np.ndarray, num_first: int, num_second: int, size: int
 ) -> bool:

@@ -10,7 +10,7 @@ from heedful.attention.kernels.distance import numba_kernels as distance_loops
 from heedful.attention.kernels.distance.arrays import ROWS, ForwardResult, Kernel, OutputGradients, Points, Room, Sums
 from heedful.cpu.checked_kernel import checked
 from heedful.cpu.numba_cache import cached_njit
-from heedful.cpu.numba_ranges import is_within
+from heedful.cpu.numba_ranges import are_bounds_within
 
 
 @cache
@@ -74,12 +74,11 @@ _SHAPES: Final = {
 
 
 def _are_rows_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
-    points, _, _, row, end, *_ = arguments
-    bounds = points.start.reshape(-1), points.stop.reshape(-1)
+    points, row, end = arguments[0], arguments[3], arguments[4]
     return (
         0 <= row <= end <= sizes["batch"] * sizes["query"]
         and sizes["value_size"] > 0
-        and all(is_within(bound, 0, sizes["pitch"] + 1) for bound in bounds)
+        and are_bounds_within(points.start, points.stop, sizes["pitch"] + 1)
     )
 
 
