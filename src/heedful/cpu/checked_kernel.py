@@ -46,7 +46,7 @@ Rule = Callable[[tuple[Any, ...], Mapping[str, int]], bool]
 class CheckedKernel:
     """Kernel that checks its inputs.
 
-    Cost: 0.5 us, 0.1 us for each array and about 1 us for each array of indices; new shapes 10 us once.
+    Cost: 0.5 us, 0.1 us for each array and about 1 us for a test of indices; new shapes 10 us once.
     """
 
     def __init__(self, kernel: Any, shapes: Mapping[str, str], rule: Rule | None) -> None:
