@@ -30,7 +30,7 @@ from heedful.attention.kernels.alignments.cpu_ops import fast_alignment_sums
 from heedful.attention.kernels.distance import compile as distance
 from heedful.attention.kernels.distance import numba_kernels as distance_kernels
 from heedful.attention.kernels.distance.cpu_ops import distance_attention
-from heedful.cpu.checked_kernel import CheckedKernel, checked
+from heedful.cpu.checked_kernel import BeforeCheckedKernel, CheckedKernel, checked, self_checked
 from heedful.cpu.numba_cache import cached_njit
 from heedful.errors import ShapeError, UsageError
 from heedful.layers.cpu import layernorm_numba, packed_attention_numba
@@ -263,6 +263,28 @@ def test_a_kernel_with_a_wrong_description_is_noticed():
     assert taken(bad, iter(cases)) == ["longer"]
 
 
+def test_a_kernel_that_forgets_a_shape_is_noticed():
+    @cached_njit()
+    def add(numbers: np.ndarray, others: np.ndarray) -> bool:
+        if numbers.shape != others.shape:
+            return False
+        numbers += others
+        return True
+
+    @cached_njit()
+    def add_some(numbers: np.ndarray, others: np.ndarray) -> bool:
+        numbers[: len(others)] += others[: len(numbers)]
+        return True
+
+    right = [np.zeros(3), np.zeros(3)]
+    good, bad = (self_checked(numbers="row", others="row")(kernel) for kernel in (add, add_some))
+    good(*right)
+    bad(*right)
+    assert taken(good, wrong_shapes(good, right)) == []
+    cases = [("longer", [right[0], np.zeros(4)])]
+    assert taken(bad, iter(cases)) == ["longer"]
+
+
 def test_types_that_a_kernel_cannot_compute_with_are_named():
     """A kernel of its own, because Numba takes seconds for each of the others to find out."""
 
@@ -297,7 +319,7 @@ def test_calls_of_two_threads_check_their_own_sizes():
         def interrupt(
             frame: FrameType, event: str, _: object, lines: list[object] = lines, number: int = number
         ) -> Any:
-            if frame.f_code is CheckedKernel.__call__.__code__ and event == "line":
+            if frame.f_code is BeforeCheckedKernel.__call__.__code__ and event == "line":
                 lines.append(frame)
                 if len(lines) == number:
                     sys.settrace(None)

@@ -37,23 +37,6 @@ def are_bounds_within(starts: np.ndarray, stops: np.ndarray, end: int) -> bool:
 
 
 @cached_njit()
-def are_indices_within(
-    first: np.ndarray, second: np.ndarray, order: np.ndarray, num_first: int, num_second: int, size: int
-) -> bool:
-    """Tell whether three arrays of indices are in their ranges.
-
-    Args:
-        first: [*] indices below num_first.
-        second: [*] indices below num_second.
-        order: [*] indices below size, or -1.
-        num_first: end of the first range.
-        num_second: end of the second range.
-        size: end of the third range.
-    """
-    return is_within(first, 0, num_first) and is_within(second, 0, num_second) and is_within(order, -1, size)
-
-
-@cached_njit()
 def are_spans_within(
     starts: np.ndarray, lengths: np.ndarray, first: int, count: int, num_rows: int, num_positions: int
 ) -> bool:

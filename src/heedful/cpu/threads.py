@@ -115,9 +115,16 @@ def run_parts(parts: Sequence[Callable[[], None]]) -> None:
             part()
         return
     waiting = deque(parts)
+    _LOST.keep()
     if not _POOL.is_forked and (parallel := _openmp()) is not None:
         _drain_together(parallel, num_others + 1, waiting)
-        return
+    else:
+        _drain_with_others(num_others, waiting)
+    _LOST.release()
+
+
+def _drain_with_others(num_others: int, waiting: deque[Callable[[], None]]) -> None:
+    """Run parts on the calling thread and threads of the pool."""
     others = _POOL.submit(num_others, lambda: _drain(waiting))
     try:
         _drain(waiting)
@@ -145,7 +152,6 @@ def _drain(waiting: deque[Callable[[], None]]) -> None:
 def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]]) -> None:
     """Run parts on `count` of PyTorch's OpenMP threads, which include the calling thread."""
     raised: list[BaseException] = []
-    _LOST.keep()
 
     def drain(_: object) -> None:
         try:
@@ -157,16 +163,14 @@ def _drain_together(parallel: Any, count: int, waiting: deque[Callable[[], None]
     parallel(_Work(drain), None, count, 0)
     if raised:
         raise raised[0]
-    if _LOST.errors and current_thread() is main_thread():
-        raise _LOST.errors.pop()
 
 
 @final
 class _Lost:
-    """Interruptions that Python would only print: a signal that arrives while `drain` is entered from C is one."""
+    """Interruptions that Python would only print, as they arrive while C calls Python or an object is destroyed."""
 
     def __init__(self) -> None:
-        self.errors: Final[list[BaseException]] = []
+        self._errors: Final[list[BaseException]] = []
         self._others = sys.unraisablehook
 
     def keep(self) -> None:
@@ -174,11 +178,20 @@ class _Lost:
         if sys.unraisablehook != self._add:
             self._others, sys.unraisablehook = sys.unraisablehook, self._add
 
+    def release(self) -> None:
+        """Raise one that was kept, on the main thread.
+
+        Raises:
+            BaseException: what was kept.
+        """
+        if self._errors and current_thread() is main_thread():
+            raise self._errors.pop()
+
     def _add(self, unraisable: Any) -> None:
         if unraisable.exc_value is None or isinstance(unraisable.exc_value, Exception):
             self._others(unraisable)
         else:
-            self.errors.append(unraisable.exc_value)
+            self._errors.append(unraisable.exc_value)
 
 
 _LOST: Final = _Lost()

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from heedful.attention.kernels.additive.numba_exponentials import BLOCK, UNROUNDING, exponentials
+from heedful.attention.kernels.additive.numba_shapes import are_operands_right, are_sums_right
 from heedful.cpu.numba_cache import cached_njit
 
 # Keys, and groups of four rows, per pass: partial sums stay in the first-level cache, and sums of short sums round less
@@ -222,6 +223,47 @@ def _copy(rows: Any, roundings: Any, slot: Any, block: Any, block_rounding: Any)
             block_rounding[j, k] = rounding[k]
 
 
+@njit(error_model="numpy", fastmath={"contract"})
+def _add_gradients(
+    queries: Any, keys: Any, exponents: Any, order: Any, weights: Any, grad: Any, ranges: Any, sums: Any
+) -> None:
+    """Compute what `gradients` returns, from its arguments in groups."""
+    query, query_index, query_bounds = queries
+    key_index, key, key_bounds = keys
+    exp_key, exp_rounding, exp_index = exponents
+    start, stop, start_slot, stop_slot = ranges
+    query_grad, key_grad, weights_grad = sums
+    num_elements, num_rows, num_keys = grad.shape
+    width = BLOCK if num_rows >= 4 else stop_slot - start_slot
+    is_alone = num_rows == 1 and len(key_grad) == num_elements
+    a, a_rounding = _pair(num_rows, width, grad)
+    scratch, scratch_rounding = _pair(num_keys, width, grad)
+    of_rows, of_keys, tile, scaled, totals = _room(num_rows, num_keys, width, grad)
+    for slot in range(start_slot, stop_slot, width):
+        v, v_grad = weights[slot : slot + width], weights_grad[slot : slot + width]
+        _clear(query_grad, start, stop, slot, width, num_elements)
+        _clear(key_grad, stop if is_alone else start, stop, slot, width, num_elements)
+        present = -1
+        for element in range(start, stop):
+            source, target, own = key_index[element], query_index[element], exp_index[element]
+            b, b_rounding = scratch, scratch_rounding
+            if len(exp_key) and width == len(order):
+                b, b_rounding = exp_key[own], exp_rounding[own]
+            elif len(exp_key):
+                _copy(exp_key[own], exp_rounding[own], slot, scratch, scratch_rounding)
+            elif source != present:
+                exponentials(key[source], order, key_bounds, _ZERO, slot, scratch, scratch_rounding)
+                present = source
+            exponentials(query[target], order, query_bounds, _HALVED, slot, a, a_rounding)
+            g, a_grad, b_grad = grad[element], query_grad[target], key_grad[source]
+            _sum_both_ways(g, of_rows, of_keys)
+            if num_rows >= 4:
+                _differentiate_fours(a, b, v, g, slot, a_grad, b_grad, v_grad, tile, scaled, totals)
+            for i in range(num_rows // 4 * 4, num_rows):
+                _differentiate_one(a[i], b, v, g[i], slot, a_grad[i], b_grad, v_grad, tile, is_alone)
+            _return_lost(a_rounding, of_rows, b_rounding, of_keys, v_grad, tile)
+
+
 @cached_njit("contract")
 def gradients(
     query: np.ndarray,
@@ -243,7 +285,7 @@ def gradients(
     query_grad: np.ndarray,
     key_grad: np.ndarray,
     weights_grad: np.ndarray,
-) -> None:
+) -> bool:
     """Compute the gradients of some slots and some elements of the batch.
 
     With t = tanh: weights * sum_j g_ij (1 - t^2) of a query feature, the same over i of a key feature, and
@@ -271,33 +313,18 @@ def gradients(
             elements where elements share a query.
         key_grad: [key batch, key, slot] out in the same way.
         weights_grad: [slot] float64, added to.
+
+    Returns:
+        Whether shapes, indices and ranges are right; if not, nothing was computed.
     """
-    num_elements, num_rows, num_keys = grad.shape
-    width = BLOCK if num_rows >= 4 else stop_slot - start_slot
-    is_alone = num_rows == 1 and len(key_grad) == num_elements
-    a, a_rounding = _pair(num_rows, width, grad)
-    scratch, scratch_rounding = _pair(num_keys, width, grad)
-    of_rows, of_keys, tile, keys, sums = _room(num_rows, num_keys, width, grad)
-    for slot in range(start_slot, stop_slot, width):
-        v, v_grad = weights[slot : slot + width], weights_grad[slot : slot + width]
-        _clear(query_grad, start, stop, slot, width, num_elements)
-        _clear(key_grad, stop if is_alone else start, stop, slot, width, num_elements)
-        present = -1
-        for element in range(start, stop):
-            source, target, own = key_index[element], query_index[element], exp_index[element]
-            b, b_rounding = scratch, scratch_rounding
-            if len(exp_key) and width == len(order):
-                b, b_rounding = exp_key[own], exp_rounding[own]
-            elif len(exp_key):
-                _copy(exp_key[own], exp_rounding[own], slot, scratch, scratch_rounding)
-            elif source != present:
-                exponentials(key[source], order, key_bounds, _ZERO, slot, scratch, scratch_rounding)
-                present = source
-            exponentials(query[target], order, query_bounds, _HALVED, slot, a, a_rounding)
-            g, a_grad, b_grad = grad[element], query_grad[target], key_grad[source]
-            _sum_both_ways(g, of_rows, of_keys)
-            if num_rows >= 4:
-                _differentiate_fours(a, b, v, g, slot, a_grad, b_grad, v_grad, tile, keys, sums)
-            for i in range(num_rows // 4 * 4, num_rows):
-                _differentiate_one(a[i], b, v, g[i], slot, a_grad[i], b_grad, v_grad, tile, is_alone)
-            _return_lost(a_rounding, of_rows, b_rounding, of_keys, v_grad, tile)
+    num_elements = len(grad)
+    queries, keys, own = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, exp_index)
+    ranges, sums = (start, stop, start_slot, stop_slot), (query_grad, key_grad, weights_grad)
+    is_query_right = query_bounds.shape == (3, order.shape[0]) and query_grad.shape[:2] == query.shape[:2]
+    are_sizes_right = is_query_right and len(weights) == len(order) and len(key_index) == num_elements
+    if not are_sizes_right or not are_sums_right(key_index, key, weights, ranges, sums):
+        return False
+    if not are_operands_right(queries, keys, own, order, grad):
+        return False
+    _add_gradients((*queries, query_bounds), (key_index, *keys), own, order, weights, grad, ranges, sums)
+    return True

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from heedful.attention.kernels.additive.numba_exponentials import UNROUNDING, exponentials, limit_queries
+from heedful.attention.kernels.additive.numba_shapes import are_operands_right, are_tiles_right
 from heedful.cpu.numba_cache import cached_njit
 
 _HALF: Final = np.float32(0.5)
@@ -84,6 +85,14 @@ def _score_one(a: np.ndarray, b: np.ndarray, weights: np.ndarray, sums: np.ndarr
         sums[j] = s0
 
 
+@njit(error_model="numpy", fastmath={"contract"})
+def _add_lost(sums: np.ndarray, factor: Any, lost: np.ndarray, lost_key: np.ndarray) -> None:
+    """Add what rounding took from scores [row, key], and scale them."""
+    for i in range(sums.shape[0]):
+        for j in range(sums.shape[1]):
+            sums[i, j] = factor * (sums[i, j] + (lost[i] + lost_key[j]))
+
+
 @cached_njit("contract")
 def scores(
     query: np.ndarray,
@@ -100,7 +109,7 @@ def scores(
     start: int,
     stop: int,
     score: np.ndarray,
-) -> None:
+) -> bool:
     """Score some tiles of four rows.
 
     Tiles are numbered across the batch; the last tile of an element may have fewer rows. The sums of a tile always have
@@ -120,17 +129,22 @@ def scores(
         start: first tile.
         stop: index after the last tile.
         score: [batch, row, key] out.
+
+    Returns:
+        Whether shapes, indices and tiles are right; if not, nothing was computed.
     """
     num_rows, num_keys, num_slots = score.shape[1], score.shape[2], order.shape[0]
     num_tiles = (num_rows + 3) // 4
+    queries, keys, own = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, key_index)
+    are_bounds_right = query_bounds.shape[1] == num_slots and are_tiles_right(query_bounds, weights, start, stop, score)
+    if not are_bounds_right or not are_operands_right(queries, keys, own, order, score):
+        return False
     has_exp_key = exp_key.shape[0] > 0
     scratch = np.empty((0 if has_exp_key else num_keys, num_slots), score.dtype)
     scratch_rounding = np.empty((0 if has_exp_key else num_keys, num_slots), np.int16)
-    a = np.empty((4, num_slots), score.dtype)
-    rounding = np.empty((4, num_slots), np.int16)
+    a, rounding = np.empty((4, num_slots), score.dtype), np.empty((4, num_slots), np.int16)
     lost, lost_key = np.empty(4, score.dtype), np.empty(num_keys, score.dtype)
-    factor = score.dtype.type(scale)
-    present = -1
+    factor, present = score.dtype.type(scale), -1
     for tile in range(start, stop):
         element = tile // num_tiles
         source = key_index[element]
@@ -151,9 +165,8 @@ def scores(
         else:
             for i in range(count):
                 _score_one(a[i], b, weights, sums[i])
-        for i in range(count):
-            for j in range(num_keys):
-                sums[i, j] = factor * (sums[i, j] + (lost[i] + lost_key[j]))
+        _add_lost(sums, factor, lost, lost_key)
+    return True
 
 
 @cached_njit()
@@ -173,7 +186,7 @@ def score_all(
     limit: float,
     saturated: float,
     score: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, float, np.ndarray] | None:
     """Run `limit_queries` and all tiles of `scores` in one call.
 
     Args:
@@ -194,8 +207,12 @@ def score_all(
         score: [batch, row, key] out.
 
     Returns:
-        The result of `limit_queries`.
+        The result of `limit_queries`; None if shapes or indices are wrong, and nothing was computed.
     """
+    queries, keys, own = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, key_index)
+    is_vector_right = vector.shape[0] == centre.shape[0] == lowest.shape[0] == highest.shape[0] == query.shape[2]
+    if not is_vector_right or not are_operands_right(queries, keys, own, order, score):
+        return None
     rows = query.reshape((query.shape[0] * query.shape[1], query.shape[2]))
     bounds, weights, scale, left_out = limit_queries(rows, vector, centre, lowest, highest, order, limit, saturated)
     scores(

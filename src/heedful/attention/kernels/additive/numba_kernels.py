@@ -33,8 +33,8 @@ from numba import types
 from heedful.attention.kernels.additive.numba_backward import gradients
 from heedful.attention.kernels.additive.numba_exponentials import BLOCK, exponentials, limit_queries, plan
 from heedful.attention.kernels.additive.numba_forward import score_all, scores
-from heedful.cpu.checked_kernel import CheckedKernel, checked
-from heedful.cpu.numba_ranges import are_indices_within, is_within
+from heedful.cpu.checked_kernel import CheckedKernel, checked, self_checked
+from heedful.cpu.numba_ranges import is_within
 
 
 class Loops(NamedTuple):
@@ -73,7 +73,11 @@ def compiled(dtype: np.dtype) -> Loops:
         (gradients, (cube, places, table, *key, places, places, row, cube, *[whole] * 4, cube, cube, real[::1])),
     )
     for loop, signature in signatures:
+        loop.disable_compile(False)
         loop.compile(signature)
+    # Numba would take half a minute to find that it cannot compile these for an array with an axis too many.
+    for loop in (scores, score_all, gradients):
+        loop.disable_compile()
     # The kernels call one another; only calls from Python are checked.
     kernels = {loop.__name__: _CHECKS[loop.__name__](loop) for loop, _ in signatures}
     return Loops(block=BLOCK, **kernels)
@@ -99,47 +103,6 @@ def _are_exponents_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) 
     return 0 <= arguments[4] <= sizes["slot"] - sizes["width"] and is_within(arguments[1], -1, sizes["hidden"])
 
 
-def _are_tiles_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
-    query_index, key_index, exp_key, rounding, order = (arguments[i] for i in (1, 4, 6, 7, 8))
-    start, stop = arguments[11:13]
-    num_tiles = sizes["batch"] * -(-sizes["row"] // 4)
-    return 0 <= start <= stop <= num_tiles and _are_keys_within(query_index, key_index, exp_key, rounding, order, sizes)
-
-
-def _are_all_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
-    _, query_index, _, _, key_index, _, exp_key, rounding, _, _, _, order, *_ = arguments
-    return _are_keys_within(query_index, key_index, exp_key, rounding, order, sizes)
-
-
-def _are_slots_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
-    query_index, key_index, exp_key, rounding, exp_index, order = (arguments[i] for i in (1, 4, 6, 7, 8, 9))
-    start, stop, start_slot, stop_slot = arguments[12:16]
-    return (
-        0 <= start <= stop <= sizes["batch"]
-        and 0 <= start_slot <= stop_slot <= sizes["slot"]
-        and start_slot % BLOCK == stop_slot % BLOCK == 0
-        and is_within(key_index, 0, sizes["key_batch"])
-        and _are_keys_within(query_index, exp_index, exp_key, rounding, order, sizes)
-    )
-
-
-def _are_keys_within(
-    query_index: np.ndarray,
-    index: np.ndarray,
-    exp_key: np.ndarray,
-    rounding: np.ndarray,
-    order: np.ndarray,
-    sizes: Mapping[str, int],
-) -> bool:
-    """Whether indices are right, and exponentials of the keys come with their roundings, or bounds to compute them."""
-    if len(exp_key):
-        has_all, num_batches = len(rounding) > 0, sizes["exp_batch"]
-    else:
-        has_all, num_batches = len(rounding) == 0 and sizes["slots"] == sizes["slot"], sizes["key_batch"]
-    numbers = sizes["query_batch"], num_batches, sizes["hidden"]
-    return has_all and are_indices_within(query_index, index, order, *numbers)
-
-
 _CHECKS: Final[Mapping[str, Callable[[Any], CheckedKernel]]] = {
     "plan": checked(key="key hidden", query="row hidden"),
     "limit_queries": checked(
@@ -159,15 +122,13 @@ _CHECKS: Final[Mapping[str, Callable[[Any], CheckedKernel]]] = {
         exponential="row width",
         rounding="row width",
     ),
-    "scores": checked(
-        _are_tiles_within,
+    "scores": self_checked(
         **_KEYS,
         query_bounds="3 slot",
         weights="slot*3/2",
         score="batch row key",
     ),
-    "score_all": checked(
-        _are_all_within,
+    "score_all": self_checked(
         **_KEYS,
         vector="hidden",
         centre="hidden",
@@ -175,8 +136,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], CheckedKernel]]] = {
         highest="hidden",
         score="batch row key",
     ),
-    "gradients": checked(
-        _are_slots_within,
+    "gradients": self_checked(
         **_KEYS,
         query_bounds="3 slot",
         exp_index="batch",

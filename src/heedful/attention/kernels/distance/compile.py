@@ -1,16 +1,15 @@
 """Compilation of the numba kernels of distance attention, on first use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from numba import boolean, float32, float64, int64, types, void
+from numba import boolean, float32, float64, int64, types
 
 from heedful.attention.kernels.distance import numba_kernels as distance_loops
 from heedful.attention.kernels.distance.arrays import ROWS, ForwardResult, Kernel, OutputGradients, Points, Room, Sums
-from heedful.cpu.checked_kernel import checked
+from heedful.cpu.checked_kernel import self_checked
 from heedful.cpu.numba_cache import cached_njit
-from heedful.cpu.numba_ranges import are_bounds_within
 
 
 @cache
@@ -25,8 +24,8 @@ def forward(dtype: str, is_exponential: bool) -> Callable[..., None]:
         The function; it releases the interpreter lock.
     """
     real, array, common = _types(dtype, is_exponential)
-    loop = _compile(void(*common, array(real, 1), array(float64, 2)), distance_loops.forward)
-    return checked(_are_rows_within, **_SHAPES, buffer="tile", sums=f"{ROWS} value_size")(loop)
+    loop = _compile(boolean(*common, array(real, 1), array(float64, 2)), distance_loops.forward)
+    return self_checked(**_SHAPES, buffer="tile", sums=f"{ROWS} value_size")(loop)
 
 
 @cache
@@ -44,9 +43,8 @@ def backward(dtype: str, is_exponential: bool) -> Callable[..., None]:
     grads = types.NamedTuple([array(real, 3), array(float64, 2), boolean, boolean, boolean], OutputGradients)
     room = types.NamedTuple([array(real, 1)] + [array(real, 2)] * 4, Room)
     sums = types.NamedUniTuple(array(float64, 3), 3, Sums)
-    loop = _compile(void(*common, grads, room, sums), distance_loops.backward)
-    return checked(
-        _are_sizes_right,
+    loop = _compile(boolean(*common, grads, room, sums), distance_loops.backward)
+    return self_checked(
         **_SHAPES,
         grads__context="batch query value_size",
         grads__log_normalizer="batch query",
@@ -73,24 +71,6 @@ _SHAPES: Final = {
 }
 
 
-def _are_rows_within(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
-    points, row, end = arguments[0], arguments[3], arguments[4]
-    return (
-        0 <= row <= end <= sizes["batch"] * sizes["query"]
-        and sizes["value_size"] > 0
-        and are_bounds_within(points.start, points.stop, sizes["pitch"] + 1)
-    )
-
-
-def _are_sizes_right(arguments: tuple[Any, ...], sizes: Mapping[str, int]) -> bool:
-    return (
-        _are_rows_within(arguments, sizes)
-        and sizes["stream"] == sizes["size"] + sizes["value_size"]
-        and sizes["gain"] == sizes["value_size"] + 1
-        and sizes["key"] <= sizes["pitch"]
-    )
-
-
 def _types(dtype: str, is_exponential: bool) -> Any:
     """Numba types of numbers, of arrays, and of the arguments that both kernels take."""
     real = float32 if dtype == "float32" else float64
@@ -104,7 +84,7 @@ def _types(dtype: str, is_exponential: bool) -> Any:
     return real, array, (points, kernel, real if is_exponential else types.none, int64, int64, result)
 
 
-def _compile(signature: Any, function: Callable[..., None]) -> Callable[..., None]:
+def _compile(signature: Any, function: Callable[..., bool]) -> Any:
     """Compile for one signature, so that no call compiles later."""
     loop = cached_njit(*distance_loops.FLAGS, **distance_loops.OPTIONS)(function)
     loop.compile(signature)

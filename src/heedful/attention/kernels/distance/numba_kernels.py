@@ -36,6 +36,7 @@ from heedful.attention.kernels.distance.arrays import (
     Span,
     Sums,
 )
+from heedful.attention.kernels.distance.numba_shapes import are_gradients_right, are_inputs_right
 from heedful.cpu.numba_math import FLAGS, OPTIONS, bits, exp2, from_bits, make_exp2, multiply_add
 
 FLAT: Final = 2.0**-LIFT
@@ -263,7 +264,7 @@ def _attend_rows(points: Points, kernel: Kernel, rate: Any, result: ForwardResul
 
 def forward(
     points: Points, kernel: Kernel, rate: Any, row: int, end: int, result: ForwardResult, buffer: Array, sums: Array
-) -> None:
+) -> bool:
     """Compute attention; compiled by `compile.forward`.
 
     Args:
@@ -274,11 +275,17 @@ def forward(
         end: one past the last query.
         buffer: [key] work array, as long as a tile.
         sums: [ROWS, value_size] float64 work array.
+
+    Returns:
+        Whether shapes and ranges are right; if not, nothing was computed.
     """
+    if not are_inputs_right(points, row, end, result) or sums.shape != (ROWS, points.value.shape[1]):
+        return False
     while row < end:
         _, first, last, here, found_here = _block(points, result, row, end)
         _attend_rows(here, kernel, rate, found_here, buffer, sums)
         row += last - first
+    return True
 
 
 @_inner
@@ -532,7 +539,7 @@ def backward(
     grads: OutputGradients,
     room: Room,
     sums: Sums,
-) -> None:
+) -> bool:
     """Compute gradients with recomputed weights; compiled by `compile.backward`.
 
     Args:
@@ -542,7 +549,12 @@ def backward(
         row: as in `forward`.
         end: as in `forward`.
         result: result of `forward`.
+
+    Returns:
+        As `forward`.
     """
+    if not are_inputs_right(points, row, end, result) or not are_gradients_right(points, grads, room, sums):
+        return False
     while row < end:
         b, first, last, here, found_here = _block(points, result, row, end)
         context, log_normalizer = grads.context[b, first:last], grads.log_normalizer[b, first:last]
@@ -551,3 +563,4 @@ def backward(
         sums_here = Sums(sums.query[b, first:last], sums.key[b], sums.kernel[b, first:last])
         _follow_rows(here, kernel, rate, found_here, given_here, room, sums_here)
         row += last - first
+    return True
