@@ -7,6 +7,7 @@ loads nothing from elsewhere and opens from disk. Documents that have no transla
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,7 @@ PARTS: Final = (
         ("Behind", "幕后"),
         [
             ("docs/results.md", "behind/results/index", LONGEST),
-            ("docs/performance.md", "behind/performance/index", 1),
+            ("docs/performance.md", "behind/performance/index", 6_000),
             ("docs/reliability.md", "behind/reliability/index", 6_000),
             ("docs/log.md", "behind/log/index", LONGEST),
             ("CHANGELOG.md", "behind/changelog/index", LONGEST),
@@ -79,6 +80,26 @@ def document(source: str, address: str, longest: int | None, language: str) -> t
     return Document(source, address, text, is_translated, longest), english
 
 
+def pages_below(source: str) -> list[str]:
+    """Names of the documents in the folder named like a document, in the order of its links."""
+    folder = Path(source).stem
+    text = (ROOT / source).read_bytes().decode("utf-8")
+    return list(dict.fromkeys(re.findall(rf"\]\({folder}/([\w-]+)\.md[)#]", text)))
+
+
+def with_pages_below(source: str, address: str, longest: int | None, language: str) -> Page:
+    """Page of a document, with those of the folder named like it; only what is too long is cut."""
+    if not (ROOT / source).with_suffix("").is_dir():
+        return pages_of(*document(source, address, longest, language))
+    page = pages_of(*document(source, address, None, language))
+    page.lists_children = True
+    for name in pages_below(source):
+        path = f"{source.removesuffix('.md')}/{name}.md"
+        most = longest if (ROOT / path).stat().st_size > (longest or 0) else None
+        page.children.append(pages_of(*document(path, f"{address.removesuffix('/index')}/{name}", most, language)))
+    return page
+
+
 def decisions(language: str) -> Page:
     """Page of all decisions, with a page each."""
     pages: list[Page] = []
@@ -95,7 +116,7 @@ def parts(language: str) -> list[Page]:
     number = ("en", "zh").index(language)
     tabs: list[Page] = []
     for part in PARTS:
-        pages = [pages_of(*document(*entry, language)) for entry in part.documents]
+        pages = [with_pages_below(*entry, language) for entry in part.documents]
         if part is PARTS[2]:
             pages = [*site_course.pages(language), *pages]
         for make in part.made:

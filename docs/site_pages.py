@@ -45,6 +45,8 @@ class Page:
     children: list["Page"] = field(default_factory=list)
     anchors: list[str] = field(default_factory=list)
     """Anchors of its headings, in order."""
+    lists_children: bool = False
+    """Whether its text has links to all of its children."""
 
 
 def anchor_of(heading: str) -> str:
@@ -184,7 +186,7 @@ def rendered(page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictu
         out.append(text)
         if match and notice and match[1] == "#":
             out += ["", notice, ""]
-    if page.children:
+    if page.children and not page.lists_children:
         listed = (f"- [{child.title}]({_relative(child.address + '.md', page.address)})" for child in page.children)
         out += ["", *listed, ""]
     return "\n".join(out)

@@ -100,6 +100,16 @@ def test_no_page_has_much_prose(site: Any):
     assert {address: size for address, size in prose.items() if address.startswith(measured) and size > 8_000} == {}
 
 
+@pytest.mark.parametrize("name", ["results", "performance", "reliability"])
+def test_every_page_of_a_folder_is_listed_by_its_document(site: Any, name: str):
+    maker = importlib.import_module("make_site")
+    listed = maker.pages_below(f"docs/{name}.md")
+    assert sorted(listed) == sorted(path.stem for path in (ROOT / "docs" / name).glob("*.md"))
+    assert [
+        f"{name}/{each}.md" for each in listed if len((ROOT / "docs" / name / f"{each}.md").read_bytes()) > LONGEST
+    ] == []
+
+
 @pytest.mark.parametrize("name", ["guide", "attention"])
 def test_both_languages_have_the_same_addresses_and_no_page_is_long(site: Any, name: str):
     english, chinese = ((ROOT / "docs" / f"{name}{part}.md").read_bytes().decode("utf-8") for part in ("", ".zh"))
