@@ -1,9 +1,12 @@
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -580,6 +583,8 @@ def test_exp_key_is_plain_tensors():
 def test_numba_is_imported_for_the_first_score_only():
     program = """
 import sys
+import threading
+import time
 import heedful.attention.kernels.additive.cpu_ops as kernel
 assert "numba" not in sys.modules
 assert kernel.supports(kernel.torch.float32, "cuda")
@@ -588,3 +593,34 @@ assert kernel.supports(kernel.torch.float32, "cpu") is None
 assert "numba" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_threads_that_need_kernels_first_at_the_same_time_get_them(monkeypatch: pytest.MonkeyPatch):
+    """One thread forbids further compilation at its end, while another begins."""
+    from heedful.attention.kernels.additive import numba_kernels
+
+    numba_kernels.compiled(np.dtype(np.float32))
+    compile_one = type(numba_kernels.scores).compile
+    errors: list[RuntimeError] = []
+    begun = threading.Event()
+
+    def compile_slowly(loop: Any, signature: Any) -> Any:
+        begun.set()
+        time.sleep(0.02)
+        return compile_one(loop, signature)
+
+    def use() -> None:
+        try:
+            numba_kernels.compiled.__wrapped__(np.dtype(np.float32))
+        except RuntimeError as error:
+            errors.append(error)
+
+    monkeypatch.setattr(type(numba_kernels.scores), "compile", compile_slowly)
+    first, second = threading.Thread(target=use), threading.Thread(target=use)
+    first.start()
+    begun.wait(10.0)
+    time.sleep(0.05)
+    second.start()
+    first.join()
+    second.join()
+    assert errors == []

@@ -25,6 +25,7 @@ to a gather. Bounds are not checked.
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -50,6 +51,10 @@ class Loops(NamedTuple):
     """Slots that `gradients` processes at a time."""
 
 
+_COMPILING: Final = Lock()
+"""Held while kernels may be compiled: one thread must not forbid it while another compiles."""
+
+
 @cache
 def compiled(dtype: np.dtype) -> Loops:
     """Compile all kernels for a floating-point width, or load them from disk.
@@ -72,12 +77,13 @@ def compiled(dtype: np.dtype) -> Loops:
         (score_all, (cube, places, row, *key, row, row, row, places, real, real, cube)),
         (gradients, (cube, places, table, *key, places, places, row, cube, *[whole] * 4, cube, cube, real[::1])),
     )
-    for loop, signature in signatures:
-        loop.disable_compile(False)
-        loop.compile(signature)
-    # Numba would take half a minute to find that it cannot compile these for an array with an axis too many.
-    for loop in (scores, score_all, gradients):
-        loop.disable_compile()
+    with _COMPILING:
+        for loop, signature in signatures:
+            loop.disable_compile(False)
+            loop.compile(signature)
+        # Numba would take half a minute to find that it cannot compile these for an array with an axis too many.
+        for loop in (scores, score_all, gradients):
+            loop.disable_compile()
     # The kernels call one another; only calls from Python are checked.
     kernels = {loop.__name__: _CHECKS[loop.__name__](loop) for loop, _ in signatures}
     return Loops(block=BLOCK, **kernels)
