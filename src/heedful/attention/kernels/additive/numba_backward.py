@@ -227,7 +227,7 @@ def _copy(rows: Any, roundings: Any, slot: Any, block: Any, block_rounding: Any)
 def _add_gradients(
     queries: Any, keys: Any, exponents: Any, order: Any, weights: Any, grad: Any, ranges: Any, sums: Any
 ) -> None:
-    """Compute what `gradients` returns, from its arguments in groups."""
+    """Gradients of `gradients`, whose arguments come in groups, once they are known to be right."""
     query, query_index, query_bounds = queries
     key_index, key, key_bounds = keys
     exp_key, exp_rounding, exp_index = exponents
@@ -318,13 +318,13 @@ def gradients(
         Whether shapes, indices and ranges are right; if not, nothing was computed.
     """
     num_elements = len(grad)
-    queries, keys, own = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, exp_index)
+    queries, keys, exponents = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, exp_index)
     ranges, sums = (start, stop, start_slot, stop_slot), (query_grad, key_grad, weights_grad)
     is_query_right = query_bounds.shape == (3, order.shape[0]) and query_grad.shape[:2] == query.shape[:2]
     are_sizes_right = is_query_right and len(weights) == len(order) and len(key_index) == num_elements
     if not are_sizes_right or not are_sums_right(key_index, key, weights, ranges, sums):
         return False
-    if not are_operands_right(queries, keys, own, order, grad):
+    if not are_operands_right(queries, keys, exponents, order, grad):
         return False
-    _add_gradients((*queries, query_bounds), (key_index, *keys), own, order, weights, grad, ranges, sums)
+    _add_gradients((*queries, query_bounds), (key_index, *keys), exponents, order, weights, grad, ranges, sums)
     return True

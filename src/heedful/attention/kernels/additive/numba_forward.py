@@ -135,9 +135,9 @@ def scores(
     """
     num_rows, num_keys, num_slots = score.shape[1], score.shape[2], order.shape[0]
     num_tiles = (num_rows + 3) // 4
-    queries, keys, own = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, key_index)
+    queries, keys, exponents = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, key_index)
     are_bounds_right = query_bounds.shape[1] == num_slots and are_tiles_right(query_bounds, weights, start, stop, score)
-    if not are_bounds_right or not are_operands_right(queries, keys, own, order, score):
+    if not are_bounds_right or not are_operands_right(queries, keys, exponents, order, score):
         return False
     has_exp_key = exp_key.shape[0] > 0
     scratch = np.empty((0 if has_exp_key else num_keys, num_slots), score.dtype)
@@ -209,9 +209,9 @@ def score_all(
     Returns:
         The result of `limit_queries`; None if shapes or indices are wrong, and nothing was computed.
     """
-    queries, keys, own = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, key_index)
+    queries, keys, exponents = (query, query_index), (key, key_bounds), (exp_key, exp_rounding, key_index)
     is_vector_right = vector.shape[0] == centre.shape[0] == lowest.shape[0] == highest.shape[0] == query.shape[2]
-    if not is_vector_right or not are_operands_right(queries, keys, own, order, score):
+    if not is_vector_right or not are_operands_right(queries, keys, exponents, order, score):
         return None
     rows = query.reshape((query.shape[0] * query.shape[1], query.shape[2]))
     bounds, weights, scale, left_out = limit_queries(rows, vector, centre, lowest, highest, order, limit, saturated)
