@@ -178,6 +178,29 @@ def test_an_interrupt_of_the_caller_leaves_nothing_running():
     assert ended == [True]
 
 
+class Interrupting:
+    """Object that an interruption finds while it is destroyed."""
+
+    def __del__(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_an_object_is_destroyed_is_raised_at_the_end():
+    """Python can only print it there: no `try` is left in which it could be caught."""
+    torch.set_num_threads(2)
+    ended: list[int] = []
+
+    def part(i: int) -> None:
+        if i == 0:
+            Interrupting()
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_parts([partial(part, i) for i in range(4)])
+    assert sorted(ended) == [0, 1, 2, 3]
+    run_parts([lambda: None] * 2)
+
+
 @thorough  # an interrupt that comes late would end the process that runs the other tests
 @pytest.mark.skipif(os.name == "nt", reason="no signals of this kind there")
 def test_no_interrupt_is_lost_between_c_and_python():
