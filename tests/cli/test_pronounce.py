@@ -1,14 +1,23 @@
 """Running texts with the pronunciations of their words."""
 
 import json
+from collections.abc import Iterator
+from math import log
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import heedful as package
+from heedful.predictors.form_reader import FormReader
 from heedful.predictors.pronouncer import Pronouncer
+from heedful.predictors.translation import Alternative, Translation
 from heedful.predictors.translator import Translator
+from heedful.search.config import SearchConfig
+from heedful.text.column_tokenizer import ColumnTokenizer
+from heedful.text.columns import split_columns
 from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunciation
+from heedful.text.vocabulary import UNK
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 
@@ -44,6 +53,81 @@ def test_addresses_tags_and_placeholders_are_no_words(pronouncer: Pronouncer):
     assert [one.word for one in spoken.words] == ["a", "cab", "at", "or"]
 
 
+class Sure:
+    """Model from written forms to words, sure of some."""
+
+    def __init__(self, pronouncer: Pronouncer, readings: dict[str, tuple[str, float]]) -> None:
+        self.search = pronouncer.translator.search
+        self.source_tokenizer = self
+        self._readings = readings
+
+    def encode(self, form: str) -> list[int]:
+        return [9] if form in self._readings else [UNK]
+
+    def stream(self, forms: list[str], search: SearchConfig, segments: None) -> Iterator[Translation]:
+        for form in forms:
+            text, probability = self._readings[form]
+            best = Alternative(text, log(probability), log(probability))
+            yield Translation(form, text, best.log_prob, best.score, (best,))
+
+
+def test_numbers_are_read_and_pronounced(pronouncer: Pronouncer):
+    sure = Sure(pronouncer, {"12": ("bead cab", 0.9), "Dr.": ("fade", 0.4), "7": ("北京", 0.9)})
+    reader = FormReader(cast("Translator", sure))
+    known = {word: (Pronunciation((word.upper(),), 1.0),) for word in ("bead", "cab", "a")}
+    (text,) = pronouncer.pronounce_texts(["a 12, Dr. 7 8 a"], known, reader)
+    words = [(one.start, one.end, one.word, one.phones) for one in text.words]
+    assert words == [
+        (0, 1, "a", ("A",)),
+        (2, 4, "bead", ("BEAD",)),
+        (2, 4, "cab", ("CAB",)),
+        (6, 9, "Dr.", ()),  # the reader is not sure
+        (10, 11, "北京", ()),  # the model cannot pronounce it
+        (12, 13, "8", ()),  # the reader does not know it
+        (14, 15, "a", ("A",)),
+    ]
+    assert text.shown(has_spaces=True) == "{A} {BEAD} {CAB}, Dr. 7 8 {A}"
+    assert text.shown(has_spaces=False) == "A BEAD CAB, Dr. 7 8 A"
+
+
+class Heteronyms:
+    """Model of a word and its sentence, which says the word backwards after "had"."""
+
+    def __init__(self, pronouncer: Pronouncer, max_tokens: int) -> None:
+        inner = pronouncer.translator.source_tokenizer
+        self.source_tokenizer = ColumnTokenizer(inner, ("text", "text"), ())
+        self.target_tokenizer = pronouncer.translator.target_tokenizer
+        self.text = pronouncer.translator.text.model_copy(update={"max_tokens": max_tokens, "target_units": "words"})
+        self.search = pronouncer.translator.search
+        self.sources: list[str] = []
+
+    def stream(self, sources: Iterator[str], search: SearchConfig, segments: None) -> Iterator[Translation]:
+        for source in sources:
+            self.sources.append(source)
+            word, sentence = split_columns(source)
+            best = Alternative(" ".join(word[::-1] if "fed" in sentence else word), log(0.9), log(0.9))
+            yield Translation(source, best.text, best.log_prob, best.score, (best,))
+
+
+def test_a_word_has_a_pronunciation_for_each_sentence(pronouncer: Pronouncer):
+    model = Heteronyms(pronouncer, 40)
+    texts = ["Abc dad. Abc | fed\tadd? abc", "abc", "cab " * 10 + "abc fed" + " cab" * 10]
+    spoken = Pronouncer(cast("Translator", model)).pronounce_texts(texts, {"cab": (Pronunciation(("K",), 1.0),)})
+    said = [["".join(one.phones) for one in text.words] for text in spoken]
+    assert said[:2] == [["Abc", "dad", "cbA", "def", "dda", "cba"], ["abc"]]
+    assert [one for one in said[2] if one != "K"] == ["cba", "def"]
+    assert {"Abc | Abc dad.", "Abc | Abc fed add? abc", "abc | abc"} <= {*model.sources}
+    assert len(model.sources) == len({*model.sources})
+    assert all(len(source) <= 41 for source in model.sources)  # the separator is one token
+
+
+def test_numbers_are_read_by_a_model(trained: Trained):
+    done = heedful("pronounce", trained.model, "--readings", trained.model, "a 12")
+    assert done.code == 0, done.err
+    assert done.out.endswith(" 12\n")
+    assert "1 word left as written, which the model cannot pronounce: 12" in done.err
+
+
 def test_each_line_gives_a_line(trained: Trained, tmp_path: Path, pronouncer: Pronouncer):
     source, target, known = tmp_path / "in.txt", tmp_path / "out.txt", tmp_path / "known.dict"
     source.write_text("a cab, 北京\n\n4711!\nbead cab\n", "utf-8")
@@ -65,7 +149,11 @@ def test_each_line_gives_a_line(trained: Trained, tmp_path: Path, pronouncer: Pr
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--known", "missing.dict", "a"], "missing.dict"), (["-i", "missing.txt"], "missing.txt")],
+    [
+        (["--known", "missing.dict", "a"], "missing.dict"),
+        (["--readings", "missing.model", "a"], "missing.model"),
+        (["-i", "missing.txt"], "missing.txt"),
+    ],
 )
 def test_what_does_not_fit_is_one_line(trained: Trained, options: list[str], message: str):
     done = heedful("pronounce", trained.model, *options)

@@ -17,6 +17,7 @@ from heedful.text.segments import split
 from heedful.text.stories import parse_story
 from heedful.text.tbx import tbx_pairs
 from heedful.text.term_files import read_terms
+from heedful.text.written_forms import written_form_spans
 from tests.documents import made
 
 MOST_BYTES = 10_000_000
@@ -204,4 +205,5 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "jsonl": file("a.jsonl", pairs, lambda text: json.dumps({"source": text, "target": text}) + "\n"),
     "story": _story,
     "segments": split,
+    "written forms": written_form_spans,
 }

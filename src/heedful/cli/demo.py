@@ -7,6 +7,7 @@ attention. With --task, another task is shown on data of its own.
 Examples:
   heedful demo
   heedful demo --task answering
+  heedful demo --task readings
   heedful demo --out /tmp/dates.model --seed 2
 """
 
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
     from heedful.synthetic.grammar import Split
 
 OTHERS: Final = {
-    "answering": "heedful.cli.demo_answering",
-    "captioning": "heedful.cli.demo_captioning",
-    "classification": "heedful.cli.demo_classification",
+    "answering": ("heedful.cli.demo_answering", "demonstrate"),
+    "captioning": ("heedful.cli.demo_captioning", "demonstrate"),
+    "classification": ("heedful.cli.demo_classification", "demonstrate"),
+    "readings": ("heedful.cli.demo_readings", "demonstrate"),
+    "readings-zh": ("heedful.cli.demo_readings", "demonstrate_chinese"),
 }
-"""Modules of demonstrations of other tasks, imported when they run."""
+"""Modules and functions of demonstrations of other tasks, imported when they run."""
 NUM_PAIRS: Final = 75_000
 NUM_VALIDATION: Final = 300
 NUM_HELD_OUT: Final = 1_000
@@ -111,7 +114,8 @@ def run(
     messages = Messages(quiet)
     importlib.import_module("torch")  # whoever lacks it learns so before anything is written
     if task in OTHERS:
-        importlib.import_module(OTHERS[task]).demonstrate(out, minutes, seed, choose_device(device), messages)
+        module, name = OTHERS[task]
+        getattr(importlib.import_module(module), name)(out, minutes, seed, choose_device(device), messages)
         return
     out = out or Path("dates.model")
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")

@@ -1,17 +1,23 @@
 """Pronouncer: a model from letters to phones that is asked for the pronunciations of words."""
 
 import unicodedata
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp
+from operator import itemgetter
 from typing import Final, final
 
 import regex
 
+from heedful.predictors.form_reader import FormReader, Reading
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.search.config import with_outputs
+from heedful.text.column_tokenizer import ColumnTokenizer
+from heedful.text.columns import join_columns
 from heedful.text.kept import find_kept
-from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunciation, word_spans
+from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunciation, word_spans, words_of
+from heedful.text.sentences import sentence_spans
 from heedful.text.vocabulary import UNK
 
 _PLAIN: Final = str.maketrans("’‘‐‑", "''--")
@@ -32,6 +38,10 @@ class Pronouncer:
         target = translator.target_tokenizer
         pieces = target.pieces(range(len(target)))
         # Phones of several letters stand between spaces; without spaces each letter, with its marks, is a phone.
+        tokenizer = translator.source_tokenizer
+        self.reads_sentences: Final = isinstance(tokenizer, ColumnTokenizer) and {*tokenizer.kinds} == {"text"}
+        """Whether a source is a word and its sentence, in two columns of text."""
+        self._letters: Final = tokenizer.text if isinstance(tokenizer, ColumnTokenizer) else tokenizer
         self.has_spaces: Final = translator.text.target_units == "words" or any(
             " " in piece or "▁" in piece for piece in pieces
         )
@@ -44,13 +54,12 @@ class Pronouncer:
             The word, or in lower, upper or title case; else without typographic forms such as ’ and ﬁ; else without
             accents; empty if it has letters that the model does not know.
         """
-        tokenizer = self.translator.source_tokenizer
         plain = unicodedata.normalize("NFKC", word).translate(_PLAIN)
         bare = "".join(one for one in unicodedata.normalize("NFD", plain) if not unicodedata.combining(one))
         forms = dict.fromkeys(
             form for one in (word, plain, bare) for form in (one, one.lower(), one.upper(), one.title())
         )
-        return next((form for form in forms if UNK not in tokenizer.encode(form)), "")
+        return next((form for form in forms if UNK not in self._letters.encode(form)), "")
 
     def pronounce(
         self, words: Iterable[str], number: int = 1, min_probability: float = 0.0
@@ -58,7 +67,8 @@ class Pronouncer:
         """Pronounce words.
 
         Args:
-            words: words as `reading` returns them.
+            words: words as `reading` returns them; for a model that reads sentences, each with its own behind it as
+                `join_columns` writes them.
             number: largest number of pronunciations of a word.
             min_probability: probability that further pronunciations have at least, by that of the best.
 
@@ -71,37 +81,56 @@ class Pronouncer:
             yield () if output.was_cut else tuple(self._of(output, min_probability))
 
     def pronounce_texts(
-        self, texts: Sequence[str], known: Mapping[str, Sequence[Pronunciation]] | None = None
+        self,
+        texts: Sequence[str],
+        known: Mapping[str, Sequence[Pronunciation]] | None = None,
+        reader: FormReader | None = None,
     ) -> list[PronouncedText]:
         """Pronounce the words of running texts, each word once for all of them.
 
-        A word has one pronunciation wherever it stands: its sentence is not looked at.
+        A word has one pronunciation wherever it stands, unless the model reads sentences.
 
         Args:
             texts: texts of any length.
             known: pronunciations of a lexicon by word, which are taken first.
+            reader: reads numbers, dates and abbreviations, whose words are pronounced then; None = they stay.
 
         Returns:
             Each text with the pronunciations of its words, of which addresses, tags, placeholders and code have none;
-            those with letters that the model does not know have none.
+            those with letters that the model does not know have none, nor have forms that the reader is not sure of.
         """
         lexicon = known or {}
-        spans = [_spoken_spans(text) for text in texts]
-        places = [(text, *span) for text, ends in zip(texts, spans, strict=True) for span in ends]
-        words = dict.fromkeys(text[start:end] for text, start, end in places)
+        readings = reader.read(texts) if reader else [()] * len(texts)
+        places = [_places(text, read) for text, read in zip(texts, readings, strict=True)]
+        words = dict.fromkeys(word for spans in places for _, _, word in spans)
         forms = {word: self.form(word, lexicon) for word in words}
-        unknown = [form for form in dict.fromkeys(forms.values()) if form and form not in lexicon]
-        best: dict[str, Sequence[Pronunciation]] = dict(zip(unknown, self.pronounce(unknown), strict=True))
+        sentences = [_Sentences(text) for text in texts]
+        sources = {
+            (forms[word], self._sentence(forms[word], within, start))
+            for spans, within in zip(places, sentences, strict=True)
+            for start, _, word in spans
+            if forms[word] and forms[word] not in lexicon
+        }
+        ordered = sorted(sources)
+        outputs = self.pronounce(join_columns(filter(None, source)) for source in ordered)
+        best = dict(zip(ordered, outputs, strict=True))
 
-        def pronounced(text: str, start: int, end: int) -> PronouncedWord:
-            word = text[start:end]
-            known_ones = lexicon.get(forms[word]) or best.get(forms[word]) or [Pronunciation((), 0.0)]
-            return PronouncedWord(start, end, word, known_ones[0].phones, known_ones[0].probability)
+        def pronounced(start: int, end: int, word: str, within: "_Sentences") -> PronouncedWord:
+            form = forms[word]
+            found = lexicon.get(form) or best.get((form, self._sentence(form, within, start)))
+            first = found[0] if found else Pronunciation((), 0.0)
+            return PronouncedWord(start, end, word, first.phones, first.probability)
 
         return [
-            PronouncedText(text, tuple(pronounced(text, *span) for span in ends))
-            for text, ends in zip(texts, spans, strict=True)
+            PronouncedText(text, tuple(pronounced(*place, within) for place in spans))
+            for text, spans, within in zip(texts, places, sentences, strict=True)
         ]
+
+    def _sentence(self, form: str, sentences: "_Sentences", start: int) -> str:
+        """Sentence of a word as the model reads it, cut around a word far from both ends; empty if it reads none."""
+        if not self.reads_sentences:
+            return ""
+        return sentences.around(start, max(1, self.translator.text.max_tokens - len(form) - 2))
 
     def form(self, word: str, known: Mapping[str, object]) -> str:
         """Return the form under which a word is known, to a lexicon or else to the model.
@@ -124,7 +153,30 @@ class Pronouncer:
                 yield Pronunciation(tuple(phones), exp(one.log_prob))
 
 
-def _spoken_spans(text: str) -> list[tuple[int, int]]:
-    """Words of a text without those in spans that every task leaves as they are."""
-    fixed = find_kept(text)
-    return [span for span in word_spans(text) if not any(one.start < span[1] and span[0] < one.end for one in fixed)]
+@final
+class _Sentences:
+    """Sentences of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans = [*sentence_spans(text)]
+
+    def around(self, place: int, most: int) -> str:
+        """Return the sentence at a place, or so many of its characters around the place."""
+        first, last = self._spans[bisect(self._spans, (place, len(self._text))) - 1]
+        if last - first > most:
+            first = min(max(first, place - most // 2), last - most)
+            last = first + most
+        return " ".join(self._text[first:last].replace("|", " ").split())
+
+
+def _places(text: str, readings: Sequence[Reading]) -> list[tuple[int, int, str]]:
+    """Start, end and word of all that is pronounced, in order: words of a text and of its readings."""
+    is_taken = bytearray(len(text))
+    for one in (*find_kept(text), *readings):
+        is_taken[one.start : one.end] = b"\1" * (one.end - one.start)
+    places = [(start, end, text[start:end]) for start, end in word_spans(text) if not any(is_taken[start:end])]
+    for one in readings:
+        # A form without a reading is named as a word that cannot be pronounced.
+        places += [(one.start, one.end, word) for word in words_of(one.words) or [text[one.start : one.end]]]
+    return sorted(places, key=itemgetter(0))

@@ -29,7 +29,7 @@ from heedful.synthetic.numerals import (
 FIRST_DATE = date(1950, 1, 1)
 LAST_DATE = date(2049, 12, 31)
 
-_MONTHS = (
+MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
@@ -38,7 +38,7 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 def _month_name(moment: datetime) -> str:
-    return _MONTHS[moment.month - 1]
+    return MONTHS[moment.month - 1]
 
 
 def _weekday(moment: datetime) -> str:

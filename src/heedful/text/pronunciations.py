@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Literal, final
 
 import regex
@@ -45,7 +46,7 @@ class PronouncedWord:
     """Word in a text."""
 
     start: int
-    """Its first character."""
+    """Its first character, or that of the number, date or abbreviation that it is read from."""
     end: int
     """The character behind its last."""
     word: str
@@ -74,14 +75,17 @@ class PronouncedText:
             >>> word = PronouncedWord(0, 2, "Hi", ("HH", "AY1"), 0.9)
             >>> PronouncedText("Hi, 3!", (word,)).shown(True), PronouncedText("Hi, 3!", (word,)).shown(False)
             ('{HH AY1}, 3!', 'HHAY1, 3!')
+
+        What is read as several words, such as a number, has their phones if all of them have some.
         """
         parts: list[str] = []
         last = 0
-        for one in self.words:
-            if one.phones:
-                written = "{" + " ".join(one.phones) + "}" if has_spaces else "".join(one.phones)
-                parts += [self.text[last : one.start], written]
-                last = one.end
+        for (start, end), group in groupby(self.words, lambda one: (one.start, one.end)):
+            words = [one.phones for one in group]
+            if all(words):
+                written = ["{" + " ".join(phones) + "}" if has_spaces else "".join(phones) for phones in words]
+                parts += [self.text[last:start], " ".join(written)]
+                last = end
         return "".join([*parts, self.text[last:]])
 
 
