@@ -14,9 +14,12 @@ PAGE: Final = Path(__file__).with_name("settings.md")
 HEAD: Final = """# Settings
 
 All settings of a training, as `--set KEY=VALUE`, a file for `--config`, and `heedful.train(settings=…)` take them;
-`heedful list settings` prints the same. A default that depends on the data says so. This page is written by
-`python docs/make_settings.py`.
+`heedful list settings` prints the same. A default that depends on the data says so.
+
+<!-- Written by `python docs/make_settings.py`. -->
 """
+MODELS: Final = "Those that several models share, and then those of each."
+"""First sentence below the heading of the models."""
 TITLES: Final = {
     "text": "Text",
     "images": "Images",
@@ -38,6 +41,7 @@ def page() -> str:
         if section != "model":
             parts.append("\n" + _table(lines, has_models=False))
             continue
+        parts.append(f"\n{MODELS}\n")
         groups: dict[str, list[SettingLine]] = {}
         for line in lines:
             part = "attention" if line.key.startswith("model.attention.") else "other settings"

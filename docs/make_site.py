@@ -96,7 +96,8 @@ def with_pages_below(source: str, address: str, longest: int | None, language: s
     for name in pages_below(source):
         path = f"{source.removesuffix('.md')}/{name}.md"
         most = longest if (ROOT / path).stat().st_size > (longest or 0) else None
-        page.children.append(pages_of(*document(path, f"{address.removesuffix('/index')}/{name}", most, language)))
+        below = f"{address.removesuffix('/index')}/{name}"
+        page.children.append(pages_of(*document(path, f"{below}/index" if most else below, most, language)))
     return page
 
 

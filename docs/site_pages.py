@@ -82,7 +82,12 @@ def cut(text: str, depth: int) -> list[str]:
 def title_of(text: str) -> str:
     """First heading of a text, without marks."""
     heading = next((HEADING.match(line) for line, is_code in lines_with_code(text) if not is_code and line[:1] == "#"))
-    return heading[2].replace("`", "") if heading else ""
+    return without_brackets(LINK.sub(r"\2", heading[2])).replace("`", "") if heading else ""
+
+
+def without_brackets(heading: str) -> str:
+    """Heading of a version, whose brackets are for links that a changelog may have below."""
+    return re.sub(r"^\[([^\]]+)\](?!\()", r"\1", heading)
 
 
 def raised(text: str) -> str:
@@ -122,7 +127,7 @@ def _cut_page(document: Document, text: str, english: str, depth: int, address: 
             f"{address.removesuffix('/index')}/{anchor_of(title_of(english_part)).encode('ascii', 'ignore').decode()}"
         )
         if len(english_part.encode()) > (document.longest or 0) and depth < 3 and len(cut(english_part, depth + 1)) > 1:
-            page.children.append(_cut_page(document, part, english_part, depth + 1, below))
+            page.children.append(_cut_page(document, part, english_part, depth + 1, f"{below}/index"))
         else:
             page.children.append(Page(document, below, title_of(part), part))
     return page
@@ -182,7 +187,7 @@ def rendered(page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictu
         was_code = False
         text = _linked(line, page, where, pictures)
         if match := HEADING.match(line):
-            text = f"{text} {{ #{next(anchors)} }}"
+            text = f"{match[1]} {without_brackets(text.removeprefix(match[1]).lstrip())} {{ #{next(anchors)} }}"
         out.append(text)
         if match and notice and match[1] == "#":
             out += ["", notice, ""]
@@ -236,8 +241,9 @@ def _linked(line: str, page: Page, where: Mapping[tuple[str, str], tuple[str, st
 
 
 def navigation(pages: Sequence[Page]) -> list[dict[str, object]]:
-    """Navigation of the site generator: titles with files, and lists of those below."""
-    return [
-        {page.title: [f"{page.address}.md", *navigation(page.children)] if page.children else f"{page.address}.md"}
-        for page in pages
-    ]
+    """Navigation of the site generator: titles with files, and lists that begin with the page above."""
+    entries: list[dict[str, object]] = []
+    for page in pages:
+        entry: dict[str, object] = {page.title: f"{page.address}.md"}
+        entries.append({page.title: [entry, *navigation(page.children)]} if page.children else entry)
+    return entries

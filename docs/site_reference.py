@@ -24,6 +24,8 @@ PUBLIC: Final = {
 """Public modules: the names in their `__all__`, or the classes of `errors`. All others are private and may change."""
 MOST_NAMES: Final = 20
 """Names of a module that stand on one page."""
+SECRET: Final = "    options:\n      show_attribute_values: false\n"
+"""Option for a value that a page does not give: whoever looks up the exercises does not want their answers."""
 HTTP_VERBS: Final = ("get", "post", "put", "delete")
 
 
@@ -90,7 +92,7 @@ def python() -> Page:
             address = f"reference/python/{name}" + (f"-{group}" if len(groups) > 1 else "")
             document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
             title = module + (f": {group.replace('_', ' ')}" if len(groups) > 1 else "")
-            blocks = "\n".join(f"::: {module}.{each}\n" for each in names)
+            blocks = "\n".join(f"::: {module}.{each}\n{SECRET if each == 'EXERCISES' else ''}" for each in names)
             document.text = f"# {title}\n\n{purpose}.\n\n{blocks}"
             page.children.append(Page(document, address, title, document.text))
         rows.append(f"- `{module}`: {purpose[0].lower()}{purpose[1:]}")

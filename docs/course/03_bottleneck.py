@@ -15,7 +15,7 @@
 #
 # and **maximum likelihood** makes the data as probable as possible: $\max_\theta \sum_n \log p_\theta(y^{(n)} \mid x^{(n)})$, a sum of log probabilities.
 # In training the right words before $t$ are given (**teacher forcing**), whatever the model would have said. In use it generates
-# $\hat{y} = \arg\max_y p_\theta(y \mid x)$, word by word, from a **start symbol** on.
+# $\hat{y} = \mathrm{argmax}_y p_\theta(y \mid x)$, word by word, from a **start symbol** on.
 
 # %% [markdown] lang="zh"
 # # 3 编码器、解码器，以及两者之间的瓶颈

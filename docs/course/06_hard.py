@@ -2,7 +2,7 @@
 # # 6 Hard, sparse, monotonic, structured
 #
 # **Soft attention** takes the weighted mean of all values. **Hard attention** takes one value, and there are two ways to choose it: the best key,
-# $\mathrm{att}(x, q) = x_j$ with $j = \arg\max_i \alpha_i$, or a **random draw**, with probability $\alpha_i$. The choice has no gradient. A drawn choice is learned by
+# $\mathrm{att}(x, q) = x_j$ with $j = \mathrm{argmax}_i \alpha_i$, or a **random draw**, with probability $\alpha_i$. The choice has no gradient. A drawn choice is learned by
 # REINFORCE or by a relaxation (Gumbel–softmax).
 #
 # **Sparsemax** lies between: the nearest point of the simplex, with exact zeros,

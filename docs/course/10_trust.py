@@ -1,7 +1,7 @@
 # %% [markdown] lang="en"
 # # 10 Search, BLEU, and how far to trust a heat map
 #
-# **Search.** The model gives $\hat{y} = \arg\max_y p(y \mid x)$ no output directly; there are too many. **Greedy search** takes the **argmax** word by word. **Beam search** keeps the $k$ best beginnings.
+# **Search.** The model gives $\hat{y} = \mathrm{argmax}_y p(y \mid x)$ no output directly; there are too many. **Greedy search** takes the **argmax** word by word. **Beam search** keeps the $k$ best beginnings.
 # Long outputs have small probabilities, so hypotheses are ranked by $\log p(y \mid x) / |y|^\alpha$.
 #
 # **BLEU** counts how many n-grams of the output are in the reference, each at most as often as there, with a penalty for brevity:

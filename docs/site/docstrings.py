@@ -1,4 +1,4 @@
-"""Extension of the reader of docstrings: our section `Example` becomes its `Examples`, whose code is shown as code."""
+"""Extension of the reader of docstrings: our section `Example` becomes its `Examples`, and formulas stay as written."""
 
 import re
 from typing import Any
@@ -6,10 +6,22 @@ from typing import Any
 from griffe import Extension, Object
 
 
+def as_markdown(docstring: str) -> str:
+    r"""Docstring as Markdown: outside of code, a star before a name and a brace are no marks.
+
+    Example:
+        >>> print(as_markdown("[*batch] is `[*batch]`, z_{i+1}"))
+        [\*batch] is `[*batch]`, z_\{i+1}
+    """
+    text, *example = re.split(r"^Example:", docstring, maxsplit=1, flags=re.MULTILINE)
+    text = re.sub(r"(`[^`]*`)|((?<=\[)\*|\{)", lambda part: part[1] or f"\\{part[2]}", text)
+    return "Examples:".join([text, *example])
+
+
 class Examples(Extension):
-    """Renames the section in the docstring of every class, function and value."""
+    """Rewrites the docstring of every class, function and value."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Rename the section of one docstring."""
+        """Rewrite one docstring."""
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(r"^Example:", "Examples:", obj.docstring.value, flags=re.MULTILINE)
+            obj.docstring.value = as_markdown(obj.docstring.value)

@@ -1,4 +1,4 @@
-"""Hook of the site generator: formulas become MathML when the site is built, so that pages need no script for them."""
+"""Hook of the site generator: mathematics becomes MathML and indices when the site is built, and code breaks well."""
 
 import html
 import re
@@ -7,22 +7,78 @@ from typing import Final
 from latex2mathml.converter import convert
 
 FORMULA: Final = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', re.DOTALL)
+LETTERS: Final = re.compile(r'<mrow>((?:<mi mathvariant="normal">\w</mi>)+)</mrow>')
+"""Name of a function, which the converter cuts into letters."""
+TEXT: Final = re.compile(r"<(pre|code|math|svg|script|style)\b.*?</\1>|<[^>]*>|([^<]+)", re.DOTALL)
+CODE: Final = re.compile(r"<pre\b.*?</pre>|(<code\b[^>]*>)(.*?)</code>", re.DOTALL)
+INDEX: Final = re.compile(
+    r"(?<![\w/.&#-])((?:[A-Za-zα-ωΑ-Ω]|sum|alpha|beta|theta|lambda|softmax)̃?)"
+    r"_(\{[^{}]+\}|(?:&lt;)?[A-Za-zα-ω0-9']+)(?!_)"
+)
+"""As in `a_ij` and `s_{i-1}`: names of one letter or one Greek letter, and never names of Python."""
+POWER: Final = re.compile(r"(?<=[\w)}])\^(\{[^{}]+\}|\([^()]*\)|-?\w+(?:\.\d+)?)")
+CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
+INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")
+OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+NAME: Final = re.compile(r"\S+")
+BREAK: Final = re.compile(r"(?<=\w[._/=,])(?=\w)")
+SHORT: Final = 24
+"""Characters of a name that is broken on phones alone."""
+LONG: Final = 60
+"""Characters of a cell that needs a wide column; a Chinese one counts twice."""
 
 
 def on_page_content(content: str, **_: object) -> str:
-    """Replace the formulas of a page.
+    """Rewrite what the generator leaves to be desired.
 
     Args:
-        content: HTML of the page.
+        content: HTML of a page.
 
     Returns:
-        The HTML with MathML.
+        The HTML with MathML, indices, places where code may break, and wide columns for long texts.
     """
+    content = TEXT.sub(_with_indices, FORMULA.sub(_formula, content))
+    return CELL.sub(_cell, CODE.sub(_breakable, content))
 
-    def written(match: re.Match[str]) -> str:
-        is_display = match[1] == "div"
-        source = html.unescape(match[2]).strip()
-        formula = convert(source, display="block" if is_display else "inline")
-        return f'<div class="formula">{formula}</div>' if is_display else formula
 
-    return FORMULA.sub(written, content)
+def _formula(match: re.Match[str]) -> str:
+    source = html.unescape(match[2]).strip()
+    if match[1] == "span":
+        return _mathml(source, "inline")
+    # Formulas beside each other stand below each other where there is no room.
+    parts = (_mathml(part.strip(), "block") for part in source.split(r"\qquad"))
+    return f'<div class="formula">{"".join(f"<div>{part}</div>" for part in parts)}</div>'
+
+
+def _mathml(source: str, display: str) -> str:
+    converted = LETTERS.sub(lambda name: f"<mi>{re.sub('<[^>]*>', '', name[1])}</mi>", convert(source, display=display))
+    return converted.replace("<mi>;</mi>", '<mo separator="true">;</mo>')
+
+
+def _with_indices(match: re.Match[str]) -> str:
+    return _indices(match[2]) if match[2] else match[0]
+
+
+def _indices(text: str) -> str:
+    text = INDEX.sub(lambda index: f"{index[1]}<sub>{_indices(index[2].strip('{}'))}</sub>", text)
+    return POWER.sub(lambda power: f"<sup>{power[1].strip('(){}')}</sup>", text)
+
+
+def _breakable(match: re.Match[str]) -> str:
+    """Code in a line: options stay whole, and names break behind points and underscores, short ones on phones alone."""
+    if not match[1]:
+        return match[0]
+    return f"{match[1]}{re.sub(r'(<[^>]*>)|([^<]+)', lambda part: part[1] or _pieces(part[2]), match[2])}</code>"
+
+
+def _pieces(text: str) -> str:
+    text = NAME.sub(lambda name: BREAK.sub("<wbr>" if len(name[0]) > SHORT else '<wbr class="narrow">', name[0]), text)
+    return OPTION.sub(lambda option: f'<span class="option">{option[0]}</span>', text)
+
+
+def _cell(match: re.Match[str]) -> str:
+    text = html.unescape(re.sub(r"<[^>]*>", "", match[2]))
+    length = sum(2 if character > "⺀" else 1 for character in text)
+    kind = ' class="long"' if length > LONG else ""
+    content = INTERVAL.sub(r"\1&nbsp;", match[2])
+    return f"<td{kind}{match[1] or ''}>{content}</td>"

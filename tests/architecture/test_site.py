@@ -1,8 +1,10 @@
 """Site: documents are cut into pages of both languages with the same addresses, and links follow the cut."""
 
+import html
 import importlib
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +20,15 @@ def site() -> Iterator[Any]:
     sys.path.insert(0, str(ROOT / "docs"))
     yield importlib.import_module("site_pages")
     sys.path.remove(str(ROOT / "docs"))
+
+
+@pytest.fixture(scope="module")
+def hook() -> Iterator[Callable[[str], str]]:
+    """The function that rewrites the HTML of a page."""
+    pytest.importorskip("latex2mathml")
+    sys.path.insert(0, str(ROOT / "docs/site"))
+    yield importlib.import_module("hooks").on_page_content
+    sys.path.remove(str(ROOT / "docs/site"))
 
 
 TEXT = """# All
@@ -59,7 +70,7 @@ def test_a_document_is_cut_at_its_headings(site: Any):
     assert [page.address for page in pages] == ["guide/index", "guide/one", "guide/two-things", "other"]
     assert [page.title for page in pages] == ["All", "One", "Two things", "Other"]
     pages = list(site.walk(made(site, 10)))
-    assert [page.address for page in pages][2:4] == ["guide/two-things", "guide/two-things/deep"]
+    assert [page.address for page in pages][2:4] == ["guide/two-things/index", "guide/two-things/deep"]
 
 
 def test_links_follow_the_cut(site: Any):
@@ -120,3 +131,63 @@ def test_both_languages_have_the_same_addresses_and_no_page_is_long(site: Any, n
     assert [page.address for page in pages[0]] == [page.address for page in pages[1]]
     assert len(pages[0]) > 8
     assert [page.address for both in pages for page in both if len(page.text.encode()) > LONGEST] == []
+
+
+def test_a_heading_with_a_link_or_brackets_has_a_plain_title(site: Any):
+    assert site.title_of("# Steps (see [0042](0042-again.md))") == "Steps (see 0042)"
+    document = site.Document("docs/all.md", "all", "# [0.9.0] - 2026-11-29\n", longest=None)
+    page = site.pages_of(document, document.text)
+    assert page.title == "0.9.0 - 2026-11-29"
+    text = site.rendered(page, site.addresses([page]), set())
+    assert text.startswith("# 0.9.0 - 2026-11-29 { #090---2026-11-29 }")
+
+
+def test_a_page_with_pages_below_is_their_section(site: Any):
+    page = made(site, 10)[0]
+    assert site.navigation([page]) == [
+        {
+            "All": [
+                {"All": "guide/index.md"},
+                {"One": "guide/one.md"},
+                {"Two things": [{"Two things": "guide/two-things/index.md"}, {"Deep": "guide/two-things/deep.md"}]},
+            ]
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("c_tj and s_{i-1}, y_&lt;i", "c<sub>tj</sub> and s<sub>i-1</sub>, y<sub>&lt;i</sub>"),
+        ("Σ_{j: x_j = w} 10000^(2j/d)", "Σ<sub>j: x<sub>j</sub> = w</sub> 10000<sup>2j/d</sup>"),
+        (
+            "has_copy, <code>x_i</code>, <a href='a_b'>",
+            "has_copy, <code>x_<wbr class=\"narrow\">i</code>, <a href='a_b'>",
+        ),
+        ("<pre><code>--a x_i</code></pre>", "<pre><code>--a x_i</code></pre>"),
+        ("<code>--set a=b</code>", '<code><span class="option">--set</span> a=<wbr class="narrow">b</code>'),
+        ("<td>[1.5, 2]</td>", "<td>[1.5,&nbsp;2]</td>"),
+        (f"<td style='a'>{'x' * 61}</td>", f"<td class=\"long\" style='a'>{'x' * 61}</td>"),
+        (f"<td>{'字' * 31}</td>", f'<td class="long">{"字" * 31}</td>'),
+    ],
+)
+def test_what_the_generator_leaves_is_rewritten(hook: Callable[[str], str], text: str, shown: str):
+    assert hook(text) == shown
+
+
+def test_formulas_beside_each_other_are_elements_of_their_own(hook: Callable[[str], str]):
+    shown = hook(r'<div class="arithmatex">\[\mathrm{softmax}_t(x), \qquad y\]</div>')
+    assert shown.count("<div><math") == 2
+    assert "<mi>softmax</mi>" in shown
+
+
+def test_every_formula_is_known_to_the_converter(hook: Callable[[str], str]):
+    """What it does not know it leaves as TeX."""
+    texts = [
+        path.read_bytes().decode("utf-8") for path in (ROOT / "docs").glob("**/*") if path.suffix in (".md", ".py")
+    ]
+    formulas = [
+        one for text in texts for one in re.findall(r"(?<![\w$`])\$\$?([^$`\n]*\\[^$`\n]*)\$\$?(?![\w$`])", text)
+    ]
+    assert len(formulas) > 50
+    assert [one for one in formulas if "\\" in hook(rf'<span class="arithmatex">\({html.escape(one)}\)</span>')] == []

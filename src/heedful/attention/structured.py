@@ -54,7 +54,7 @@ class Sigmoid(Normalizer):
 class LinearChain(Normalizer):
     """Segmentation attention: weights[j] = p(z_j = 1), where z in {0, 1}^keys is a chain for each query.
 
-    p(z) = exp(sum_j z_j scores[j] + sum_j transition[z_j, z_j+1]) / Z. Kim et al. 2017, arXiv:1702.00887.
+    p(z) = exp(sum_j z_j scores[j] + sum_j transition[z_j, z_{j+1}]) / Z. Kim et al. 2017, arXiv:1702.00887.
 
     Each weight lies in [0, 1]; a query may attend any number of keys, including none. With zero transitions, the
     weights are the sigmoid of the scores. Masked keys are not part of the chain: the keys around them are neighbours.

@@ -98,7 +98,7 @@ def linear_chain_marginals(
 ) -> Marginals:
     """Compute the probability of every state at every position of a chain.
 
-    p(z) = exp(start[z_1] + sum_i unary[i, z_i] + sum_i transition[i, z_i, z_i+1] + stop[z_n]) / Z
+    p(z) = exp(start[z_1] + sum_i unary[i, z_i] + sum_i transition[i, z_i, z_{i+1}] + stop[z_n]) / Z
 
     A masked position is not part of the chain: its neighbours follow each other.
 

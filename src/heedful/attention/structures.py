@@ -24,7 +24,7 @@ from heedful.errors import ShapeError, UsageError
 class ChainDistribution:
     """Distribution over the sequences of states of linear chains.
 
-    p(z) = exp(start[z_1] + sum_i unary[i, z_i] + sum_i transition[i, z_i, z_i+1] + stop[z_n]) / Z. Kim et al. 2017,
+    p(z) = exp(start[z_1] + sum_i unary[i, z_i] + sum_i transition[i, z_i, z_{i+1}] + stop[z_n]) / Z. Kim et al. 2017,
     arXiv:1702.00887, section 3.1. The chain of `LinearChain` has scores of 0 for state 0.
 
     A sequence is [*batch, position] int64, with -1 at masked positions, and everywhere if no sequence is possible.

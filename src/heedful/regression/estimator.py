@@ -52,8 +52,10 @@ class NadarayaWatsonRegressor:
             "leave-one-out", a search over all sizes (`search_bandwidth`).
 
     Attributes:
-        keys_, values_: [key, feature] training points and [key] or [key, output] their targets, float64.
-        kernel_, bandwidth_: kernel and bandwidth of the last `fit`.
+        keys_: [key, feature] training points, float64.
+        values_: [key] or [key, output] their targets, float64.
+        kernel_: kernel of the last `fit`.
+        bandwidth_: bandwidth of the last `fit`.
         search_: [step, 2] the bandwidths tried and the error of each; no rows where the bandwidth was a number.
         n_features_in_: number of features.
         feature_names_in_: [feature] the columns' names; present only if X had names (a data frame).
