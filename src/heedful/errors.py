@@ -204,6 +204,7 @@ EXTRAS: Final = {
     "prometheus_client": "serve",
     "anywidget": "notebook",
     "panphon": "phones",
+    "jieba": "phones",
     "traitlets": "notebook",
     "lxml": "documents",
     "translate": "documents",

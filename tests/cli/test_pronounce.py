@@ -9,11 +9,13 @@ from typing import cast
 import pytest
 
 import heedful as package
+from heedful.cli import pronounce
 from heedful.predictors.form_reader import FormReader
 from heedful.predictors.pronouncer import Pronouncer
 from heedful.predictors.translation import Alternative, Translation
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
+from heedful.text import pronunciations
 from heedful.text.column_tokenizer import ColumnTokenizer
 from heedful.text.columns import split_columns
 from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunciation
@@ -126,6 +128,15 @@ def test_numbers_are_read_by_a_model(trained: Trained):
     assert done.code == 0, done.err
     assert done.out.endswith(" 12\n")
     assert "1 word left as written, which the model cannot pronounce: 12" in done.err
+
+
+def test_what_jieba_would_tell_apart_is_said(trained: Trained, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("jieba")
+    assert "heedful[phones]" not in heedful("pronounce", trained.model, "a 北京").err
+    for module in (pronounce, pronunciations):
+        monkeypatch.setattr(module, "tells_words_apart", lambda: False)
+    assert "pip install 'heedful[phones]' tells words apart" in heedful("pronounce", trained.model, "a 北京").err
+    assert "heedful[phones]" not in heedful("pronounce", trained.model, "a cab").err
 
 
 def test_each_line_gives_a_line(trained: Trained, tmp_path: Path, pronouncer: Pronouncer):

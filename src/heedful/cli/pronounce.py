@@ -44,6 +44,7 @@ from heedful.cli.options import (
     Threads,
     use_threads,
 )
+from heedful.text.chinese_words import has_rows, tells_words_apart
 from heedful.text.counts import counted
 from heedful.text.pronunciations import PronouncedText
 
@@ -89,13 +90,18 @@ def run(
     entries = read_known(known) if known else {}
     messages = Messages(quiet)
     unread: dict[str, None] = {}
+    lacks_jieba = False
 
     def lines(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
+        nonlocal lacks_jieba
+        lacks_jieba = lacks_jieba or (not tells_words_apart() and any(map(has_rows, window)))
         for text in pronouncer.pronounce_texts(window, entries, reader):
             unread.update(dict.fromkeys(one.word for one in text.words if not one.phones))
             yield _line(text, pronouncer.has_spaces, output_format == "jsonl") + "\n", False
 
     answer_lines(lines, texts or (), source, target, messages, _WINDOW, pronouncer.translator.text.max_tokens)
+    if lacks_jieba:
+        messages.warn("characters in a row were taken for one word: pip install 'heedful[phones]' tells words apart")
     if unread:
         some = ", ".join([*unread][:_SHOWN]) + (", ..." if len(unread) > _SHOWN else "")
         messages.warn(f"{counted(len(unread), 'word')} left as written, which the model cannot pronounce: {some}")

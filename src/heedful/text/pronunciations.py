@@ -8,6 +8,8 @@ from typing import Final, Literal, final
 
 import regex
 
+from heedful.text.chinese_words import chinese_word_spans, has_rows, tells_words_apart
+
 LexiconFormat = Literal["sherpa", "cmudict", "mfa", "kaldi"]
 """Program whose lexicons have the format: sherpa-onnx, CMUdict, Montreal Forced Aligner, or Kaldi (lexiconp.txt)."""
 _VARIANT: Final = re.compile(r"(?<=.)\(\d+\)\Z")
@@ -26,8 +28,16 @@ class Pronunciation:
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each word of a text, in characters, without numbers and punctuation."""
-    return [match.span() for match in _WORD.finditer(text)]
+    """Find the words of a text.
+
+    Returns:
+        Start and end of each, in characters, without numbers and punctuation. Words of Chinese are told apart by jieba,
+        where it is installed.
+    """
+    spans = [match.span() for match in _WORD.finditer(text)]
+    if text.isascii() or not (has_rows(text) and tells_words_apart()):
+        return spans
+    return [word for span in spans for word in chinese_word_spans(text, *span)]
 
 
 def words_of(text: str) -> list[str]:
