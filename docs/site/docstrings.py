@@ -7,14 +7,14 @@ from griffe import Extension, Object
 
 
 def as_markdown(docstring: str) -> str:
-    r"""Docstring as Markdown: outside of code, a star before a name and a brace are no marks.
+    r"""Escape what Markdown would take for marks outside of code: stars, lines behind brackets, braces.
 
     Example:
-        >>> print(as_markdown("[*batch] is `[*batch]`, z_{i+1}"))
-        [\*batch] is `[*batch]`, z_\{i+1}
+        >>> print(as_markdown("[*batch] is `[*batch]`, [b]_j, z_{i+1}"))
+        [\*batch] is `[*batch]`, [b]\_j, z_\{i+1}
     """
     text, *example = re.split(r"^Example:", docstring, maxsplit=1, flags=re.MULTILINE)
-    text = re.sub(r"(`[^`]*`)|((?<=\[)\*|\{)", lambda part: part[1] or f"\\{part[2]}", text)
+    text = re.sub(r"(`[^`]*`)|((?<=\[)\*|(?<=[\])])_|\{)", lambda part: part[1] or f"\\{part[2]}", text)
     return "Examples:".join([text, *example])
 
 

@@ -12,10 +12,10 @@ LETTERS: Final = re.compile(r'<mrow>((?:<mi mathvariant="normal">\w</mi>)+)</mro
 TEXT: Final = re.compile(r"<(pre|code|math|svg|script|style)\b.*?</\1>|<[^>]*>|([^<]+)", re.DOTALL)
 CODE: Final = re.compile(r"<pre\b.*?</pre>|(<code\b[^>]*>)(.*?)</code>", re.DOTALL)
 INDEX: Final = re.compile(
-    r"(?<![\w/.&#-])((?:[A-Za-zα-ωΑ-Ω]|sum|alpha|beta|theta|lambda|softmax)̃?)"
+    r"((?<![\w/.&#-])(?:[A-Za-zα-ωΑ-Ω]|sum|alpha|beta|theta|lambda|softmax)̃?|[\])])"
     r"_(\{[^{}]+\}|(?:&lt;)?[A-Za-zα-ω0-9']+)(?!_)"
 )
-"""As in `a_ij` and `s_{i-1}`: names of one letter or one Greek letter, and never names of Python."""
+"""As in `a_ij`, `s_{i-1}` and `(W q)_j`: names of one letter or one Greek letter, and never names of Python."""
 POWER: Final = re.compile(r"(?<=[\w)}])\^(\{[^{}]+\}|\([^()]*\)|-?\w+(?:\.\d+)?)")
 CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
 INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")

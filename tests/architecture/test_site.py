@@ -159,6 +159,7 @@ def test_a_page_with_pages_below_is_their_section(site: Any):
     ("text", "shown"),
     [
         ("c_tj and s_{i-1}, y_&lt;i", "c<sub>tj</sub> and s<sub>i-1</sub>, y<sub>&lt;i</sub>"),
+        ("(W q)_j, [a; b]_j", "(W q)<sub>j</sub>, [a; b]<sub>j</sub>"),
         ("Σ_{j: x_j = w} 10000^(2j/d)", "Σ<sub>j: x<sub>j</sub> = w</sub> 10000<sup>2j/d</sup>"),
         (
             "has_copy, <code>x_i</code>, <a href='a_b'>",
@@ -173,6 +174,12 @@ def test_a_page_with_pages_below_is_their_section(site: Any):
 )
 def test_what_the_generator_leaves_is_rewritten(hook: Callable[[str], str], text: str, shown: str):
     assert hook(text) == shown
+
+
+def test_docstrings_have_no_marks_but_code(hook: Callable[[str], str]):
+    module = importlib.import_module("docstrings")
+    text = "[*batch] of `[*batch]`, [a; b]_j, h_{j-1}\n\nExample:\n    >>> [*x] {}"
+    assert module.as_markdown(text) == "[\\*batch] of `[*batch]`, [a; b]\\_j, h_\\{j-1}\n\nExamples:\n    >>> [*x] {}"
 
 
 def test_formulas_beside_each_other_are_elements_of_their_own(hook: Callable[[str], str]):
