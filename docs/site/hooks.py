@@ -21,7 +21,7 @@ CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
 INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")
 OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 NAME: Final = re.compile(r"\S+")
-BREAK: Final = re.compile(r"(?<=\w[._/=,])(?=\w)")
+BREAK: Final = re.compile(r"(?<=[\w}][._/=,])(?=[\w{])")
 SHORT: Final = 24
 """Characters of a name that is broken on phones alone."""
 LONG: Final = 60

@@ -167,6 +167,7 @@ def test_a_page_with_pages_below_is_their_section(site: Any):
         ),
         ("<pre><code>--a x_i</code></pre>", "<pre><code>--a x_i</code></pre>"),
         ("<code>--set a=b</code>", '<code><span class="option">--set</span> a=<wbr class="narrow">b</code>'),
+        ("<code>/a/{b}</code>", '<code>/a/<wbr class="narrow">{b}</code>'),
         ("<td>[1.5, 2]</td>", "<td>[1.5,&nbsp;2]</td>"),
         (f"<td style='a'>{'x' * 61}</td>", f"<td class=\"long\" style='a'>{'x' * 61}</td>"),
         (f"<td>{'字' * 31}</td>", f'<td class="long">{"字" * 31}</td>'),
