@@ -4,6 +4,7 @@ There is no background. Lines and letters have colours of middling lightness, an
 transparent the less there is, so that nothing looks like the page, be it white or black.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 from xml.sax.saxutils import escape
@@ -41,6 +42,15 @@ def number(value: float) -> str:
     """
     text = f"{value + OFF_TIES:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
+
+
+def _with_indices(words: str, size: float) -> str:
+    """Lower what follows a letter and a line, and raise the rest again."""
+    first, *pairs = re.split(r"(?<=\b[A-Za-z])_(\w+)", words)
+    drop = number(size / 4)
+    lowered = (f'<tspan dy="{drop}" font-size="75%">{index}</tspan>' for index in pairs[::2])
+    raised = (f'<tspan dy="-{drop}">{rest}</tspan>' if rest else "" for rest in pairs[1::2])
+    return first + "".join(index + rest for index, rest in zip(lowered, raised, strict=True))
 
 
 @final
@@ -116,7 +126,7 @@ class Picture:
         Args:
             x: where it is anchored.
             y: its base line.
-            words: the line.
+            words: the line; `P_w` has an index, unless it is code.
             anchor: start, middle or end.
             size: of the letters.
             colour: of the letters.
@@ -125,7 +135,7 @@ class Picture:
         family = f' font-family="{MONO}"' if is_code else ""
         self._shapes.append(
             f'<text x="{number(x)}" y="{number(y)}" text-anchor="{anchor}" font-size="{number(size)}" '
-            f'fill="{colour}"{family}>{escape(words)}</text>'
+            f'fill="{colour}"{family}>{escape(words) if is_code else _with_indices(escape(words), size)}</text>'
         )
 
     def cells(self, shares: ArrayLike, x: float, y: float, width: float, height: float, gap: float = 0.0) -> None:

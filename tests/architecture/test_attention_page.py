@@ -265,6 +265,16 @@ def test_what_cannot_be_read_is_found(shape: str, complaint: str):
     assert complaint in found
 
 
+def test_an_index_is_lowered_and_the_rest_raised_again(maker: Any):
+    """Not in code."""
+    picture = importlib.import_module("drawing").Picture(10, 10)
+    picture.text(0, 0, "0.4 P_w + x", size=12)
+    picture.text(0, 0, "a_b", is_code=True)
+    svg = picture.to_svg()
+    assert '>0.4 P<tspan dy="3" font-size="75%">w</tspan><tspan dy="-3"> + x</tspan></text>' in svg
+    assert ">a_b</text>" in svg
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_picture_is_on_the_page_with_words_for_those_who_do_not_see_it(maker: Any, language: int):
     found = re.findall(r"^!\[([^\]]+)\]\(pictures/(\w+)\.svg\)\n\n\*([^*]+)\*$", page(maker, language), re.MULTILINE)
