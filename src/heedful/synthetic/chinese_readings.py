@@ -7,7 +7,15 @@ from typing import Final
 from heedful.errors import UsageError
 from heedful.synthetic.grammar import pick
 from heedful.synthetic.numerals import chinese_cardinal, chinese_digits
-from heedful.synthetic.random_parts import LARGEST, Draw, Form, number_between, random_digits, whole_number
+from heedful.synthetic.random_parts import (
+    LARGEST,
+    Draw,
+    Form,
+    number_between,
+    random_digits,
+    random_fraction,
+    whole_number,
+)
 
 MEASURES: Final = "个只条张本位次种天岁人家名件台辆块斤米层"
 """Chinese measure words before which 2 is 两."""
@@ -56,7 +64,7 @@ def _chinese_digits(digits: str) -> str:
 
 
 def _chinese_decimal(source: random.Random) -> Form:
-    number, fraction = whole_number(source, 4), random_digits(source, number_between(source, 1, 3))
+    number, fraction = whole_number(source, 4), random_fraction(source)
     return f"{number}.{fraction}", f"{chinese_number(number)}点{_chinese_digits(fraction)}"
 
 

@@ -15,6 +15,7 @@ from heedful.synthetic.random_parts import (
     half_the_time,
     number_between,
     random_digits,
+    random_fraction,
     whole_number,
 )
 
@@ -134,7 +135,7 @@ def _one_by_one(digits: str) -> str:
 
 def _decimal(source: random.Random) -> Form:
     """Positive number with a point."""
-    number, fraction = whole_number(source, 4), random_digits(source, number_between(source, 1, 3))
+    number, fraction = whole_number(source, 4), random_fraction(source)
     return f"{number}.{fraction}", f"{english_number(number)} point {_one_by_one(fraction)}"
 
 

@@ -32,6 +32,11 @@ def random_digits(source: random.Random, length: int) -> str:
     return "".join(str(number_between(source, 0, 9)) for _ in range(length))
 
 
+def random_fraction(source: random.Random) -> str:
+    """Draw the digits behind a point: one to six, few more often."""
+    return random_digits(source, pick(source, (1, 1, 2, 2, 3, 3, 4, 5, 6)))
+
+
 def half_the_time(source: random.Random, text: str) -> str:
     """Return a text or, half of the times, nothing."""
     return text if source.random() < 0.5 else ""

@@ -43,8 +43,8 @@ def written_forms(
         UsageError: the language is unknown.
 
     Example:
-        >>> list(written_forms(2, seed=2))
-        [('$68.13', 'sixty eight dollars thirteen'), ('11/19', 'eleven nineteenths')]
+        >>> list(written_forms(2, seed=3))
+        [('1897', 'eighteen ninety seven'), ('No. 387', 'number three hundred eighty seven')]
     """
     if language not in LANGUAGES:
         raise UsageError(f"language {language!r} is unknown{did_you_mean(language, LANGUAGES)}")
