@@ -24,7 +24,7 @@ class Reading:
     end: int
     """The character behind its last."""
     words: str
-    """What is read out; empty = the model is not sure."""
+    """Words that are read out; empty = the model is not sure."""
 
 
 @final

@@ -3,6 +3,7 @@
 import unicodedata
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import exp
 from operator import itemgetter
 from typing import Final, final
@@ -117,12 +118,12 @@ class Pronouncer:
 
         def pronounced(start: int, end: int, word: str, within: "_Sentences") -> PronouncedWord:
             form = forms[word]
-            found = lexicon.get(form) or best.get((form, self._sentence(form, within, start)))
-            first = found[0] if found else Pronunciation((), 0.0)
+            pronunciations = lexicon.get(form) or best.get((form, self._sentence(form, within, start)))
+            first = pronunciations[0] if pronunciations else Pronunciation((), 0.0)
             return PronouncedWord(start, end, word, first.phones, first.probability)
 
         return [
-            PronouncedText(text, tuple(pronounced(*place, within) for place in spans))
+            PronouncedText(text, tuple(pronounced(*span, within) for span in spans))
             for text, spans, within in zip(texts, places, sentences, strict=True)
         ]
 
@@ -159,13 +160,16 @@ class _Sentences:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._spans = [*sentence_spans(text)]
 
-    def around(self, place: int, most: int) -> str:
-        """Return the sentence at a place, or so many of its characters around the place."""
-        first, last = self._spans[bisect(self._spans, (place, len(self._text))) - 1]
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        return [*sentence_spans(self._text)]
+
+    def around(self, index: int, most: int) -> str:
+        """Return the sentence at a character, or so many of its characters around that one."""
+        first, last = self._spans[bisect(self._spans, (index, len(self._text))) - 1]
         if last - first > most:
-            first = min(max(first, place - most // 2), last - most)
+            first = min(max(first, index - most // 2), last - most)
             last = first + most
         return " ".join(self._text[first:last].replace("|", " ").split())
 
