@@ -115,8 +115,7 @@ def run(
     importlib.import_module("torch")  # whoever lacks it learns so before anything is written
     if task in OTHERS:
         module, name = OTHERS[task]
-        getattr(importlib.import_module(module), name)(out, minutes, seed, choose_device(device), messages)
-        return
+        return getattr(importlib.import_module(module), name)(out, minutes, seed, choose_device(device), messages)
     out = out or Path("dates.model")
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)
