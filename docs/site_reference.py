@@ -21,7 +21,18 @@ PUBLIC: Final = {
     "heedful.course": "Exercises of the course",
     "heedful.errors": "Errors",
 }
-"""Public modules: the names in their `__all__`, or the classes of `errors`. All others are private and may change."""
+"""Public modules: the names in their `__all__`, or the classes of `errors`."""
+PARTS: Final = {
+    "heedful.data.batching": ("PairSampler",),
+    "heedful.data.encoded": ("EncodedCorpus",),
+    "heedful.inspection.plot": ("save_heat_map", "text_heat_map"),
+    "heedful.inspection.position_plot": ("save_position_plot",),
+    "heedful.models.inputs": ("TokenInputs",),
+    "heedful.models.store": ("store_weights",),
+    "heedful.text.vocabulary": ("BOS", "EOS"),
+    "heedful.training.pair_step": ("PairStep",),
+}
+"""Public names of other modules: those that the guide and extending.md name. All others are private and may change."""
 MOST_NAMES: Final = 20
 """Names of a module that stand on one page."""
 SECRET: Final = "    options:\n      show_attribute_values: false\n"
@@ -55,6 +66,8 @@ def commands() -> Page:
 
 def public_names(module: str) -> list[str]:
     """Names that a module offers, without its version."""
+    if module in PARTS:
+        return [*PARTS[module]]
     loaded = importlib.import_module(module)
     names = getattr(loaded, "__all__", None) or [
         name for name, value in vars(loaded).items() if isinstance(value, type) and value.__module__ == module
@@ -96,6 +109,11 @@ def python() -> Page:
             document.text = f"# {title}\n\n{purpose}.\n\n{blocks}"
             page.children.append(Page(document, address, title, document.text))
         rows.append(f"- `{module}`: {purpose[0].lower()}{purpose[1:]}")
+    document = Document("reference/python/parts.md", "reference/python/parts", "", is_translated=False, longest=None)
+    blocks = "\n".join(f"::: {module}.{name}\n" for module, names in PARTS.items() for name in names)
+    document.text = f"# Parts for loops and pictures of your own\n\nNames that the guide imports.\n\n{blocks}"
+    page.children.append(Page(document, document.address, "Parts for loops and pictures of your own", document.text))
+    rows.append("- parts for loops and pictures of your own: names of other modules that the guide imports")
     first.text = page.text = "\n".join([*rows, ""])
     return page
 

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from tests.architecture.package import ROOT
 # Names whose example needs a model, a corpus or a package that is not installed everywhere.
 SKIPPED = {
     *("Captioner", "Classifier", "Translation", "Translator", "compare", "load", "pipeline", "train", "widget"),
-    *("BackboneEncoder", "TextClassifier", "TextRegressor"),
+    *("BackboneEncoder", "TextClassifier", "TextRegressor", "store_weights"),
 }
 
 
@@ -54,10 +55,23 @@ def lacking(module: str, names: list[str]) -> list[str]:
 
 
 def test_every_public_name_has_an_example_that_runs(reference: Any):
-    names = {module: reference.public_names(module) for module in reference.PUBLIC}
+    names = {module: reference.public_names(module) for module in (*reference.PUBLIC, *reference.PARTS)}
     assert [line for module, own in names.items() for line in lacking(module, own)] == []
     assert sum(map(len, names.values())) > 120
     assert SKIPPED <= {name for own in names.values() for name in own}
+
+
+@pytest.mark.parametrize("page", ["README", "docs/guide", "docs/extending"])
+def test_every_name_that_a_page_imports_is_in_the_reference(page: str, reference: Any):
+    code = re.findall(r"^```python\n(.*?)^```$", (ROOT / f"{page}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [node for text in code for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    used = {(node.module or "", each.name) for node in lines for each in node.names}
+    own = {(module, name) for module, name in used if module.partition(".")[0] == "heedful"}
+    public = {
+        (module, name) for module in (*reference.PUBLIC, *reference.PARTS) for name in reference.public_names(module)
+    }
+    assert own - public == set()
+    assert own
 
 
 def test_a_name_without_an_example_is_found(monkeypatch: pytest.MonkeyPatch):
@@ -90,7 +104,9 @@ def test_the_pages_of_the_reference_name_everything(reference: Any):
     assert all("Usage: heedful" in page.text for page in commands.children)
     blocks = "\n".join(page.text for page in python.children)
     assert all(
-        f"::: {module}.{name}\n" in blocks for module in reference.PUBLIC for name in reference.public_names(module)
+        f"::: {module}.{name}\n" in blocks
+        for module in (*reference.PUBLIC, *reference.PARTS)
+        for name in reference.public_names(module)
     )
     assert formats.text.count("\n| ") > 15
 

@@ -56,7 +56,12 @@ def explain(error: BaseException) -> Failure:
     """Explain an error in one line, and name the section of the manual about errors of its kind."""
     failure = _explain(error)
     code = failure.exit_code
-    by_code = {1: "errors-of-heedful", 5: "out-of-memory-disk-or-time", 6: "packages-that-are-missing"}
+    by_code = {
+        1: "errors-of-heedful",
+        2: "commands-that-are-refused",
+        5: "out-of-memory-disk-or-time",
+        6: "packages-that-are-missing",
+    }
     topic = next((topic for kind, topic in _TOPICS if isinstance(error, kind)), by_code.get(code, ""))
     return failure._replace(topic=topic if failure.message.startswith("error: ") else "")
 

@@ -254,7 +254,15 @@ class LengthSampler(ABC, Generic[BatchT]):
 
 @final
 class PairSampler(LengthSampler[PairBatch]):
-    """Endless batches of pairs of similar length on both sides."""
+    """Endless batches of pairs of similar length on both sides.
+
+    Example:
+        >>> from heedful.data.encoded import EncodedSide
+        >>> side = EncodedSide(np.array([7, 8, 3, 9, 3]), np.array([0, 3, 5]))
+        >>> batch = next(iter(PairSampler(EncodedCorpus(side, side), batch_tokens=100, seed=1)))
+        >>> [array.shape for array in batch.arrays()]
+        [(2, 3), (2,), (2, 3), (2, 3)]
+    """
 
     unit: ClassVar[str] = "tokens"
 

@@ -169,7 +169,14 @@ class EncodedSide:
 
 @final
 class EncodedCorpus:
-    """Pairs of token id sequences, without bos; sources and targets end in eos."""
+    """Pairs of token id sequences, without bos; sources and targets end in eos.
+
+    Example:
+        >>> side = EncodedSide(np.array([7, 8, 3, 9, 3]), np.array([0, 3, 5]))
+        >>> corpus = EncodedCorpus(side, side)
+        >>> len(corpus), corpus.source.lengths.tolist()
+        (2, [3, 2])
+    """
 
     def __init__(self, source: EncodedSide, target: EncodedSide, links: "EncodedCorpus | None" = None) -> None:
         self.source: Final = source

@@ -68,6 +68,12 @@ def save_heat_map(
         UsageError: the suffix is none of `FORMATS`.
         MissingExtra: Matplotlib is not installed.
         ResourceError: the file cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     save_heat_map(Path(folder) / "map.png", ["a", "b"], ["c"], [[0.9, 0.1]])
+        ''
     """
     values = _checked(source_pieces, target_pieces, weights)
     if path.suffix.lower() not in FORMATS:

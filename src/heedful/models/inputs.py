@@ -24,7 +24,14 @@ class Inputs(Record):
 @final
 @dataclass(frozen=True)
 class TokenInputs(Inputs):
-    """Sources that are sequences of tokens."""
+    """Sources that are sequences of tokens.
+
+    Example:
+        >>> import torch
+        >>> inputs = TokenInputs(torch.tensor([[7, 8, 3], [9, 3, 0]]), torch.tensor([3, 2]))
+        >>> inputs.ids.shape
+        torch.Size([2, 3])
+    """
 
     ids: Int[Tensor, "source position"]
     """[source, position] token ids padded with 0, each row ending in EOS."""

@@ -80,6 +80,11 @@ def store_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     Raises:
         FileRefused: the model is damaged, or has parameters of other names or shapes.
         ResourceError: the disk is full or refuses; the model that was there is untouched.
+
+    Example:
+        >>> import heedful
+        >>> model = heedful.load("pairs.model").model()  # doctest: +SKIP
+        >>> store_weights(Path("pairs.model"), dict(model.named_parameters()))  # doctest: +SKIP
     """
     before = open_folder(folder)
     old = before.file("weights")

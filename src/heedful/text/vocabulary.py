@@ -13,7 +13,9 @@ from heedful.files.formats import VOCABULARY_FORMAT
 PAD: Final = 0
 UNK: Final = 1
 BOS: Final = 2
+"""Id of the token before the first of a target."""
 EOS: Final = 3
+"""Id of the token behind the last of a source or target."""
 SPECIAL_TOKENS: Final = ("<pad>", "<unk>", "<bos>", "<eos>")
 
 
