@@ -21,10 +21,10 @@ from site_pages import ROOT, Document, Page
 FOLDER: Final = ROOT / "docs/course"
 CONCEPTS: Final = FOLDER / "concepts.tsv"
 ADDRESS: Final = "attention/course"
-LEARN: Final = "bahdanau-page.html#view=learn&language="
-"""Page on which a reader computes attention of own numbers, in the language that follows."""
+PAGE: Final = "bahdanau-page.html#"
+"""Page to play with: the attention of a model, and a view in which a reader computes attention of own numbers."""
 WITH_NUMBERS: Final = ("averages", "scores", "luong", "hard", "selfattention")
-"""Lessons whose formulas that page computes."""
+"""Lessons whose formulas that view computes; the others show the model, the one that made it on its own page."""
 _CACHE: dict[str, Any] = {}
 """Lessons with their results, by name."""
 _SETUP: Final = """%matplotlib inline
@@ -114,7 +114,7 @@ def pages(language: str) -> list[Page]:
     page = Page(first, first.address, "Course" if language == "en" else "课程", text)
     for name, notebook in _CACHE.items():
         document = Document(
-            f"docs/course/{name}.md", f"{ADDRESS}/{name}", _markdown(name, notebook, language), True, None
+            f"docs/course/{name}.md", f"{ADDRESS}/{name}", as_markdown(name, notebook, language), True, None
         )
         title = document.text.partition("\n")[0].removeprefix("# ")
         page.children.append(Page(document, document.address, title, document.text))
@@ -154,19 +154,21 @@ def _pages(cell: Any) -> Sequence[str]:
     return [unescape(frame[1]) for frame in frames if frame]
 
 
-def _markdown(name: str, notebook: Any, language: str) -> str:
+def as_markdown(name: str, notebook: Any, language: str) -> str:
+    """Write a lesson with its results, and links to a page to play with and to the notebook below its title."""
     words = {
-        "en": ("Notebook", "right-click to save", "Try it with your own numbers"),
-        "zh": ("笔记本", "另存后用 Jupyter 打开", "用自己的数字试一试"),
+        "en": ("Notebook", "Try it with your own numbers", "Look at the attention of a model"),
+        "zh": ("笔记本", "用自己的数字试一试", "看看一个模型的注意力"),
     }[language]
+    view, label = ("view=learn&", words[1]) if name in WITH_NUMBERS else ("", words[2])
     parts: list[str] = []
     for cell in in_language(notebook, language):
         if cell.cell_type == "markdown":
             parts.append(cell.source)
             if len(parts) == 1:
                 title, _, rest = cell.source.partition("\n")
-                own = f'<a href="{LEARN}{language}">{words[2]}</a> · ' if name in WITH_NUMBERS else ""
-                links = f'{own}<a href="{name}.ipynb" download>{words[0]}</a>'
+                play = f'<a href="{PAGE}{view}language={language}">{label}</a>'
+                links = f'{play} · <a href="{name}.ipynb" download>{words[0]}</a>'
                 parts = [f'{title}\n\n<div class="beside">{links}</div>\n\n{rest}']
             continue
         parts.append(f"```python\n{cell.source}\n```")
