@@ -45,9 +45,9 @@ def _formula(match: re.Match[str]) -> str:
     source = html.unescape(match[2]).strip()
     if match[1] == "span":
         return _mathml(source, "inline")
-    # Formulas beside each other stand below each other where there is no room.
-    parts = (_mathml(part.strip(), "block") for part in source.split(r"\qquad"))
-    return f'<div class="formula">{"".join(f"<div>{part}</div>" for part in parts)}</div>'
+    # Formulas beside each other stand below each other where there is no room; a wide one is scrolled, by keys too.
+    parts = (f'<div tabindex="0">{_mathml(part.strip(), "block")}</div>' for part in source.split(r"\qquad"))
+    return f'<div class="formula">{"".join(parts)}</div>'
 
 
 def _mathml(source: str, display: str) -> str:
