@@ -190,7 +190,7 @@ def test_formulas_beside_each_other_are_elements_of_their_own(hook: Callable[[st
 
 
 def test_every_formula_is_known_to_the_converter(hook: Callable[[str], str]):
-    """What it does not know it leaves as TeX."""
+    """Formulas with an unknown command stay TeX, which no reader should see."""
     texts = [
         path.read_bytes().decode("utf-8") for path in (ROOT / "docs").glob("**/*") if path.suffix in (".md", ".py")
     ]

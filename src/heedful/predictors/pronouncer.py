@@ -41,7 +41,7 @@ class Pronouncer:
         # Phones of several letters stand between spaces; without spaces each letter, with its marks, is a phone.
         tokenizer = translator.source_tokenizer
         self.reads_sentences: Final = isinstance(tokenizer, ColumnTokenizer) and {*tokenizer.kinds} == {"text"}
-        """Whether a source is a word and its sentence, in two columns of text."""
+        """True for sources of two columns of text: a word and its sentence."""
         self._letters: Final = tokenizer.text if isinstance(tokenizer, ColumnTokenizer) else tokenizer
         self.has_spaces: Final = translator.text.target_units == "words" or any(
             " " in piece or "▁" in piece for piece in pieces
