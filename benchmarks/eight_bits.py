@@ -33,7 +33,7 @@ def main() -> None:
         beam = 1 if name.startswith("ctranslate2") else given.beam
         translator = load(given.model, engine=name)
         search = with_outputs(translator.search, beam)
-        (bleu,) = translator.measure(items, search, ("bleu",)).report.results
+        (bleu,) = translator.measure(items, ("bleu",), search=search).report.results
         size = sum(path.stat().st_size for path in exported[name].path.iterdir())
         found[name] = (bleu.score, size)
         text = f"{name:18} beam {beam}   BLEU {bleu.score:6.2f}   {size / 1e6:6.1f} MB"

@@ -147,7 +147,7 @@ def test_images_none_of_which_can_be_read_are_named(model: Path):
 
 
 def test_a_data_file_with_a_bad_row_is_named_with_its_line(model: Path, tmp_path: Path):
-    (tmp_path / "rows.tsv").write_text("a.png\ta red square\n", encoding="utf-8")
+    (tmp_path / "rows.tsv").write_text("absent-picture.png\ta red square\n", encoding="utf-8")
     done = heedful("evaluate", model, tmp_path / "rows.tsv")
     assert done.code == 2
     assert f"{tmp_path / 'rows.tsv'}:1: " in done.errors[0]

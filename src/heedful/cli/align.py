@@ -86,16 +86,15 @@ def run(
     if tokens and gold:
         raise UsageError("align: --gold has links between words; leave out --tokens")
     from heedful.cli.scoring import load_to_run
-    from heedful.engines.folder import open_folder
     from heedful.evaluation.alignment_error import gold_links
     from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translator import Translator
 
-    pairs = model_pairs(open_folder(model), data, parse_columns(columns))
+    translator = load_to_run(model, "auto", device, kind=Translator)
+    pairs = model_pairs(translator.folder, data, parse_columns(columns))
     messages.say(pairs.describe())
     texts = ((pair.source, pair.target) for pair in pairs)
     by_hand = _Gold(gold_links(gold, texts, one_based, turned)) if gold else None
-    translator = load_to_run(model, "auto", device, kind=Translator)
     cut = RepeatedWarning(messages, "pairs were cut")
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), True, batch_tokens)
     with nullcontext(None) if by_hand and target is None else opened_output(target, (*data, gold)) as output:

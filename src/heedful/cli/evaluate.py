@@ -18,15 +18,14 @@ Examples:
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.error_page import check_errors, write_errors
-from heedful.cli.evaluation_pictures import draw_lengths, draw_risks
-from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     DATA,
@@ -52,25 +51,17 @@ from heedful.cli.options import (
 )
 from heedful.cli.search_options import BindTerms, TermLanguages, TermsPath, listed_terms, text_constraints
 from heedful.cli.source_columns import reads_columns
+from heedful.cli.translation_scoring import TranslationScoring, read_pairs, refuse_conflicts
 from heedful.errors import UsageError
-from heedful.text.counts import counted
-from heedful.text.durations import duration
 from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
-    from heedful.data.prepare import EvaluationSet
-    from heedful.evaluation.confidence import ConfidenceReport
     from heedful.predictors.interface import Measured, Predictor
-    from heedful.predictors.perplexity import Perplexity
-    from heedful.predictors.translation import MeasuredTranslations
-    from heedful.predictors.translator import Translator
-
-    Scored = tuple[MeasuredTranslations, Perplexity, ConfidenceReport | None]
 
 _MEASURES: Final = "Measures"
 _BATCH_TOKENS: Final = 4096
 _FOR_TRANSLATION: Final = (
-    *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown", "--as"),
+    *("--terms", "--term-languages", "--bind-terms", "--lowercase", "--replace-unknown"),
     *("--record", "--png", "--risk-png", "--ensemble", "--shortlist", "--batch-tokens", "--segments"),
 )
 """Options that models for other tasks have no use for."""
@@ -186,212 +177,91 @@ def run(
     """
     use_threads(threads)
     messages, keys = Messages(quiet), _checked_metrics(metrics)
-    _refuse_conflicts(record, (png, risk_png), bool(ensemble), bool(terms), segments is not None)
-    if (other := _other_task(model, engine, device)) is not None:
-        wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None, bool(last_column)
-        rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
-        _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), other, beam)
-        setting = _Setting(tuple(data), columns, keys, output_format, seed, engine, device, limit, beam or 0, html)
-        return _measure(model, other, versus, setting)
+    refuse_conflicts(record, (png, risk_png), bool(ensemble), bool(terms), segments is not None)
+    from heedful.predictors.translator import Translator
+
+    wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
+    rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
+    _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), model, keys, beam)
+    models = _loaded(model, versus, engine, device, ensemble or (), last_column)
     if html is not None:
-        raise UsageError("evaluate: --html is for classifiers; --record stores scores and worst outputs for the page")
-    items = _items(model, data, columns, bool(last_column), limit, messages)
-
-    def score(path: Path) -> "Scored":
-        from heedful.cli.scoring import announce_engine, changed_search, load_to_run
-        from heedful.predictors.calibration import measure_confidence
-        from heedful.predictors.confidence import ROLE, read_confidence
-        from heedful.predictors.translator import Translator
-
+        check_errors(models[0], html)
+    if isinstance(models[0], Translator):
+        items = read_pairs(models[0], data, parse_columns(columns), bool(last_column), limit, messages)
         constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
-        column = last_column if path == model or reads_columns(path) else ""
-        arguments = path, engine, device, (ensemble or ()) if path == model else ()
-        translator = load_to_run(*arguments, kind=Translator, last_column=column)
-        changes = {"replace_unknown": replace_unknown, "shortlist": shortlist or None}
-        chosen = changed_search(translator, beam, changes=changes)
-        bound = constraints.of_sources(translator.target_tokenizer)
-        search = announce_engine(translator, chosen, False, messages, bound.strictest)
-        if risk_png and path == model:
-            read_confidence(translator.folder)  # refuses a model without one before it translates
-        rest = batch_tokens, constraints, segments
-        evaluated = translator.measure(items, search, keys, *rest, lowercase=lowercase, seed=seed)
-        speed = f"{len(items) / max(1e-9, evaluated.seconds):.1f} a second, beam {search.beam}"
-        messages.say(f"{path}: {counted(len(items), 'source')} in {duration(evaluated.seconds)}, {speed}")
-        calibration = None
-        if not (ensemble and path == model) and segments is None:  # confidence is calibrated on single sentences
-            calibration = measure_confidence(translator, items, evaluated.outputs, seed, evaluated.generated)
-            if calibration is None and ROLE in translator.folder.facts:
-                reason = f"it needs attention, which --engine {engine} does not give"
-                messages.warn(f"{path}: confidence not measured: {reason}")
-        return evaluated, _perplexity(translator, items, messages), calibration
-
-    scored = score(model)
-    _keep(model if record else None, scored[0], messages)
-    draw_risks(risk_png, scored[2], f"{model}, {counted(len(items), 'source')}")
-    baseline = score(versus) if versus else None
-    draw_lengths(png, {str(path): one[0].report for path, one in ((model, scored), (versus, baseline)) if one})
-    _print_scored(model, scored, versus, baseline, output_format, data, seed)
+        decoding = beam, replace_unknown, shortlist, constraints, batch_tokens, segments
+        scoring = TranslationScoring(keys, *decoding, lowercase, seed, bool(ensemble), record, png, risk_png)
+        measured = scoring.run([one for one in models if isinstance(one, Translator)], items, messages)
+    else:
+        item_sets = [one.read_items(tuple(data), parse_columns(columns))[: limit or None] for one in models]
+        measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
+        if html is not None:
+            write_errors(models[0], item_sets[0], html)
+    _print(models, measured, output_format, data, seed)
 
 
-def _items(
-    model: Path, data: list[Path], columns: str, lacks_last: bool, limit: int, messages: Messages
-) -> "EvaluationSet":
-    from heedful.engines.folder import open_folder
-    from heedful.predictors.source_columns import model_pairs
-    from heedful.predictors.translation import read_items
-
-    messages.say((pairs := model_pairs(open_folder(model), data, parse_columns(columns), lacks_last)).describe())
-    return read_items(pairs, limit)
-
-
-def _refuse_conflicts(
-    is_recording: bool, pictures: tuple[Path | None, Path | None], has_ensemble: bool, has_terms: bool, is_split: bool
-) -> None:
-    """Check options that exclude each other.
+def _loaded(
+    model: Path, versus: Path | None, engine: str, device: str, ensemble: Sequence[Path], last_column: str
+) -> "list[Predictor]":
+    """Open a model, with its ensemble, and its baseline, if there is one.
 
     Raises:
-        UsageError: they do, or the picture would replace something else than a file.
+        UsageError: they are for different tasks.
     """
-    if is_recording and (has_ensemble or has_terms):
-        raise UsageError("evaluate: --record stores the scores of one model alone; leave out --ensemble and --terms")
-    _, risks = pictures
-    if risks is not None and has_ensemble:
-        raise UsageError("evaluate: --risk-png draws the confidence of one model alone; leave out --ensemble")
-    if risks is not None and is_split:
-        raise UsageError("evaluate: --risk-png draws the confidence of whole outputs; leave out --segments")
-    for path in pictures:
-        if path is not None:
-            refuse_overwriting(path, ())
+    from heedful.cli.scoring import load_to_run
+    from heedful.predictors.interface import Predictor
+
+    models = [load_to_run(model, engine, device, ensemble, kind=Predictor, last_column=last_column)]
+    if versus is not None:
+        column = last_column if versus == model or reads_columns(versus) else ""
+        models.append(load_to_run(versus, engine, device, kind=Predictor, last_column=column))
+        if models[1].folder.task != models[0].folder.task:
+            raise UsageError(f"--versus {versus}: a model for another task than {model}")
+    return models
 
 
-def _refuse_options(options: dict[str, Any], predictor: "Predictor", beam: int | None) -> None:
+def _refuse_options(options: dict[str, Any], model: Path, metrics: Sequence[str], beam: int | None) -> None:
     """Refuse options, true where they are given, that a model which does not translate has no use for.
 
     Raises:
         UsageError: some are given.
     """
-    from heedful.predictors.captioner import Captioner
+    from heedful.engines.folder import read_manifest
+    from heedful.predictors.table import find_predictor
+    from heedful.predictors.translator import Translator
 
-    options |= {"--beam": beam is not None and not isinstance(predictor, Captioner)}
+    folder = read_manifest(model)
+    kind = find_predictor(folder)
+    if issubclass(kind, Translator):
+        return
+    options |= {"--beam": beam is not None and not kind.generates_text}
     if names := [name for name, is_given in options.items() if is_given]:
-        raise UsageError(f"evaluate: a model for {predictor.folder.task} has no {' and no '.join(names)}; leave it out")
+        raise UsageError(f"evaluate: a model for {folder.task} has no {' and no '.join(names)}; leave it out")
+    if metrics and not kind.generates_text:
+        raise UsageError(f"--metrics: models for {folder.task} have metrics of their own; leave it out")
 
 
-def _keep(model: Path | None, evaluated: "MeasuredTranslations", messages: Messages) -> None:
-    """Store the scores in the folder of a model, for the page; None = nowhere."""
-    if model is None:
-        return
-    from heedful.engines.folder import open_folder
-    from heedful.predictors.cached_test_scores import keep_evaluation
-
-    keep_evaluation(open_folder(model), evaluated)
-    messages.say(f"{model}: scores stored; heedful serve {model} shows them")
-
-
-def _perplexity(translator: "Translator", items: "EvaluationSet", messages: Messages) -> "Perplexity":
-    """Perplexity of the references, with a warning about those that were cut."""
-    from heedful.predictors.perplexity import perplexity
-
-    of_references = perplexity(translator, items)
-    if of_references.num_cut:
-        cut, most = counted(of_references.num_cut, "reference"), translator.text.max_tokens
-        messages.warn(f"perplexity: {cut} cut at {most} tokens, the most {translator.folder.path} takes")
-    return of_references
-
-
-def _other_task(model: Path, engine: str, device: str) -> "Predictor | None":
-    """Open a model of a task other than translation, which has no search options."""
-    from heedful.cli.scoring import load_to_run
-    from heedful.engines.folder import open_folder
-    from heedful.predictors.interface import Predictor
-
-    if open_folder(model).task == "translation":
-        return None
-    return load_to_run(model, engine, device, kind=Predictor)
-
-
-def _print_scored(
-    model: Path,
-    scored: "Scored",
-    versus: Path | None,
-    baseline: "Scored | None",
-    output_format: str,
-    data: list[Path],
-    seed: int,
+def _print(
+    models: "Sequence[Predictor]", measured: "Sequence[Measured]", output_format: str, data: Sequence[Path], seed: int
 ) -> None:
-    if output_format == "json":
-        facts = _facts(model, scored) | {"data": [str(path) for path in data]}
-        if versus and baseline:
-            facts["versus"] = _facts(versus, baseline) | {"differences": _differences(scored, baseline, seed)[1]}
-        print(json.dumps(facts, ensure_ascii=False, indent=1))
-        return
-    print(_text(scored), end="")
-    if versus and baseline:
-        print(
-            f"\n{versus}\n{_text(baseline)}\n{model} against {versus}\n{_differences(scored, baseline, seed)[0]}",
-            end="",
-        )
-
-
-class _Setting(NamedTuple):
-    """Options of the evaluation of a model that is not for translation."""
-
-    data: tuple[Path, ...]
-    columns: str
-    metrics: tuple[str, ...]
-    output_format: str
-    seed: int
-    engine: str
-    device: str
-    limit: int
-    beam: int
-    html: Path | None
-
-
-def _measure(model: Path, predictor: "Predictor", versus: Path | None, setting: _Setting) -> None:
-    """Print the scores of a model, and their difference from those of another one.
+    """Print the scores of a model, and their differences from those of a baseline, if there is one.
 
     Raises:
-        UsageError: the models are for different tasks, or for one whose models are not compared or whose metrics are
-            fixed.
+        UsageError: the outputs of the two are of different kinds, such as labels and numbers.
     """
-    from heedful.evaluation.answers import AnswerReport, SpanReport
-    from heedful.evaluation.evaluate import compare
-    from heedful.evaluation.labels import LabelReport, compare_labels
     from heedful.evaluation.report import differences_to_text
-    from heedful.predictors.captioner import Captioner
-    from heedful.predictors.translation import MeasuredTranslations
 
-    def measure(one: "Predictor") -> "Measured":
-        items = one.read_items(setting.data, parse_columns(setting.columns))[: setting.limit or None]
-        return one.measure(items, setting.metrics, setting.beam) if isinstance(one, Captioner) else one.measure(items)
-
-    if setting.metrics and not isinstance(predictor, Captioner):
-        raise UsageError(f"--metrics: models for {predictor.folder.task} have metrics of their own; leave it out")
-    if setting.html is not None:
-        check_errors(predictor, setting.html)
-
-    baseline = None if versus is None else _other_task(versus, setting.engine, setting.device)
-    if versus is not None and (baseline is None or baseline.folder.task != predictor.folder.task):
-        raise UsageError(f"--versus {versus}: a model for another task than {model}")
-    measured = [measure(one) for one in (predictor, baseline) if one is not None]
-    facts, text = measured[0].to_dict(), measured[0].to_text().rstrip()
-    if versus is not None:
-        captions = [one.report for one in measured if isinstance(one, MeasuredTranslations)]
-        right = [one.right for one in measured if isinstance(one, LabelReport | AnswerReport | SpanReport)]
-        if len(captions) == len(measured):
-            differences = compare(captions[0], captions[1], seed=setting.seed)
-        elif len(right) == len(measured):
-            differences = (compare_labels(*right, seed=setting.seed),)
-        else:
-            raise UsageError(f"--versus: models for {predictor.folder.task} are not compared")
-        named = [difference.to_dict() for difference in differences]
-        facts["versus"] = {"model": str(versus), **measured[1].to_dict(), "differences": named}
-        text += f"\n\n{versus}\n{measured[1].to_text()}\n{model} against {versus}\n{differences_to_text(differences)}"
-    print(json.dumps(facts, ensure_ascii=False, indent=1) if setting.output_format == "json" else text.rstrip())
-    if setting.html is not None:
-        items = predictor.read_items(setting.data, parse_columns(setting.columns))[: setting.limit or None]
-        write_errors(predictor, items, setting.html)
+    names = [str(one.folder.path) for one in models]
+    facts = [{"model": name, **one.to_dict()} for name, one in zip(names, measured, strict=True)]
+    facts[0]["data"] = [str(path) for path in data]
+    text = measured[0].to_text().rstrip()
+    for name, baseline, versus in zip(names[1:], measured[1:], facts[1:], strict=True):
+        if type(baseline) is not type(measured[0]):
+            raise UsageError(f"--versus {name}: its outputs are of another kind than those of {names[0]}")
+        differences = measured[0].differences(baseline, seed)
+        facts[0]["versus"] = versus | {"differences": [difference.to_dict() for difference in differences]}
+        text += f"\n\n{name}\n{baseline.to_text()}\n{names[0]} against {name}\n{differences_to_text(differences)}"
+    print(json.dumps(facts[0], ensure_ascii=False, indent=1) if output_format == "json" else text.rstrip())
 
 
 def _checked_metrics(metrics: str) -> tuple[str, ...]:
@@ -403,48 +273,3 @@ def _checked_metrics(metrics: str) -> tuple[str, ...]:
     for key in keys:
         build_metric(key, Setting())
     return keys
-
-
-def _text(scored: "Scored") -> str:
-    evaluated, reference_perplexity, calibration = scored
-    terms = f"{evaluated.terms}\n" if evaluated.terms else ""
-    return (
-        f"{evaluated.report.to_text()}\n{_without_replacing(evaluated)}{terms}"
-        f"perplexity {reference_perplexity.per_token:.3f} a target token ({reference_perplexity.num_tokens:,}), "
-        f"{reference_perplexity.bits_per_character:.3f} bits a character\n"
-        f"{calibration.to_text() if calibration else ''}"
-    )
-
-
-def _without_replacing(evaluated: "MeasuredTranslations") -> str:
-    """Scores without replacement of unknown words."""
-    if evaluated.unreplaced is None:
-        return ""
-    pairs = zip(evaluated.unreplaced.results, evaluated.report.results, strict=True)
-    scores = ", ".join(f"{before.metric.name} {before.score:.2f} -> {after.score:.2f}" for before, after in pairs)
-    return f"unknown words replaced in {counted(evaluated.num_replaced, 'output')}: {scores}\n"
-
-
-def _facts(path: Path, scored: "Scored") -> dict[str, Any]:
-    evaluated, reference_perplexity, calibration = scored
-    facts = {
-        "model": str(path),
-        **evaluated.report.to_dict(),
-        "perplexity": vars(reference_perplexity),
-        "seconds": evaluated.seconds,
-    }
-    if evaluated.terms is not None:
-        facts["terms"] = vars(evaluated.terms)
-    if calibration is not None:
-        facts["confidence"] = calibration.to_dict()
-    if evaluated.unreplaced is not None:
-        facts |= {"num_replaced": evaluated.num_replaced, "unreplaced": evaluated.unreplaced.to_dict()}
-    return facts
-
-
-def _differences(scored: "Scored", baseline: "Scored", seed: int) -> tuple[str, list[dict[str, Any]]]:
-    from heedful.evaluation.evaluate import compare
-    from heedful.evaluation.report import differences_to_text
-
-    differences = compare(scored[0].report, baseline[0].report, seed=seed)
-    return differences_to_text(differences), [difference.to_dict() for difference in differences]

@@ -195,7 +195,7 @@ def _export(
         raise UsageError("export: --layers is for --to onnx and models that translate")
     if shortlist and not is_engine:
         raise UsageError("export: --shortlist is for engines of models that translate")
-    if int8 and not isinstance(predictor, (Captioner, Translator)):
+    if int8 and not predictor.generates_text:
         raise UsageError("export: --int8 is for models that translate or describe images")
     if isinstance(predictor, Translator) and (to == "huggingface" or to == "transformers.js"):
         _export_marian(predictor, to, out or Path(), license, messages)

@@ -62,14 +62,13 @@ def run(
     use_threads(threads)
     messages = Messages(quiet)
     from heedful.cli.scoring import load_to_run
-    from heedful.engines.folder import open_folder
     from heedful.engines.scored_pairs import num_scored_characters
     from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translator import Translator
 
-    pairs = model_pairs(open_folder(model), data, parse_columns(columns))
-    messages.say(pairs.describe())
     translator = load_to_run(model, "auto", device, kind=Translator)
+    pairs = model_pairs(translator.folder, data, parse_columns(columns))
+    messages.say(pairs.describe())
     cut = RepeatedWarning(messages, "pairs were cut")
     sums = _Sums()
     scored_pairs = translator.scored_pairs(((pair.source, pair.target) for pair in pairs), batch_tokens=batch_tokens)

@@ -178,7 +178,7 @@ def listed_terms(path: Path | None, languages: str, model: Path) -> "Terms | Non
         DataError: the file is no list of terms, or a term base whose languages are not known.
         UsageError: the languages are not two codes, or are given for no term base.
     """
-    from heedful.engines.folder import open_folder
+    from heedful.engines.folder import read_manifest
     from heedful.text.tbx import is_tbx
     from heedful.text.term_files import read_terms
     from heedful.text.text_files import UNNAMED
@@ -190,7 +190,7 @@ def listed_terms(path: Path | None, languages: str, model: Path) -> "Terms | Non
         return read_terms(path) if path else None
     if languages:
         return read_terms(path, parse_languages(languages, "--term-languages"))
-    source, target = open_folder(model).facts.get("languages", UNNAMED)
+    source, target = read_manifest(model).facts.get("languages", UNNAMED)
     return read_terms(path, ("", "") if (source, target) == UNNAMED else (str(source), str(target)))
 
 

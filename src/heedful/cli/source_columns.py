@@ -19,10 +19,10 @@ _SHOWN: Final = 20
 
 def reads_columns(model: Path) -> bool:
     """Tell whether the sources of a model are several columns."""
-    from heedful.engines.folder import open_folder
+    from heedful.engines.folder import read_manifest
     from heedful.predictors.source_columns import COLUMNS
 
-    return COLUMNS in open_folder(model).facts
+    return COLUMNS in read_manifest(model).facts
 
 
 def set_last_column(predictor: "Predictor", name: str) -> None:

@@ -25,7 +25,6 @@ from heedful.data.stories import Stories
 from heedful.errors import DataError, FileRefused, HeedfulError, MissingExtra, ResourceError, Stopped, UsageError
 from heedful.models.store import DEFAULT_TASK
 from heedful.predictors.captioner import Captioner
-from heedful.predictors.label_predictor import LabelPredictor
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runs.request import TrainRequest
@@ -272,7 +271,7 @@ def _choose_items(plan: ComparisonPlan, info: RunInfo, data: Mapping[str, str]) 
         references=tuple(tuple(texts) for texts in chosen.references),
         supporting=tuple(story.supporting for story in chosen.stories) if isinstance(chosen, Stories) else (),
         target_language=predictor.target_language,
-        trained_unit="examples" if isinstance(predictor, LabelPredictor) else "target tokens",
+        trained_unit="target tokens" if predictor.generates_text else "examples",
         are_images=isinstance(predictor, Captioner),
         is_validation=not len(info.data.test),
         default_metrics=predictor.metrics[:2],

@@ -4,13 +4,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError
-from heedful.evaluation.labels import LabelReport, score_labels, wilson_interval
+from heedful.evaluation.bootstrap import Difference
+from heedful.evaluation.labels import LabelReport, compare_labels, score_labels, wilson_interval
 from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 
@@ -68,6 +69,10 @@ class AnswerReport(Shown):
         """
         facts = {"num_supporting": self.num_supporting, "attended": self.attended}
         return self.answers.to_dict() | facts
+
+    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare the shares of right answers; see `heedful.predictors.interface.Measured.differences`."""
+        return (compare_labels(self.right, baseline.right, seed=seed),)
 
 
 def score_answers(
@@ -201,6 +206,10 @@ class SpanReport(Shown):
             "num_supporting": self.num_supporting,
             "attended": self.attended,
         }
+
+    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare the shares of right answers; see `heedful.predictors.interface.Measured.differences`."""
+        return (compare_labels(self.right, baseline.right, seed=seed),)
 
 
 def score_spans(

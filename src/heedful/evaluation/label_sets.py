@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 
 from heedful.data.label_kinds import LabelKind, parse_number, rank_of
 from heedful.errors import DataError
-from heedful.evaluation.labels import LabelReport, LabelScore, score_labels, scores_by_label
+from heedful.evaluation.bootstrap import Difference, paired_bootstrap
+from heedful.evaluation.interface import Matrix, References, reference_count
+from heedful.evaluation.labels import LabelReport, LabelScore, compare_labels, score_labels, scores_by_label
 from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
@@ -86,6 +88,10 @@ class SetReport(Shown):
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
         }
 
+    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare the shares of exact sets; see `heedful.predictors.interface.Measured.differences`."""
+        return (compare_labels(self.right, baseline.right, seed=seed),)
+
 
 @final
 @dataclass(frozen=True)
@@ -101,6 +107,8 @@ class NumberReport(Shown):
     """Share of the variance that is explained (R squared), in percent; below 0 where the mean is better."""
     constant_error: float
     """Mean absolute error of the median of the right numbers, which nothing constant undercuts."""
+    errors: tuple[float, ...] = ()
+    """Absolute error of each item."""
 
     def _scores(self) -> str:
         return (
@@ -126,7 +134,38 @@ class NumberReport(Shown):
         Returns:
             Values that JSON can hold.
         """
-        return {**vars(self)}
+        return {key: value for key, value in vars(self).items() if key != "errors"}
+
+    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare the mean errors; see `heedful.predictors.interface.Measured.differences`."""
+        own, other = (np.stack([each.errors, np.ones(each.num_items)], axis=1) for each in (self, baseline))
+        return (paired_bootstrap(MeanError(), own, other, seed=seed),)
+
+
+@final
+class MeanError:
+    """Mean absolute error of numbers.
+
+    Statistics: the absolute error; 1 for each item.
+    """
+
+    name = "mean error"
+    unit = ""
+    higher_is_better = False
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> Matrix:
+        """Compute the distance to the nearest right number; see `Metric.statistics`."""
+        pairs = zip(map(parse_number, hypotheses), references, strict=True)
+        errors = [min(abs(own - parse_number(text)) for text in texts) for own, texts in pairs]
+        return np.stack([errors, np.ones(len(errors))], axis=1)
+
+    def scores(self, totals: Matrix) -> Matrix:
+        """Return the mean error, 0 or more; see `Metric.scores`."""
+        return totals[..., 0] / totals[..., 1]
+
+    def signature(self, references: References) -> str:
+        """Return the definition in sacreBLEU's style; see `Metric.signature`."""
+        return f"nrefs:{reference_count(references)}|heedful:1"
 
 
 def score_sets(predicted: Sequence[str], gold: Sequence[str]) -> SetReport:
@@ -179,7 +218,9 @@ def score_numbers(predicted: Sequence[float], gold: Sequence[float]) -> NumberRe
     square = float(np.mean(errors**2))
     explained = 100.0 * (1.0 - square / spread) if spread else 0.0
     constant = float(np.abs(other - np.median(other)).mean())
-    return NumberReport(len(gold), float(np.abs(errors).mean()), square**0.5, explained, constant)
+    absolute = np.abs(errors)
+    mean, each = float(absolute.mean()), tuple(absolute.tolist())
+    return NumberReport(len(gold), mean, square**0.5, explained, constant, each)
 
 
 def _check(predicted: Sequence[object], gold: Sequence[object]) -> None:

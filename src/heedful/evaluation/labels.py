@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -197,6 +197,10 @@ class LabelReport(Shown):
             "selected": [each._asdict() for each in self.selected],
             **({} if self.mean_error is None else {"mean_error": self.mean_error}),
         }
+
+    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare the shares of right labels; see `heedful.predictors.interface.Measured.differences`."""
+        return (compare_labels(self.right, baseline.right, seed=seed),)
 
 
 def _right(cell: str, width: int) -> str:

@@ -204,7 +204,8 @@ class Answerer(LabelPredictor):
                 by_fact = passage.by_fact(own[1:])
                 yield Answer(story, best.text, shares[best.text], shares, by_fact, passage.was_cut, span)
 
-    def measure(self, items: Any) -> AnswerReport | SpanReport:
+    def measure(self, items: Any, metrics: tuple[str, ...] = (), beam: int = 0) -> AnswerReport | SpanReport:
+        self._refuse_search(metrics, beam)
         if not isinstance(items, Stories):
             raise TypeError(f"a question answerer is measured on stories, got {type(items).__name__}")
         answers = [*self.stream(items.stories)]

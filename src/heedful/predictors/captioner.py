@@ -81,6 +81,8 @@ class Caption:
 class Captioner(Predictor):
     """Loaded captioning model."""
 
+    generates_text = True
+
     def __init__(
         self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
     ) -> None:

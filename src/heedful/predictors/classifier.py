@@ -205,12 +205,15 @@ class Classifier(LabelPredictor):
             items = self.read_items(files.paths, files.columns)
         return self.measure(items)
 
-    def measure(self, items: Any) -> "LabelReport | SetReport | NumberReport":
+    def measure(
+        self, items: Any, metrics: tuple[str, ...] = (), beam: int = 0
+    ) -> "LabelReport | SetReport | NumberReport":
         # Measuring takes modules that a start without it does not wait for.
         from heedful.evaluation.label_sets import report_labels
         from heedful.evaluation.labels import LabelReport
         from heedful.evaluation.selective import selections
 
+        self._refuse_search(metrics, beam)
         if not isinstance(items, LabelledTexts):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
         results = [*self.stream(items.texts)]

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from html import escape
 from math import ceil
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from heedful.data.in_memory import column_of, with_column
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
+from heedful.evaluation.bootstrap import Difference
 from heedful.pages.attention_view import AttentionView
 from heedful.pages.record import read_scores
 
@@ -34,6 +35,17 @@ class Measured(Protocol):
 
         Returns:
             Values that JSON can hold.
+        """
+        ...
+
+    def differences(self, baseline: Any, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare with a baseline on the same items, by paired bootstrap resampling.
+
+        Args:
+            baseline: scores of the same class.
+
+        Raises:
+            DataError: the baseline was measured on other items.
         """
         ...
 
@@ -86,6 +98,8 @@ def spaced(items: ItemsT, number: int) -> ItemsT:
 class Predictor(ABC):
     """Loaded model."""
 
+    generates_text: ClassVar[bool] = False
+    """Whether outputs are written token by token, by a search, and measured by metrics of texts."""
     folder: ModelFolder
     """Verified folder of the model."""
     opened_with: tuple[Callable[..., "Predictor"], tuple[Any, ...]] | None = None
@@ -109,11 +123,17 @@ class Predictor(ABC):
         """
 
     @abstractmethod
-    def measure(self, items: Any) -> Measured:
+    def measure(self, items: Any, metrics: tuple[str, ...] = (), beam: int = 0) -> Measured:
         """Score the model on evaluation items, as `heedful train` does at its end.
 
         Args:
             items: evaluation items of the task, of the type of its `Prepared.test`.
+            metrics: keys of metrics; none = those that suit the outputs.
+            beam: beam width; 0 = the model's own.
+
+        Raises:
+            TypeError: the items are of another task.
+            UsageError: metrics or a beam are given to a model that generates no text.
         """
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:

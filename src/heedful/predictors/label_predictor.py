@@ -84,6 +84,15 @@ class LabelPredictor(Predictor, ABC):
         self._run: LabelRun | None = None
         self._model: LabelModel | None = None
 
+    def _refuse_search(self, metrics: tuple[str, ...], beam: int) -> None:
+        """Refuse what is only for models that generate text.
+
+        Raises:
+            UsageError: metrics or a beam are given.
+        """
+        if metrics or beam:
+            raise UsageError(f"a {self.noun} has metrics of its own and no beam; leave both out")
+
     @property
     def metrics(self) -> tuple[str, ...]:
         """Keys of the metrics that suit labels."""

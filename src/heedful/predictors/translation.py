@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from heedful.data.prepare import EvaluationSet
 from heedful.engines.scored_pairs import word_links
 from heedful.engines.translation_memory import MemoryMatch
 from heedful.errors import DataError, FileRefused
-from heedful.evaluation.evaluate import evaluate
+from heedful.evaluation.bootstrap import Difference
+from heedful.evaluation.evaluate import compare, evaluate
 from heedful.evaluation.report import Report
 from heedful.evaluation.shown import Shown
 from heedful.evaluation.worst import ScoredOutput, worst_outputs
@@ -282,6 +283,10 @@ class MeasuredTranslations(Shown):
             "worst_by": metric,
             "worst": [output.to_dict() for output in outputs],
         }
+
+    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
+        """Compare every metric; see `heedful.predictors.interface.Measured.differences`."""
+        return compare(self.report, baseline.report, seed=seed)
 
 
 def measured(

@@ -57,6 +57,8 @@ WINDOW_LINES: Final = 2048
 class Translator(Predictor):
     """Loaded translation model."""
 
+    generates_text = True
+
     def __init__(
         self,
         folder: ModelFolder,
@@ -379,8 +381,9 @@ class Translator(Predictor):
     def measure(
         self,
         items: EvaluationSet,
+        metrics: tuple[str, ...] = (),
+        beam: int = 0,
         search: SearchConfig | None = None,
-        metrics: Sequence[str] = (),
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         constraints: TextConstraints | None = None,
         segments: Policy | None = None,
@@ -389,14 +392,15 @@ class Translator(Predictor):
         """Translate sources and score the output.
 
         Args:
-            search: search settings; None = the model's own.
             metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
+            beam: beam width; 0 = that of the search.
+            search: search settings; None = the model's own.
             batch_tokens: largest number of source positions times beam in a batch.
             constraints: constraints on the outputs; None = none.
             segments: as for `translate`, whose "auto" suits sources that are texts; None = sentences of test sets.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
         """
-        config = search or self.search
+        config = with_outputs(search or self.search, beam, 1)
         self.backends.searching(config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
         stream = partial(self.stream, batch_tokens=batch_tokens, constraints=constraints, segments=segments)
@@ -404,7 +408,7 @@ class Translator(Predictor):
         seconds = time.perf_counter() - started
         terms = constraints.terms if constraints else None
         settings = {"target_language": self.target_language, **settings}
-        return measured(items, outputs, seconds, config.beam, tuple(metrics), self.metrics, terms, settings)
+        return measured(items, outputs, seconds, config.beam, metrics, self.metrics, terms, settings)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
