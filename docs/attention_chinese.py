@@ -147,12 +147,12 @@ CHINESE: Final = {
     "Additive scores in exponential form, compiled by Numba": "指数形式的加性打分，由 Numba 编译",
     "Additive scores in exponential form on a GPU, compiled by Triton": "GPU 上指数形式的加性打分，由 Triton 编译",
     "Scores, masks, softmax or a chosen key, dropout and context in one pass on a GPU, compiled by Triton": (
-        "在 GPU 上一遍完成打分、掩码、softmax（或选一个键）、dropout 和上下文，由 Triton 编译"
+        "在 GPU 上一次完成打分、掩码、softmax（或选一个键）、dropout 和上下文，由 Triton 编译"
     ),
     (
         "query + key (additive scores a strip of queries at a time; computed again backward); "
         "proved in Triton's interpreter, not yet timed on a device"
-    ): ("query + key（加性打分一次处理一条查询带；反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时"),
+    ): ("query + key（加性打分每次处理一组查询，反向时重算）；已在 Triton 解释器中验证，尚未在设备上计时"),
     "The formulas as written": "照公式直接计算",
     "query + key (tiles of queries, computed again backward)": "query + key（查询分块，反向时重算）",
     (
@@ -176,7 +176,7 @@ CHINESE: Final = {
     ),
     "weights that go on from those of the word before are for decoders that attend step by step: rnnsearch, luong and "
     "show_attend_tell": (
-        "接着上一个词的权重往前走的注意力，要用在逐步注意的解码器里：rnnsearch、luong 和 show_attend_tell"
+        "从上一个词的权重接着往前走的注意力，只能用在逐步注意的解码器里：rnnsearch、luong 和 show_attend_tell"
     ),
     "drawn keys of self-attention get no reward; gumbel_softmax draws keys and has a gradient": (
         "自注意力里采样到的键没有回报；gumbel_softmax 也采样，而且有梯度"

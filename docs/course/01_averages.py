@@ -31,7 +31,7 @@
 #
 # $$f(x) = \sum_i \mathrm{softmax}_i\left(-\tfrac{1}{2}(x - x_i)^2\right) y_i .$$
 #
-# 注意力的全部内容都在这一行里。$x$ 是**查询**（query），$x_i$ 是**键**（key），$y_i$ 是**值**（value），合称**键值对**；softmax 给出**注意力权重** $\alpha(x, x_i)$，也叫**注意力分布**；按它加权平均就是**注意力池化**。
+# 注意力的全部内容，都在这一行公式里。$x$ 是**查询**（query），$x_i$ 是**键**（key），$y_i$ 是**值**（value），合称**键值对**；softmax 给出**注意力权重** $\alpha(x, x_i)$，也叫**注意力分布**；按它加权平均就是**注意力池化**。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -106,9 +106,9 @@ assert abs(average.numpy() - y.mean()).max() < 1e-6
 # %% [markdown] lang="zh"
 # ## 一幅图
 #
-# 到这里都是**非参数的注意力机制**：什么也不学，只保存数据点。让带宽 $h$ 可以学习，就成了**参数化的注意力机制**：$\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$，$w = 1/h$。学习时用其余的点来预测每一个点；如果一个点也用来预测它自己，最好的 $h$ 就会是零。
+# 到这里都是**非参数的注意力机制**：什么也不学，只把数据点存下来。让带宽 $h$ 可以学习，就成了**参数化的注意力机制**：$\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$，$w = 1/h$。学习时，每个点都用其余的点来预测；如果用一个点预测它自己，最好的 $h$ 就会是零。
 
-# %% picture="fits" alt="Fifty points, the true curve and three predictions: a flat line, one too smooth, one close to the truth; beside them the weights of the learned bandwidth, a narrow band" alt_zh="五十个点、真实曲线和三种预测：一条水平线，一条过于平滑，一条接近真相；右边是学到的带宽的权重，一条窄带"
+# %% picture="fits" alt="Fifty points, the true curve and three predictions: a flat line, one too smooth, one close to the truth; beside them the weights of the learned bandwidth, a narrow band" alt_zh="五十个点、真实曲线和三种预测：一条水平线，一条过于平滑，一条接近真实曲线；右边是带宽学好之后的权重，一条窄带"
 learned = NadarayaWatsonRegressor("gaussian", bandwidth="learned").fit(toy.x, toy.y)
 close, weights = nadaraya_watson(grid, x, y, learned.bandwidth_)
 figure, (left, right) = plt.subplots(1, 2, width_ratios=(3, 2))
@@ -133,7 +133,7 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 两种线索
 #
-# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为有两种选法。白纸上的一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模。找书的人看到的是书：这是**随意线索**，即**聚焦式注意力**，依赖于任务。注意力机制里，query 就是随意线索，key 就是不随意线索；query 对它们做有偏向性的选择。
+# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人有两种选法。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模。想找书的人，看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，query 就是随意线索，key 就是不随意线索，通过 query 有偏向性地选择 key。
 
 # %% picture="kernels" alt="Weights of 41 keys for a query at 2.5: flat for a wide Gaussian, a narrow peak for a narrow one" alt_zh="查询 2.5 对 41 个键的权重：宽的高斯核几乎是平的，窄的高斯核是一个尖峰"
 keys = np.linspace(0, 5, 41)

@@ -17,7 +17,7 @@
 # %% [markdown] lang="zh"
 # # 2 打分函数：查询和键怎样比较
 #
-# 现在拓展到高维度：查询和键都是向量。**注意力分数** $a(q, k)$ 表示两者的匹配度；对所有键做 softmax 得到权重，再对值加权平均：
+# 现在拓展到高维度，查询和键都是向量。**注意力分数** $a(q, k)$ 表示两者的匹配度；对所有键做 softmax 得到权重，再对值加权平均：
 #
 # $$f(q) = \sum_i \mathrm{softmax}_i(a(q, k_i))\, v_i .$$
 #
@@ -76,7 +76,7 @@ scaled_dot(Q, K, V).shape
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
 #
-# 每种打分函数都是一个模块，`attend` 的用法都一样。
+# 每种打分函数都是一个模块，`attend` 的用法都相同。
 
 # %%
 assert (
@@ -142,7 +142,7 @@ plt.show()
 #
 # $$-\tfrac12 \lVert q - k \rVert^2 = q \cdot k - \tfrac12 \lVert q \rVert^2 - \tfrac12 \lVert k \rVert^2 .$$
 #
-# 第二项对所有的键都一样，softmax 会把它约掉。如果所有键的长度差不多（做过层归一化就是这样），第三项也被约掉，只剩点积：一次矩阵乘法，不必算所有的差。
+# 第二项对所有的键都一样，softmax 会把它约掉。如果所有键的长度差不多（例如做过层归一化），第三项也会约掉，只剩点积：只要一次矩阵乘法，不必逐个算差。
 
 # %%
 q, k = torch.randn(3, 8), functional.normalize(torch.randn(6, 8), dim=-1)

@@ -20,7 +20,7 @@
 # %% [markdown] lang="zh"
 # # 4 Bahdanau：一边对齐，一边翻译
 #
-# Bahdanau、Cho 和 Bengio（2015）拆掉了瓶颈。编码器保留每个词的隐状态；每要翻译一个词，解码器就在源句里**自动搜索**（soft-search）相关程度最大的位置。
+# Bahdanau、Cho 和 Bengio（2015）打破了这个瓶颈。编码器保留每个词的隐状态；每要翻译一个词，解码器就在源句里**自动搜索**（soft-search）相关程度最大的位置。
 #
 # **编码器。** 双向 RNN，门控单元是 GRU。两个方向的隐状态**拼接**（concat）在一起，$h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$；每个方向 $n$ 个单元，维度就是 $2n$。编码器对每个词的输出作为 key 和 value。
 #
@@ -30,7 +30,7 @@
 #
 # **参数维度**：解码器有 $n'$ 个单元，$W_a$ 是 $[n', n']$，$U_a$ 是 $[n', 2n]$，$v_a$ 是 $[n']$；两项的维度都变成 $n'$，所以也称为**对齐**。$U_a h_j$ 与 $i$ 无关，只算一次。
 #
-# **解码器。** 单向 GRU，门里还看到**上下文向量** $c_i$：注意力的输出和上一个词的词嵌入合并进入。输出层用 **maxout**，每两个数取大的，再用 softmax 得到概率。
+# **解码器。** 单向 GRU，门控里还用到**上下文向量** $c_i$：注意力的输出和上一个词的词嵌入合并进入。输出层用 **maxout**，每两个数取大的，再用 softmax 得到概率。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -133,7 +133,7 @@ by_heedful.shape
 # %% [markdown] lang="zh"
 # ## 一幅图：它学到了什么
 #
-# 两个模型学习把数字序列倒过来写：一个使用注意力机制（论文里的 **RNNsearch**），一个不使用（**RNNenc**），只能把整个序列压缩成一个向量。训练时长度都是 1 到 12。论文里的图是同样的形状：不用注意力，句子一长就差；用了注意力，哪怕句子变得很长，也可以维持较高水平。（约需半分钟。）
+# 两个模型学习把数字序列倒过来写：一个使用注意力机制（论文里的 **RNNsearch**），一个不使用（**RNNenc**），只能把整个序列压缩成一个向量。训练时长度都是 1 到 12。论文里的图也是这样：不用注意力，句子一长就差；用了注意力，哪怕句子变得很长，也可以维持较高水平。（约需半分钟。）
 
 # %% picture="aligned" alt="Left, attention of the trained model while it writes the source backwards: a bright line from the last word to the first; right, share of correct symbols by length: near 1 with attention, falling without" alt_zh="左：训练好的模型把源序列倒着写时的注意力，一条从最后一个词到第一个词的亮线；右：按长度统计的正确率，有注意力的接近 1，没有的随长度下降"
 torch.set_default_dtype(torch.float32)
@@ -193,7 +193,7 @@ plt.show()
 # and shows scores, weights and context as you change the score function, the normalizer, the temperature or the window.
 
 # %% [markdown] lang="zh"
-# 同样的注意力，做成可以动手的网页：指着一个词，就看到它在看哪里。网页的**学习**视图可以填自己的查询、键和值，一边换打分函数、归一化、温度或窗口，一边看分数、权重和上下文怎么变。
+# 同样的注意力，做成可以动手试的网页：指向一个词，就看到它注意哪里。在网页的**学习**视图里，可以填自己的查询、键和值，一边改打分函数、归一化、温度或窗口，一边看分数、权重和上下文怎么变。
 
 # %% page="page" alt="Page with the attention of the reversed digits, and the view Learn" alt_zh="网页：倒写数字时的注意力，以及学习视图"
 source, target, weights = drawn

@@ -16,15 +16,15 @@
 # %% [markdown] lang="zh"
 # # 6 硬性、稀疏、单调、结构化
 #
-# **软性注意力**对所有值加权平均。**硬性注意力**只取一个值，有两种取法：**最大采样**，$\mathrm{att}(x, q) = x_j$，$j = \mathrm{argmax}_i\, \alpha_i$；或者在注意力分布上做**随机采样**，按概率 $\alpha_i$ 抽取。这种选择没有梯度；抽取可以用 REINFORCE 学习，或者用松弛的办法（Gumbel-softmax）。
+# **软性注意力**对所有值加权平均。**硬性注意力**只取一个值，有两种取法：**最大采样**，$\mathrm{att}(x, q) = x_j$，$j = \mathrm{argmax}_i\, \alpha_i$；或者在注意力分布上做**随机采样**，第 $i$ 个值的概率是 $\alpha_i$。选择没有梯度；采样可以用 REINFORCE 学习，也可以用连续松弛（Gumbel-softmax）。
 #
-# **稀疏**的 sparsemax 介于两者之间：取单纯形上最近的点，会给出真正的零，
+# **稀疏**的 sparsemax 介于两者之间：取单纯形上离分数最近的点，有的权重恰好是零，
 #
 # $$\mathrm{sparsemax}(z) = \max(z - \tau(z), 0), \qquad \sum_i \max(z_i - \tau(z), 0) = 1.$$
 #
-# **单调**注意力沿着源句走，以概率 $p_j$ 停在第 $j$ 个键上，权重就是 $\alpha_j = p_j \prod_{k<j} (1 - p_k)$。
+# **单调**注意力沿着源句往前走，以概率 $p_j$ 停在第 $j$ 个键上，权重就是 $\alpha_j = p_j \prod_{k<j} (1 - p_k)$。
 #
-# **结构化注意力**给整个结构打分，例如相邻的一段、一棵树，再按各部分的边缘概率分配注意力。
+# **结构化注意力**给整个结构打分，例如相邻的一段、一棵树，再用各部分的边缘概率作为权重。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -133,7 +133,7 @@ print(
 # A model whose attention only moves forward, and whose likelihood sums over all such paths, is `heedful train --preset hard_attention`.
 
 # %% [markdown] lang="zh"
-# 单调注意力用上面的函数只要三行；从结果看得出，后面的键只能得到前面剩下的。注意力只向前移动、似然对所有路径求和的模型，见 `heedful train --preset hard_attention`。
+# 单调注意力用上面的函数只要三行；从结果可以看出，后面的键只能分到前面剩下的权重。注意力只向前移动、似然对所有路径求和的模型，见 `heedful train --preset hard_attention`。
 
 # %%
 p = torch.sigmoid(z)
@@ -145,7 +145,7 @@ print(p.numpy().round(2), monotonic(p).numpy().round(2), sep="\n")
 # %% [markdown] lang="zh"
 # ## 一幅图
 
-# %% picture="normalizers" alt="Weights of six keys: softmax on all, entmax and sparsemax with zeros, hard on one, monotonic falling, linear chain on a run of neighbours" alt_zh="六个键的权重：softmax 全都有，entmax 和 sparsemax 有零，硬性只有一个，单调逐渐减少，线性链是相邻的一段"
+# %% picture="normalizers" alt="Weights of six keys: softmax on all, entmax and sparsemax with zeros, hard on one, monotonic falling, linear chain on a run of neighbours" alt_zh="六个键的权重：softmax 每个键都有，entmax 和 sparsemax 有零，硬性注意力只有一个，单调注意力逐渐减少，线性链是相邻的一段"
 forms = {
     "softmax": torch.softmax(z, 0),
     "entmax 1.5": weights_of(Entmax()),
@@ -172,7 +172,7 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 练习
 #
-# 1. `hard.expected`：权重是 0.2、0.5、0.3，值是 10、20、40。随机采样平均得到多少？
+# 1. `hard.expected`：权重是 0.2、0.5、0.3，值是 10、20、40。随机采样，平均得到多少？
 # 2. `hard.sparsemax`：用 NumPy 写一个函数，参数 `scores` 是四个数，给出它们的 sparsemax。
 # 3. `hard.monotonic`：写一个函数，参数是 `p`，给出单调注意力第一步的权重。
 

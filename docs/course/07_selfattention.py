@@ -27,23 +27,23 @@
 # %% [markdown] lang="zh"
 # # 7 自注意力：次序、代价，与 CNN、RNN 对比
 #
-# **自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。三个可学习的矩阵使它不只是自己和自己比，
+# **自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。有了三个可学习的矩阵，就不只是自己和自己比，
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
 # 所以“自注意力就是 **K=Q=V**”的说法不对：三者是同一个 $X$ 的不同**线性变换**。$QK^T$ 是 $n \times n$ 的矩阵，表示单词之间的 **attention 强度**；**输出矩阵Z** 的每一行是所有值的加权和。
 #
-# **多头注意力**并排做 $h$ 个，各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换：
+# **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换：
 #
 # $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
 # 有的笔记里，多头的“头”指**多个查询向量** $q_1, …, q_M$，各关注输入的不同部分，再把结果拼接；两种说法要区分。
 #
-# **位置编码。** 自注意力没有记录位置信息：把词打乱，输出也只是同样地打乱，成了**词袋模型**。所以把**位置编码矩阵** $P$ 加到输入上，$X + P$ 就是单词的**表示向量**。$P$ 可以**训练得到**，也可以用公式：
+# **位置编码。** 自注意力没有记录位置信息：把词的次序打乱，输出只是跟着打乱，这就成了**词袋模型**。所以把**位置编码矩阵** $P$ 加到输入上，$X + P$ 就是单词的**表示向量**。$P$ 可以**训练得到**，也可以用公式：
 #
 # $$p_{i,2j} = \sin\left(\frac{i}{10000^{2j/d}}\right), \qquad p_{i,2j+1} = \cos\left(\frac{i}{10000^{2j/d}}\right).$$
 #
-# 公式能适应**比训练集里面所有句子更长的句子**；**相对位置信息**也是线性的：设 $\omega_j = 1/10000^{2j/d}$，位置 $i+\delta$ 处的编码可以由位置 $i$ 处的编码线性投影得到，**投影矩阵**跟 $i$ 无关，
+# 用公式能适应**比训练集里面所有句子更长的句子**；**相对位置信息**也是线性的：设 $\omega_j = 1/10000^{2j/d}$，位置 $i+\delta$ 处的编码可以由位置 $i$ 处的编码线性投影得到，**投影矩阵**跟 $i$ 无关，
 #
 # $$\begin{pmatrix} \cos(\delta\omega_j) & \sin(\delta\omega_j) \\ -\sin(\delta\omega_j) & \cos(\delta\omega_j) \end{pmatrix} \begin{pmatrix} p_{i,2j} \\ p_{i,2j+1} \end{pmatrix} = \begin{pmatrix} p_{i+\delta,2j} \\ p_{i+\delta,2j+1} \end{pmatrix}.$$
 
@@ -157,7 +157,7 @@ plt.show()
 #
 # 自注意力完全并行，任意两个词只隔一步；但对长序列计算复杂度高，随长度的平方增长。在这台机器上计时：
 
-# %% picture="cost" alt="Time of a layer by length, on logarithmic axes: recurrent and convolutional layers grow in proportion, self-attention twice as steep" alt_zh="一层所用的时间，随长度变化，对数坐标：循环层和卷积层成比例增长，自注意力的斜率是两倍"
+# %% picture="cost" alt="Time of a layer by length, on logarithmic axes: recurrent and convolutional layers grow in proportion, self-attention twice as steep" alt_zh="一层所用的时间随长度的变化，对数坐标：循环层和卷积层成比例增长，自注意力的斜率是两倍"
 torch.set_default_dtype(torch.float32)
 d, lengths = 64, (64, 128, 256, 512, 1024, 2048)
 layers = {

@@ -21,7 +21,7 @@
 # %% [markdown] lang="zh"
 # # 8 从零实现 Transformer，120 行
 #
-# Vaswani 等（2017）不再用循环：**Transformer** 是纯基于注意力的编码器-解码器，论文里各有 6 个 block。输入是单词的表示向量，即词嵌入加位置编码；每个 block 的输出与输入维度完全一致。
+# Vaswani 等（2017）不再使用循环网络：**Transformer** 是纯基于注意力的编码器-解码器，论文里各有 6 个 block。输入是单词的表示向量，即词嵌入加位置编码；每个 block 的输出与输入维度完全一致。
 #
 # **Encoder block**：多头自注意力，然后是前馈网络，外面各有一层 **Add & Norm**：
 #
@@ -44,7 +44,7 @@
 # %% [markdown] lang="zh"
 # ## 从零实现
 #
-# 只用张量，不用现成的模块；按句子经过模型的次序写。参数放在一个字典里。
+# 只用张量，不用现成的模块；句子怎样经过模型，代码就按怎样的次序写。参数放在一个字典里。
 
 # %%
 import math
@@ -175,7 +175,7 @@ def transformer(p, source, lengths, target_in, num_blocks, num_heads):
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
 #
-# 用 heedful 建一个论文形式的模型，编码器和解码器各两个 block；它的参数按名字就是上面的字典。
+# 用 heedful 按论文的形式建一个模型，编码器和解码器各两个 block；把它的参数按名字放在一起，就是上面说的字典。
 
 # %%
 config = TransformerConfig(
@@ -200,7 +200,7 @@ assert abs(by_hand - by_heedful).max() < 1e-6
 # Two statements of the text, tried: the feed-forward network is two convolutions of width 1, and batch normalisation is another thing.
 
 # %% [markdown] lang="zh"
-# 课文里的两句话，试一下：前馈网络就是两层窗口为 1 的卷积；批量归一化是另一回事。
+# 验证课文里的两句话：前馈网络就是两层窗口为 1 的卷积；批量归一化则是另一回事。
 
 # %%
 x = torch.randn(2, 6, 16)
@@ -230,11 +230,11 @@ print(
 # the **argmax** of the probabilities, word by word.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：它会学习
+# ## 一幅图：能学会
 #
-# 这 120 行也能训练，梯度可以传过去。任务是把数字排序；损失是对数概率之和取负，生成时每一步取概率的 **argmax**，一个词接一个词。
+# 这 120 行代码也能训练，梯度传得过去。任务是把数字排序；损失是对数概率之和取负，生成时每一步取概率的 **argmax**，一个词接一个词。
 
-# %% picture="learning" alt="Left, the loss falls; right, the attention of the trained decoder over the source: each output word looks at the digit that it copies" alt_zh="左：损失下降；右：训练好的解码器对源序列的注意力，每个输出看着它要抄写的数字"
+# %% picture="learning" alt="Left, the loss falls; right, the attention of the trained decoder over the source: each output word looks at the digit that it copies" alt_zh="左：损失下降；右：训练好的解码器对源序列的注意力，每个输出都注意到要抄写的数字"
 torch.set_default_dtype(torch.float32)
 torch.manual_seed(0)
 small = TransformerConfig(
@@ -301,15 +301,15 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 后来的发展
 #
-# 大模型先在普通文本上预训练，它们的不同首先在于谁能看谁：
+# 大模型先在普通文本上预训练，各类模型的区别，首先在于谁能看到谁：
 #
 # - **只有编码器**（BERT）：每个词都能看到其他所有词。把一些词换成标记，让模型说出原来是什么。
-# - **编码器和解码器**（T5）：源文整个都能看，输出只能看到当前词为止。挖掉整段，让模型写出来。
-# - **只有解码器**（GPT）：每个词只看前面的词，预测下一个词。于是任何文本都是练习，任务可以写在开头（**上下文学习**），完全不用再训练。
+# - **编码器和解码器**（T5）：原文全都能看到，输出只能看到当前词为止。挖掉几段文字，让模型补写出来。
+# - **只有解码器**（GPT）：每个词只能看到前面的词，任务是预测下一个词。于是任何文本都是练习，要做的任务写在开头就行（**上下文学习**），完全不用再训练。
 #
-# 它们的损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级，所以才越做越大。
+# 损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级，所以模型才越做越大。
 
-# %% picture="families" alt="Three tables of six words: all see all; the first three see each other and the rest what is before; each sees what is before" alt_zh="三张六个词的表：都能看到；前三个互相可见，其余只看前面；每个只看前面"
+# %% picture="families" alt="Three tables of six words: all see all; the first three see each other and the rest what is before; each sees what is before" alt_zh="三张六个词的表：第一张互相都能看到；第二张前三个互相可见，其余只能看前面；第三张每个只能看前面"
 everything = torch.ones(6, 6).bool()
 before = everything.tril()
 prefix = before | (torch.arange(6) < 3)  # the source, then the output

@@ -12,15 +12,15 @@
 # against what happens when a word is **taken out**; and against the gradient.
 
 # %% [markdown] lang="zh"
-# # 10 搜索、BLEU，以及热力图可以信到什么程度
+# # 10 搜索、BLEU，以及热力图可以相信几分
 #
-# **搜索。** 要找的是 $\hat{y} = \mathrm{argmax}_y\, p(y \mid x)$，但候选太多，不能一一比较。**贪心搜索**每步取概率最大的词；**束搜索**保留 $k$ 个最好的开头。长的输出概率小，所以按 $\log p(y \mid x) / |y|^\alpha$ 排序。
+# **搜索。** 要找的是 $\hat{y} = \mathrm{argmax}_y\, p(y \mid x)$，但候选太多，不能一一比较。**贪心搜索**每步取概率最大的词；**束搜索**保留 $k$ 个最好的开头。输出越长，概率越小，所以按 $\log p(y \mid x) / |y|^\alpha$ 排序。
 #
-# **BLEU** 数输出里有多少 n 元组在参考译文里出现，每个最多算参考译文里的次数，太短要罚：
+# **BLEU** 数输出里有多少 n 元组在参考译文里出现，每个 n 元组最多算它在参考译文里出现的次数，译文太短还要扣分：
 #
 # $$\mathrm{BLEU} = \min(1, e^{1 - r/c}) \exp\left(\tfrac{1}{4} \sum_{n=1}^{4} \log p_n\right).$$
 #
-# **热力图。** 注意力权重看起来像解释。可以信到什么程度，有三种检验：与人工对齐比较，即**对齐错误率** $\mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$；**去掉**一个词看输出怎么变；看梯度。
+# **热力图。** 注意力权重看起来像是解释。可以相信几分，有三种检验：与人工对齐比较，即**对齐错误率** $\mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$；**去掉**一个词，看输出怎么变；与梯度比较。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -99,7 +99,7 @@ def beam_search(step, width, longest, alpha=1.0):
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
 #
-# 先用几个句子检验 BLEU 和 AER；再用第 4 课那种把数字倒着写的模型检验搜索，在这里训练十几秒。
+# 先用几个句子检验 BLEU 和 AER；再像第 4 课那样，用十几秒训练一个把数字倒着写的模型，检验搜索。
 
 # %%
 outputs = ["a dog runs across the green field", "two men sit on the bench and wait"]
@@ -190,7 +190,7 @@ print([int(token) - 4 for token in source[:-1]], "->", [token - 4 for token in t
 # %% [markdown] lang="zh"
 # ## 一幅图：注意力，和真正起作用的词
 #
-# 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务是照抄，多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从它开始反向读，把它的信息传给了别的位置。翻译里两者更不一致。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用另一种方法核对；`heedful serve` 的页面有五种。
+# 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务只是照抄，所以多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从它开始反向读，把它的信息传给了别的位置。翻译时两者就没有这么一致了。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用别的方法核对；`heedful serve` 的网页里有五种。
 
 # %% picture="trust" alt="Two maps of eight output words over eight source words: attention, and the loss of probability when a source word is replaced; both are bright on the same diagonal, the second also in the last column" alt_zh="两幅图，八个输出词对八个源词：注意力，和替换一个源词时概率的下降；两幅都亮在同一条对角线上，第二幅的最后一列也亮"
 torch.manual_seed(5)
