@@ -51,7 +51,7 @@ CHINESE: Final = {
     ),
     "nearest point of the simplex to scores / temperature": "单纯形上离 scores / temperature 最近的点",
     "one-hot of the largest score, the first of equal ones; no gradient reaches the scores": (
-        "分数最大者的独热向量，相同时取第一个；没有梯度传到分数"
+        "分数最大者的独热向量，相同时取第一个；梯度传不到分数"
     ),
     "one-hot of a key drawn from softmax(scores / temperature)": (
         "按 softmax(scores / temperature) 采样的键的独热向量"
@@ -70,7 +70,7 @@ CHINESE: Final = {
         "同 `LinearChain`，再除以一行之和：weights[j] = p(z_j = 1) / sum_k p(z_k = 1)"
     ),
     "Syntactic attention: weights[i, j] = p(key j is the head of query i) in a projective dependency tree": (
-        "句法注意力：weights[i, j] = p(键 j 是查询 i 的中心词)，在弧不交叉的依存树里"
+        "句法注意力：在弧不交叉的依存树里，weights[i, j] = p(键 j 是查询 i 的中心词)"
     ),
     "an exponential per score": "每个分数 1 次指数",
     "a sort of each row, log(keys) comparisons per score": "每行排一次序，即每个分数 log(keys) 次比较",
@@ -84,7 +84,7 @@ CHINESE: Final = {
     ),
     "an exponential, two logarithms and a hash per score": "每个分数 1 次指数、2 次对数、1 次哈希",
     "about thirty exponentials and logarithms per score; log2(keys) operations follow each other": (
-        "每个分数约三十次指数和对数；先后依次的运算有 log2(keys) 步"
+        "每个分数约三十次指数和对数；其中 log2(keys) 步必须依次进行"
     ),
     "that of `LinearChain`, and two exponentials per score": "同 `LinearChain`，每个分数再加 2 次指数",
     "about ten exponentials per score and key, keys^3 in total; all scores in memory": (
@@ -94,10 +94,10 @@ CHINESE: Final = {
         "weights[i, j] = 查询 i 停在键 j 的概率，从上一个查询停下处开始"
     ),
     "one-hot of the first key with a score above 0, from the key of the query before on": (
-        "从上一个查询的键开始，第一个打分大于 0 的键的独热向量"
+        "从上一个查询的键往后，第一个分数大于 0 的键的独热向量"
     ),
     "four exponentials per score; queries follow each other, each with log2(keys) operations; all scores in memory": (
-        "每个分数 4 次指数；查询依次进行，每个先后有 log2(keys) 步运算；所有分数都在内存里"
+        "每个分数 4 次指数；查询依次进行，每个查询要 log2(keys) 步；所有分数都在内存里"
     ),
     "four operations per score; queries follow each other; all scores in memory": (
         "每个分数 4 次运算；查询依次进行；所有分数都在内存里"

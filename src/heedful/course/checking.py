@@ -75,7 +75,7 @@ def _remark(exercise: Exercise, answer: Any) -> Words | None:
     if exercise.inputs is None:
         return _compared(exercise, answer, exercise.answer, [mistake.answer for mistake in exercise.mistakes])
     if not callable(answer):
-        return f"give the function itself, not {type(answer).__name__}", "请交出函数本身"
+        return f"give the function itself, not {type(answer).__name__}", "请传入函数本身"
     arguments = exercise.inputs()
     try:
         result = answer(*(_copied(argument) for argument in arguments))
@@ -91,7 +91,7 @@ def _compared(exercise: Exercise, answer: Any, right: Any, usual: list[Any]) -> 
     try:
         numbers = _array(answer)
     except (TypeError, ValueError):
-        return f"expected numbers, got {type(answer).__name__}", "这里要的是数"
+        return f"expected numbers, got {type(answer).__name__}", "这里应该是数"
     if _is_equal(numbers, wanted, exercise.tolerance):
         return None
     for mistake, wrong in zip(exercise.mistakes, usual, strict=True):
@@ -103,7 +103,7 @@ def _compared(exercise: Exercise, answer: Any, right: Any, usual: list[Any]) -> 
     if not np.isfinite(numbers).all():
         return "there are infinite numbers or NaN in it", "答案里有无穷大或 NaN"
     difference = float(np.abs(numbers - wanted).max())
-    return f"off by up to {difference:.3g}; hint(...) helps", f"最多差 {difference:.3g}，可以看提示"
+    return f"off by up to {difference:.3g}; hint(...) helps", f"误差最大为 {difference:.3g}，可以用 hint(...) 看提示"
 
 
 def _is_equal(numbers: NDArray[np.float64], wanted: NDArray[np.float64], tolerance: float) -> bool:

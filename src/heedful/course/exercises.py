@@ -176,8 +176,8 @@ EXERCISES: Final[dict[str, Exercise]] = {
         float(np.log([0.5, 0.8, 0.25]).sum()),
         ("The logarithm of a product is the sum of the logarithms.", "积的对数等于对数的和。"),
         [
-            Mistake(0.1, ("that is the probability; its logarithm is asked for", "这是概率，要的是它的对数")),
-            Mistake(float(np.log([0.5, 0.8, 0.25]).mean()), ("the sum, not the mean", "要和，不是平均")),
+            Mistake(0.1, ("that is the probability; its logarithm is asked for", "这是概率，题目要的是对数概率")),
+            Mistake(float(np.log([0.5, 0.8, 0.25]).mean()), ("the sum, not the mean", "应该求和，不是求平均")),
         ],
     ),
     "bottleneck.state": Exercise(
@@ -198,12 +198,12 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [1000, 2000],
         (
             "U_a maps an annotation, both directions joined, to the size of the hidden layer.",
-            "U_a 把两个方向拼接起来的隐藏状态映射到隐藏层的大小。",
+            "U_a 把两个方向拼接成的隐状态映射到隐藏层的大小。",
         ),
         [
             Mistake(
                 [1000, 1000],
-                ("the annotation joins two directions of 1000 numbers each", "隐藏状态由两个方向拼接，各 1000"),
+                ("the annotation joins two directions of 1000 numbers each", "隐状态由两个方向拼接而成，各有 1000 维"),
             ),
             Mistake([2000, 1000], ("rows are outputs, columns are inputs", "行是输出，列是输入")),
         ],
@@ -216,7 +216,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
     ),
     "bahdanau.context": Exercise(
         [0.3, 0.9],
-        ("Each annotation times its weight, summed.", "每个隐藏状态乘以它的权重，再相加。"),
+        ("Each annotation times its weight, summed.", "每个隐状态乘以各自的权重，再相加。"),
         [Mistake([2 / 3, 2 / 3], ("that is the plain mean; use the weights", "这是平均池化，要用权重"))],
     ),
     "luong.window": Exercise(
@@ -248,16 +248,20 @@ EXERCISES: Final[dict[str, Exercise]] = {
     ),
     "hard.expected": Exercise(
         24.0,
-        ("Each value, as often as it is drawn: sum of p_i v_i.", "每个值按被抽到的概率计：p_i v_i 之和。"),
+        ("Each value, as often as it is drawn: sum of p_i v_i.", "每个值乘以抽到它的概率，再相加：p_i v_i 之和。"),
         [Mistake(20.0, ("that is the value of the best key; keys are drawn here", "这是最大采样；这里是随机采样"))],
     ),
     "hard.sparsemax": Exercise(
         _sparsemax,
         (
             "Subtract one threshold from all scores and cut at zero; choose it so that the rest sums to 1.",
-            "所有分数减去同一个阈值，负数截为零；阈值使其余之和为 1。",
+            "所有分数减去同一个阈值，负数截为零；阈值要使剩下的数之和为 1。",
         ),
-        [Mistake(_softmax, ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 会给出真正的零"))],
+        [
+            Mistake(
+                _softmax, ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 有恰好为零的权重")
+            )
+        ],
         lambda: [np.array([1.2, 0.9, -0.3, 0.1])],
     ),
     "hard.monotonic": Exercise(
@@ -271,7 +275,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 lambda p: p / p.sum(),
                 (
                     "the keys are looked at one after the other, so the first ones come first",
-                    "键是一个接一个看的，前面的先被选",
+                    "键是一个接一个看的，前面的先选",
                 ),
             )
         ],
@@ -384,17 +388,17 @@ EXERCISES: Final[dict[str, Exercise]] = {
             "A word counts at most as often as it is in the reference.",
             "一个词最多只算它在参考译文里出现的次数。",
         ),
-        [Mistake(1.0, ("'the' is in the reference once, so it counts once", "the 在参考译文里只有一次，只能算一次"))],
+        [Mistake(1.0, ("'the' is in the reference once, so it counts once", "the 在参考译文里只出现一次，只能算一次"))],
     ),
     "trust.beam": Exercise(
         0,
-        ("Divide each log probability by the length; larger is better.", "对数概率除以长度，大的好。"),
+        ("Divide each log probability by the length; larger is better.", "对数概率除以长度，越大越好。"),
         [Mistake(1, ("without the division, short outputs win", "不除以长度，短的总是占便宜"))],
     ),
     "trust.alignment": Exercise(
         0.2,
         ("1 - (|A and S| + |A and P|) / (|A| + |S|).", "1 - (|A∩S| + |A∩P|) / (|A| + |S|)。"),
-        [Mistake(0.8, ("that is the share that is right; the error is asked for", "这是对的比例，要的是错误率"))],
+        [Mistake(0.8, ("that is the share that is right; the error is asked for", "这是正确的比例，题目要的是错误率"))],
     ),
 }
 """All exercises, by lesson and name."""
