@@ -191,8 +191,20 @@ class Translator(Predictor):
         if isinstance(texts, str):
             raise UsageError("translate: expected a list of texts, got a string; put it into a list")
         config = with_outputs(search or self.search, beam, nbest)
-        options = batch_tokens, WINDOW_LINES, 0, constraints, exact, corrected, confidence, cancelled, segments, memory
-        return list(self.stream(texts, config, attention, *options))
+        outputs = self.stream(
+            texts,
+            config,
+            attention,
+            batch_tokens,
+            constraints=constraints,
+            exact=exact,
+            corrected=corrected,
+            confidence=confidence,
+            cancelled=cancelled,
+            segments=segments,
+            memory=memory,
+        )
+        return list(outputs)
 
     def split(self, text: str, segments: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
         """Split a text into the segments that are translated one by one.
