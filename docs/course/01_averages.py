@@ -79,7 +79,7 @@ wide[:4].round(3)
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
 #
-# 既可以当作有 `fit` 和 `predict` 的回归器，也可以当作网络里的打分函数，用于向量，搭配任何掩码：
+# 既可以当作带 `fit` 和 `predict` 的回归器，也可以当作网络里的打分函数，这时可以用于向量，搭配任何掩码：
 
 # %%
 regressor = NadarayaWatsonRegressor("gaussian", bandwidth=1.0).fit(toy.x, toy.y)

@@ -237,7 +237,7 @@ plt.show()
 #
 # 1. `luong.window`：$p_t = 7.3$，$D = 2$，源句有 20 个词（从 0 编号）。会注意到哪些词？给出列表。
 # 2. `luong.general`：写一个函数，参数是 `query [3], key [5, 4], W [3, 4]`，给出五个 general 分数。
-# 3. `luong.local`：写一个函数，参数是 `scores, p, D`，按笔记给出 local-p 的权重：对整个源句做 softmax，乘正态分布项，窗口之外为零。
+# 3. `luong.local`：写一个函数，参数是 `scores, p, D`，按笔记给出 local-p 的权重：对整个源句做 softmax，再乘正态分布项，窗口之外为零。
 
 # %%
 check("luong.window", ...)

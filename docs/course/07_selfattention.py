@@ -27,7 +27,7 @@
 # %% [markdown] lang="zh"
 # # 7 自注意力：次序、代价，与 CNN、RNN 对比
 #
-# **自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。有了三个可学习的矩阵，就不只是自己和自己比，
+# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。有了三个可学习的矩阵，就不只是自己和自己比，
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
@@ -196,7 +196,7 @@ plt.show()
 #
 # 解码器输出某个元素时，不应该考虑该元素之后的元素。**有掩码的多头注意力**计算 $x_i$ 的输出时，假装当前序列长度为 $i$：**Mask 矩阵**把每个词之后的信息遮住，操作在 **Softmax 之前**，所以每一行的和仍是 1。
 
-# %% picture="mask" alt="Weights of seven words over each other: all, and below the diagonal only" alt_zh="七个词相互的权重：全部的，和只有对角线以下的"
+# %% picture="mask" alt="Weights of seven words over each other: all, and below the diagonal only" alt_zh="七个词相互的权重：左边是全部，右边只有对角线及其下方"
 figure, axes = plt.subplots(1, 2)
 for axis, mask in zip(axes, (None, causal()), strict=True):
     weights = attend(
