@@ -91,7 +91,7 @@ def make(work: Path, is_fresh: bool = False) -> None:
             notebook = read(path)
             notebook.cells.insert(0, nbformat.v4.new_code_cell(_SETUP))
             notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-            NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(work)}}).execute()
+            NotebookClient(notebook, timeout=1200, resources={"metadata": {"path": str(work)}}).execute()
             del notebook.cells[0]
             for cell in notebook.cells:
                 cell.get("metadata", {}).pop("execution", None)
