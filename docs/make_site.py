@@ -18,7 +18,18 @@ from typing import Final, NamedTuple
 
 import site_course
 import site_reference
-from site_pages import LONGEST, ROOT, Document, Page, addresses, navigation, pages_of, rendered, walk
+from site_pages import (
+    LONGEST,
+    ROOT,
+    Document,
+    Page,
+    addresses,
+    is_to_be_cut,
+    navigation,
+    pages_of,
+    rendered,
+    walk,
+)
 
 NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
 CHINESE_TITLES: Final[dict[str, str]] = json.loads((ROOT / "docs/site/titles.zh.json").read_text(encoding="utf-8"))
@@ -88,16 +99,18 @@ def pages_below(source: str) -> list[str]:
 
 
 def with_pages_below(source: str, address: str, longest: int | None, language: str) -> Page:
-    """Page of a document, with those of the folder named like it; only what is too long is cut."""
+    """Page of a document, with those of the folder named like it; what is too long or has several tables is cut."""
     if not (ROOT / source).with_suffix("").is_dir():
         return pages_of(*document(source, address, longest, language))
     page = pages_of(*document(source, address, None, language))
     page.lists_children = True
     for name in pages_below(source):
         path = f"{source.removesuffix('.md')}/{name}.md"
-        most = longest if (ROOT / path).stat().st_size > (longest or 0) else None
         below = f"{address.removesuffix('/index')}/{name}"
-        page.children.append(pages_of(*document(path, f"{below}/index" if most else below, most, language)))
+        made, english = document(path, below, None, language)
+        if is_to_be_cut(english, longest, tables=1):
+            made.address, made.longest, made.tables = f"{below}/index", longest, 1
+        page.children.append(pages_of(made, english))
     return page
 
 

@@ -13,6 +13,8 @@ LONGEST: Final = 15_000
 LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(<?([^)\s>]+)>?\)")
 SOURCE: Final = re.compile(r'(src|href)="([^"]+)"')
 HEADING: Final = re.compile(r"(#{1,6}) +(.+?) *#*$")
+RULE: Final = re.compile(r" *\|[ :|-]+\| *$")
+"""Line between the head of a table and its rows."""
 FENCE: Final = re.compile(r"( *)(```|~~~)")
 LANGUAGES: Final = re.compile(r"^\[(?:中文|English)\]\([^)]*\)\n", re.MULTILINE)
 """Line that leads to the same document in the other language; the site has a menu."""
@@ -32,6 +34,8 @@ class Document:
     """Whether the text is in the language of the site."""
     longest: int | None = LONGEST
     """Most bytes of a section of the second level that stays whole; None = one page."""
+    tables: int | None = None
+    """Most tables of a section that stays whole; None = any number."""
 
 
 @dataclass
@@ -77,6 +81,16 @@ def cut(text: str, depth: int) -> list[str]:
             parts.append([])
         parts[-1].append(line)
     return ["\n".join(part) for part in parts]
+
+
+def tables_of(text: str) -> int:
+    """Number of tables of a text."""
+    return sum(bool(RULE.match(line)) for line, is_code in lines_with_code(text) if not is_code)
+
+
+def is_to_be_cut(text: str, longest: int | None, tables: int | None) -> bool:
+    """Whether a text is too long for one page, or has too many tables."""
+    return len(text.encode()) > (longest or 0) or (tables is not None and tables_of(text) > tables)
 
 
 def title_of(text: str) -> str:
@@ -126,7 +140,8 @@ def _cut_page(document: Document, text: str, english: str, depth: int, address: 
         below = (
             f"{address.removesuffix('/index')}/{anchor_of(title_of(english_part)).encode('ascii', 'ignore').decode()}"
         )
-        if len(english_part.encode()) > (document.longest or 0) and depth < 3 and len(cut(english_part, depth + 1)) > 1:
+        is_too_much = is_to_be_cut(english_part, document.longest, document.tables)
+        if is_too_much and depth < 3 and len(cut(english_part, depth + 1)) > 1:
             page.children.append(_cut_page(document, part, english_part, depth + 1, f"{below}/index"))
         else:
             page.children.append(Page(document, below, title_of(part), part))

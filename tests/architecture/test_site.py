@@ -12,6 +12,9 @@ import pytest
 from tests.architecture.package import ROOT
 
 LONGEST = 15_000
+MEASURED = ("behind/results/", "behind/performance/", "behind/reliability/")
+COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|make|heedful|pytest) \S|(?:benchmarks|tests)/\S")
+"""Code that begins with a command, or names a file that is one."""
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +23,12 @@ def site() -> Iterator[Any]:
     sys.path.insert(0, str(ROOT / "docs"))
     yield importlib.import_module("site_pages")
     sys.path.remove(str(ROOT / "docs"))
+
+
+@pytest.fixture(scope="module")
+def pages(site: Any) -> list[Any]:
+    """All pages of the English site."""
+    return [page for tab in importlib.import_module("make_site").parts("en") for page in site.walk(tab.children)]
 
 
 @pytest.fixture(scope="module")
@@ -97,18 +106,55 @@ def test_languages_with_other_headings_are_refused(site: Any):
         site.pages_of(document, TEXT)
 
 
-def test_no_page_has_much_prose(site: Any):
-    """Pages of results are a table or two with their command, and none is long, tables apart."""
-    make_site = importlib.import_module("make_site")
+def test_tables_cut_a_document_however_short(site: Any):
+    table = "\n\n| a |\n|---|\n| 1 |\n"
+    text = f"# All{table}\n## One{table}\n## Two\n\n### Deep{table}\n### Last{table}"
+    document = site.Document("docs/all.md", "all/index", text, tables=1)
+    cut = [page.address for page in site.walk([site.pages_of(document, text)])]
+    assert cut == ["all/index", "all/one", "all/two/index", "all/two/deep", "all/two/last"]
+    assert not site.is_to_be_cut(table, LONGEST, 1)
+    assert site.is_to_be_cut(table + table, LONGEST, 1)
+    assert not site.is_to_be_cut(f"```{table}{table}```{table}", LONGEST, 1)
+
+
+def test_no_page_has_much_prose(pages: list[Any]):
     prose = {
         page.address: sum(len(line.encode()) for line in page.text.split("\n") if not line.lstrip().startswith("|"))
-        for tab in make_site.parts("en")
-        for page in site.walk(tab.children)
+        for page in pages
     }
     assert len(prose) > 200
     assert {address: size for address, size in prose.items() if size > LONGEST} == {}
-    measured = ("behind/performance/", "behind/reliability/")
+    measured = MEASURED[1:]
     assert {address: size for address, size in prose.items() if address.startswith(measured) and size > 8_000} == {}
+
+
+def has_command(text: str) -> bool:
+    """Whether a page has a fenced block, or names a command in its text."""
+    return "\n```" in text or any(COMMAND.match(code) for code in re.findall(r"`([^`\n]+)`", text))
+
+
+def test_a_page_of_measurements_is_one_table_with_its_command(site: Any, pages: list[Any]):
+    measured = [page for page in pages if page.address.startswith(MEASURED)]
+    assert len(measured) > 80
+    assert {page.address: n for page in measured if (n := site.tables_of(page.text)) > 1} == {}
+    # A page above others introduces them, and may leave the commands to them.
+    alone = [page for page in measured if site.tables_of(page.text) or not page.children]
+    assert [page.address for page in alone if not has_command(page.text)] == []
+
+
+@pytest.mark.parametrize("text", ["`OMP_NUM_THREADS=1 python a.py`", "`make prove-web`", "a\n```sh\nls\n```"])
+def test_a_command_is_seen(text: str):
+    assert has_command(text)
+
+
+@pytest.mark.parametrize("text", ["`heedful`", "`heedful.json`", "`pythonic`", "`make`", "heedful train"])
+def test_what_is_no_command_is_not_taken_for_one(text: str):
+    assert not has_command(text)
+
+
+def test_every_page_of_measurements_has_a_chinese_title(pages: list[Any]):
+    titles = importlib.import_module("make_site").CHINESE_TITLES
+    assert [page.title for page in pages if page.address.startswith(MEASURED) and page.title not in titles] == []
 
 
 @pytest.mark.parametrize("name", ["results", "performance", "reliability"])
