@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from heedful.predictors.interface import Predictor
 
 
-def check_errors(predictor: "Predictor", html: Path) -> None:
-    """Check that the errors of a model can be written to a file.
+def check_errors(predictor: "Predictor", html: Path | None) -> None:
+    """Check that the errors of a model can be written to a file; None = nothing is written.
 
     Raises:
         UsageError: the model gives no text one label, or the page would replace something else than a file.
     """
+    if html is None:
+        return
     from heedful.predictors.classifier import Classifier
 
     if not isinstance(predictor, Classifier) or predictor.text.labels != "one":
@@ -24,15 +26,15 @@ def check_errors(predictor: "Predictor", html: Path) -> None:
     refuse_overwriting(html, ())
 
 
-def write_errors(predictor: "Predictor", items: Any, html: Path) -> None:
+def write_errors(predictor: "Predictor", items: Any, html: Path | None) -> None:
     """Classify texts and write what is wrong.
 
     Args:
         items: from `read_items` of the model.
-        html: new file.
+        html: new file; None = nothing is written.
     """
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.label_errors import label_errors
 
-    if isinstance(predictor, Classifier):
+    if html is not None and isinstance(predictor, Classifier):
         write_page(html, label_errors(predictor, items).to_html())

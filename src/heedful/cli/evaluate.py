@@ -57,6 +57,7 @@ from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
     from heedful.predictors.interface import Measured, Predictor
+    from heedful.predictors.translator import Translator
 
 _MEASURES: Final = "Measures"
 _BATCH_TOKENS: Final = 4096
@@ -178,38 +179,39 @@ def run(
     use_threads(threads)
     messages, keys = Messages(quiet), _checked_metrics(metrics)
     refuse_conflicts(record, (png, risk_png), bool(ensemble), bool(terms), segments is not None)
-    from heedful.predictors.translator import Translator
-
     wording = terms, term_languages, bind_terms, lowercase, replace_unknown is not None
     rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
     _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), model, keys, beam)
-    models = _loaded(model, versus, engine, device, ensemble or (), last_column)
-    if html is not None:
-        check_errors(models[0], html)
-    if isinstance(models[0], Translator):
-        items = read_pairs(models[0], data, parse_columns(columns), bool(last_column), limit, messages)
+    models, translators = _loaded(model, versus, engine, device, ensemble or (), last_column)
+    check_errors(models[0], html)
+    cells = parse_columns(columns)
+    if translators:
+        items = read_pairs(translators[0], data, cells, bool(last_column), limit, messages)
         constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
         decoding = beam, replace_unknown, shortlist, constraints, batch_tokens, segments
         scoring = TranslationScoring(keys, *decoding, lowercase, seed, bool(ensemble), record, png, risk_png)
-        measured = scoring.run([one for one in models if isinstance(one, Translator)], items, messages)
+        measured = scoring.run(translators, items, messages)
     else:
-        item_sets = [one.read_items(tuple(data), parse_columns(columns))[: limit or None] for one in models]
+        item_sets = [one.read_items(tuple(data), cells)[: limit or None] for one in models]
         measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
-        if html is not None:
-            write_errors(models[0], item_sets[0], html)
+        write_errors(models[0], item_sets[0], html)
     _print(models, measured, output_format, data, seed)
 
 
 def _loaded(
     model: Path, versus: Path | None, engine: str, device: str, ensemble: Sequence[Path], last_column: str
-) -> "list[Predictor]":
+) -> "tuple[list[Predictor], list[Translator]]":
     """Open a model, with its ensemble, and its baseline, if there is one.
+
+    Returns:
+        Both, and those of them that translate.
 
     Raises:
         UsageError: they are for different tasks.
     """
     from heedful.cli.scoring import load_to_run
     from heedful.predictors.interface import Predictor
+    from heedful.predictors.translator import Translator
 
     models = [load_to_run(model, engine, device, ensemble, kind=Predictor, last_column=last_column)]
     if versus is not None:
@@ -217,7 +219,7 @@ def _loaded(
         models.append(load_to_run(versus, engine, device, kind=Predictor, last_column=column))
         if models[1].folder.task != models[0].folder.task:
             raise UsageError(f"--versus {versus}: a model for another task than {model}")
-    return models
+    return models, [one for one in models if isinstance(one, Translator)]
 
 
 def _refuse_options(options: dict[str, Any], model: Path, metrics: Sequence[str], beam: int | None) -> None:
