@@ -142,6 +142,18 @@ def test_a_page_of_measurements_is_one_table_with_its_command(site: Any, pages: 
     assert [page.address for page in alone if not has_command(page.text)] == []
 
 
+def test_no_link_goes_on_in_the_next_line(site: Any):
+    """Links are rewritten line by line, so the site would keep such a link as it is."""
+    broken = [
+        f"{path.name}: {line}"
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for line, is_code in site.lines_with_code(path.read_bytes().decode("utf-8"))
+        if not is_code
+        if (text := re.sub(r"`+[^`]*`+", "code", line)).count("](") != len(site.LINK.findall(text))
+    ]
+    assert broken == []
+
+
 @pytest.mark.parametrize("text", ["`OMP_NUM_THREADS=1 python a.py`", "`make prove-web`", "a\n```sh\nls\n```"])
 def test_a_command_is_seen(text: str):
     assert has_command(text)
