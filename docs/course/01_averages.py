@@ -72,6 +72,27 @@ wide, _ = nadaraya_watson(grid, x, y)
 wide[:4].round(3)
 
 # %% [markdown] lang="en"
+# ## A dictionary that answers every question
+#
+# A dictionary gives the value of a key, if it has that very key. Attention answers every query: with a mean of all values, in which near keys count more. The weights are
+# not negative and sum to 1, so no answer is below the smallest value or above the largest. If one key has all the weight, it is the dictionary again;
+# if all keys have the same, it is average pooling. And the line stays the same for three pairs or for three million: other pairs, other answers.
+# (With labels as values, one-hot, the same line classifies.)
+
+# %% [markdown] lang="zh"
+# ## 什么都能回答的字典
+#
+# 字典给出一个键的值，前提是正好有这个键。注意力对任何查询都有回答：对所有的值加权平均，近的键权重大。权重不为负，和为 1，所以答案不会低于最小的值，也不会高于最大的值。全部权重都在一个键上，就又是字典；每个键权重相同，就是平均池化。不管有三对还是三百万对，还是这一行：键值对不同，答案就不同。（值换成标签的 one-hot 向量，同一行就能做分类。）
+
+# %%
+prices = {1.0: 10.0, 2.0: 30.0, 4.0: 20.0}
+keys, values = np.array(list(prices)), np.array(list(prices.values()))
+assert abs(nadaraya_watson(keys, keys, values, 0.05)[0] - values).max() < 1e-6
+for h in (0.05, 0.5, 100.0):
+    answers, _ = nadaraya_watson(np.array([2.0, 2.4, 3.9]), keys, values, h)
+    print(f"h = {h}: {answers.round(2)}")
+
+# %% [markdown] lang="en"
 # ## The same by heedful
 #
 # As an estimator with `fit` and `predict`, and as a score inside a network, where it works on vectors and with any mask:
@@ -150,6 +171,41 @@ plt.legend()
 plt.show()
 
 # %% [markdown] lang="en"
+# ## Other kernels
+#
+# Any function that falls with the distance can be the kernel. The **boxcar** counts all points within $h$ alike and no others, which is a window;
+# the **triangular** and the **Epanechnikov** kernel fall to zero there. The shape matters less than the width. With more points $h$ may be smaller, and
+# as it falls slowly enough the prediction comes as close to the truth as one likes, with nothing learned.
+#
+# What cannot be had in this way is a better idea of *near*: here it is the distance of the numbers themselves. From the next lesson on it is learned.
+
+# %% [markdown] lang="zh"
+# ## 别的核
+#
+# 随距离下降的函数都可以当核。**boxcar 核**对 $h$ 以内的点一视同仁，其余一概不看，就是一个窗口；**三角核**和 **Epanechnikov 核**在那里降到零。形状不如宽度重要。点越多，$h$ 可以越小；只要降得足够慢，预测就可以任意接近真相，什么也不用学。
+#
+# 这样得不到的，是更好的“远近”：这里的远近就是数与数之间的距离。从下一课起，远近也是学来的。
+
+# %% picture="shapes" alt="Four small pictures of points, truth and prediction: Gaussian, boxcar, triangular and Epanechnikov kernels of the same width, all close to the truth, the boxcar with steps" alt_zh="四幅小图，点、真相和预测：宽度相同的高斯核、boxcar 核、三角核和 Epanechnikov 核，都接近真相，boxcar 有台阶"
+KERNELS = {
+    "gaussian": lambda u: np.exp(-(u**2) / 2),
+    "boxcar": lambda u: (abs(u) <= 1).astype(float),
+    "triangular": lambda u: np.maximum(1 - abs(u), 0),
+    "epanechnikov": lambda u: np.maximum(1 - u**2, 0),
+}
+figure, axes = plt.subplots(1, 4, sharey=True, figsize=(9, 2.4))
+for axis, (name, kernel) in zip(axes, KERNELS.items(), strict=True):
+    weights = kernel((grid[:, None] - x) / 0.5)
+    prediction = weights @ y / weights.sum(1)
+    same = NadarayaWatsonRegressor(name, bandwidth=0.5).fit(toy.x, toy.y)
+    assert abs(same.predict(toy.grid) - prediction).max() < 1e-6
+    axis.plot(x, y, "o", ms=2, color="#757a82")
+    axis.plot(grid, toy.truth, "--", color="#757a82")
+    axis.plot(grid, prediction)
+    axis.set_title(name, fontsize=9)
+plt.show()
+
+# %% [markdown] lang="en"
 # ## Exercises
 #
 # Put your answer in the place of the dots. `hint("averages.mean")` of `heedful.course` gives a hint.
@@ -157,6 +213,7 @@ plt.show()
 # 1. `averages.mean`: the points are (0, 1), (1, 2), (2, 6). What does average pooling predict at 0.5?
 # 2. `averages.kernel`: what does the Gaussian kernel with $h = 1$ predict there?
 # 3. `averages.function`: a function of `x, keys, values, h` that gives the predictions for all `x` without a loop.
+# 4. `averages.others`: a function of `x, y, h` that predicts each point from all others, with the Gaussian kernel.
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -166,8 +223,10 @@ plt.show()
 # 1. `averages.mean`：三个点 (0, 1)、(1, 2)、(2, 6)。平均池化在 0.5 处预测多少？
 # 2. `averages.kernel`：高斯核取 $h = 1$，在那里预测多少？
 # 3. `averages.function`：写一个函数，参数是 `x, keys, values, h`，不用循环就给出所有 `x` 的预测。
+# 4. `averages.others`：写一个函数，参数是 `x, y, h`，用高斯核，由其余的点预测每一个点。
 
 # %%
 check("averages.mean", ...)
 check("averages.kernel", ...)
 check("averages.function", ...)
+check("averages.others", ...)

@@ -46,7 +46,15 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn import functional
 
-from heedful.attention import Additive, Dot, General, ScaledDot, Softmax, attend
+from heedful.attention import (
+    Additive,
+    Dot,
+    General,
+    ScaledDot,
+    Softmax,
+    attend,
+    padding,
+)
 from heedful.course import check
 
 torch.manual_seed(0)
@@ -98,6 +106,35 @@ by_hand = torch.softmax(Q @ bilinear.weight @ K.T, -1) @ V
 assert abs(attend(Q, K, V, score=bilinear).context - by_hand).max() < 1e-6
 
 # %% [markdown] lang="en"
+# ## Sentences of different lengths
+#
+# In a batch, shorter sentences are filled up with **padding**, which must not be attended to. **Masked softmax** puts $-\infty$ in the place of its scores, before the softmax, so
+# that the real keys share the whole weight. (A large negative number does the same as long as there is one real key; without any, it gives weight to
+# padding, and $-\infty$ gives NaN. heedful gives zeros.) Code that computes a little too much and masks it is faster than a loop over sentences: `@` multiplies the matrices of all sentences at once.
+
+# %% [markdown] lang="zh"
+# ## 长短不一的句子
+#
+# 一个批次里，短的句子用**填充符**（padding）补齐，不应该注意到它。**带掩码的 softmax** 在 softmax 之前把这些分数换成 $-\infty$，全部权重由真正的键来分。（换成绝对值很大的负数也行，只要至少有一个真正的键；一个都没有时，它会把权重给填充符，$-\infty$ 则得到 NaN。heedful 给出零。）多算一点再遮住，比对句子逐个循环要快：`@` 一次乘完所有句子的矩阵，即批量矩阵乘法。
+
+# %%
+lengths = torch.tensor([2, 5, 0])  # the third sentence is empty
+queries, keys, values = torch.randn(3, 1, 8), torch.randn(3, 5, 8), torch.randn(3, 5, 4)
+real = torch.arange(5) < lengths[:, None, None]  # [sentence, query, key]
+scores = (queries @ keys.mT / math.sqrt(8)).masked_fill(~real, -torch.inf)
+weights = torch.softmax(scores, dim=-1)
+by_heedful = attend(
+    queries,
+    keys,
+    values,
+    score=ScaledDot(8, 8),
+    mask=padding(lengths),
+    need=["weights"],
+)
+assert abs((weights @ values)[:2] - by_heedful.context[:2]).max() < 1e-6
+print(weights[:, 0].numpy().round(2), by_heedful.weights[:, 0].numpy().round(2))
+
+# %% [markdown] lang="en"
 # ## A picture: why the root
 #
 # If the components of $q$ and $k$ are independent with variance 1, then $q^T k$ has variance $d$. For large $d$ the scores are large,
@@ -124,6 +161,36 @@ axes[0].set(title="dot product", xlabel="key, best first", ylabel="weight")
 axes[1].set(title="scaled dot product", xlabel="key, best first")
 axes[0].legend()
 plt.show()
+
+# %% [markdown] lang="en"
+# How little gradient passes can be said exactly. For dot products with the keys as values, $f(q) = \sum_i \alpha_i k_i$, the derivative by the query is the
+# **covariance** of the keys under the weights,
+#
+# $$\frac{\partial f}{\partial q} = \sum_i \alpha_i (k_i - f)(k_i - f)^T ,$$
+#
+# and if one key has nearly all the weight, nothing varies: the covariance is nearly zero.
+
+# %% [markdown] lang="zh"
+# 传回来的梯度有多小，可以准确地说出来。点积打分，键就是值，$f(q) = \sum_i \alpha_i k_i$，它对查询的导数是键在注意力分布下的**协方差**，
+#
+# $$\frac{\partial f}{\partial q} = \sum_i \alpha_i (k_i - f)(k_i - f)^T ,$$
+#
+# 如果几乎全部权重在一个键上，就没有什么在变，协方差接近零。
+
+
+# %%
+def pooled(q):
+    return torch.softmax(K @ q, dim=0) @ K
+
+
+for q in (Q[0], 20 * Q[0]):
+    alpha, centred = torch.softmax(K @ q, dim=0), K - pooled(q)
+    covariance = centred.T @ (alpha[:, None] * centred)
+    derivative = torch.autograd.functional.jacobian(pooled, q)
+    assert abs(derivative - covariance).max() < 1e-6
+    print(
+        f"largest weight {alpha.max():.3f}, norm of the derivative {derivative.norm():.3f}"
+    )
 
 # %% [markdown] lang="en"
 # ## Where the dot product comes from
@@ -201,6 +268,8 @@ plt.show()
 #    $q^T k$ for vectors of 64 numbers?
 # 2. `scores.additive`: a function of `query [3], key [5, 4], W [6, 3], U [6, 4], v [6]` that gives the five additive scores.
 # 3. `scores.attention`: a function of `query, key, value` that gives the contexts of scaled dot-product attention, in NumPy.
+# 4. `scores.masked`: a function of `scores [2, 5], lengths [2]` that gives the weights of two sentences of these lengths, in NumPy.
+# 5. `scores.gradient`: a function of `query [3], key [5, 3]` that gives the derivative of the context by the query, for dot products with the keys as values.
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -208,8 +277,12 @@ plt.show()
 # 1. `scores.variance`：$q$ 和 $k$ 的各分量相互独立，均值 0，方差 1。长度为 64 时，$q^T k$ 的标准差是多少？
 # 2. `scores.additive`：写一个函数，参数是 `query [3], key [5, 4], W [6, 3], U [6, 4], v [6]`，给出五个加性分数。
 # 3. `scores.attention`：用 NumPy 写一个函数，参数是 `query, key, value`，给出缩放点积注意力的上下文向量。
+# 4. `scores.masked`：用 NumPy 写一个函数，参数是 `scores [2, 5], lengths [2]`，给出这两个长度的句子的权重。
+# 5. `scores.gradient`：写一个函数，参数是 `query [3], key [5, 3]`，点积打分、键就是值，给出上下文向量对查询的导数。
 
 # %%
 check("scores.variance", ...)
 check("scores.additive", ...)
 check("scores.attention", ...)
+check("scores.masked", ...)
+check("scores.gradient", ...)

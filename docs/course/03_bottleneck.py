@@ -52,6 +52,8 @@ from torch.nn import functional
 
 from heedful.course import check
 from heedful.layers import Embedding, GatedRecurrentUnit
+from heedful.models.inputs import TokenInputs
+from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
@@ -112,9 +114,97 @@ assert (
 states.shape
 
 # %% [markdown] lang="en"
+# ## The decoder
+#
+# The decoder is a second RNN. All it has of the source is one vector, the encoder's last state $c = h_S$. In Sutskever, Vinyals and Le (2014) its state begins with $c$; in Cho et al.
+# (2014) it also sees $c$ at every step, $s_t = f(s_{t-1}, y_{t-1}, c)$. A linear map and a softmax turn each state into probabilities of the next word.
+#
+# Under teacher forcing it reads the target one word late, and an **end symbol** is the last word that it has to say:
+#
+# | reads | `<s>` | il | dort |
+# | --- | --- | --- | --- |
+# | has to say | il | dort | `</s>` |
+#
+# In use it reads what it said itself, until it says the end symbol. (It may read its own words in training, too: then it learns what to do after a mistake,
+# but at first it hardly learns anything else.) Targets of a batch have different lengths; the padding behind the shorter ones is left out of the sum, or the
+# model would learn above all to predict padding.
+
+# %% [markdown] lang="zh"
+# ## 解码器
+#
+# 解码器是另一个 RNN，关于源句它只有一个向量，编码器最后的状态 $c = h_S$。Sutskever、Vinyals 和 Le（2014）用 $c$ 作它的初始状态；Cho 等（2014）每一步还让它看到 $c$，$s_t = f(s_{t-1}, y_{t-1}, c)$。线性变换和 softmax 把每个状态变成下一个词的概率。
+#
+# Teacher Forcing 时，它读到的目标序列晚一个词，最后要说的是**结束符**：
+#
+# | 读到 | `<s>` | il | dort |
+# | --- | --- | --- | --- |
+# | 要说出 | il | dort | `</s>` |
+#
+# 使用时它读自己说过的词，直到说出结束符。（训练时也可以让它读自己的词：它会学到出错以后怎么办，但一开始几乎学不到别的。）一个批次里目标序列长短不一，短的后面是填充符，不计入求和，否则模型首先学会的是预测填充符。
+
+
+# %%
+model = RNNEncoderDecoderConfig(
+    embedding_size=6,
+    hidden_size=8,
+    num_layers=1,
+    cell="gru",
+    context="plain",
+    is_source_reversed=False,
+).build(10, 10, is_shared=False)
+p = {name: parameter.detach() for name, parameter in model.eval().named_parameters()}
+PAD, START, END = 0, 2, 3
+
+
+def parameters_of(name):
+    parts = "input_map.weight", "input_map.bias", "gates_map", "candidate_map"
+    return [p[f"{name}.layers.0.{part}"] for part in parts]
+
+
+def decoder_step(token, s, c):
+    W, b, U_gates, U = parameters_of("decoder")
+    word = p["target_embedding.weight"][token]
+    s = gru_step(word, s, W, b + p["context_map.weight"] @ c, U_gates, U)
+    return s, p["output.weight"] @ s + p["output.bias"]
+
+
+def decode(source, target_in):
+    c = encode(p["source_embedding.weight"][source], *parameters_of("encoder"))[-1]
+    s, logits = c, []
+    for token in target_in:
+        s, scores = decoder_step(token, s, c)
+        logits.append(scores)
+    return torch.stack(logits)
+
+
+def generate(source, longest=6):
+    c = encode(p["source_embedding.weight"][source], *parameters_of("encoder"))[-1]
+    s, tokens = c, [START]
+    while tokens[-1] != END and len(tokens) <= longest:
+        s, scores = decoder_step(tokens[-1], s, c)
+        tokens.append(int(scores.argmax()))
+    return tokens[1:]
+
+
+target_in = torch.tensor([START, 7, 4, 9])
+with torch.no_grad():
+    decoded = model(TokenInputs(words[None], torch.tensor([4])), target_in[None])
+    by_heedful = model.logits(decoded.features)[0]
+assert abs(decode(words, target_in) - by_heedful).max() < 1e-6
+print("an untrained model says", generate(words))
+
+targets = torch.tensor([[7, 4, 9, END], [5, END, PAD, PAD]])
+logits = torch.stack([decode(words, target_in)] * 2)
+log_probs = logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+real = targets != PAD
+loss = -(log_probs * real).sum() / real.sum()  # a mean over six words, not eight
+same = functional.cross_entropy(logits.mT, targets, ignore_index=PAD)
+assert abs(loss - same) < 1e-6
+
+# %% [markdown] lang="en"
 # ## A picture: the bottleneck
 #
-# The decoder above sees one vector of **fixed length**, the state after the **last time step**, however long the source was. Its **capacity
+# The decoder sees one vector of **fixed length**, the state after the **last time step**, however long the source was. Its **capacity
 # to represent** is limited, and much is lost. Here a GRU with random weights reads 4,000 sequences; linear regression then tries to tell from
 # states which word came first. From the last state alone this fails as the sequence grows; from the **sequence of all hidden states**, the
 # first among them, it does not. A reader of all states has to choose among them, and that is attention: each word of the target may need
@@ -158,6 +248,8 @@ plt.show()
 # 2. `bottleneck.likelihood`: the decoder gave the three words of a target the probabilities 0.5, 0.8 and 0.25. What is the log
 #    likelihood of the target?
 # 3. `bottleneck.state`: a function of `inputs [5, 3], W [4, 3], U [4, 4]` that gives the last state of a simple RNN, $h = \tanh(W x + U h)$.
+# 4. `bottleneck.loss`: a function of `log_probs [2, 4], lengths [2]` that gives the loss of a batch, where `log_probs` are those of the right words, some of
+#    them padding.
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -165,8 +257,10 @@ plt.show()
 # 1. `bottleneck.table`：词表有 664,320 个词，嵌入是 256 个数。嵌入矩阵一共有多少个数？
 # 2. `bottleneck.likelihood`：解码器给目标序列三个词的概率是 0.5、0.8、0.25。目标序列的对数似然是多少？
 # 3. `bottleneck.state`：写一个函数，参数是 `inputs [5, 3], W [4, 3], U [4, 4]`，给出简单 RNN $h = \tanh(W x + U h)$ 的最后一个状态。
+# 4. `bottleneck.loss`：写一个函数，参数是 `log_probs [2, 4], lengths [2]`，给出一个批次的损失；`log_probs` 是正确的词的对数概率，其中有些是填充符。
 
 # %%
 check("bottleneck.table", ...)
 check("bottleneck.likelihood", ...)
 check("bottleneck.state", ...)
+check("bottleneck.loss", ...)

@@ -3,6 +3,8 @@
 #
 # Bahdanau, Cho and Bengio (2015) took the bottleneck away. The encoder keeps the states of all words, and before each word of the target the
 # decoder **soft-searches** for the positions where what it needs stands.
+# (Graves had let a network write by hand in 2013, with a soft window over the text that only moves forward. Here attention may go anywhere, since the words of two
+# languages stand in different orders.)
 #
 # **Encoder.** A bidirectional RNN of GRUs. The states of both directions are **joined**, $h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$, so
 # that with $n$ units each an *annotation* has $2n$ numbers. The **encoder states** are keys and values.
@@ -20,7 +22,7 @@
 # %% [markdown] lang="zh"
 # # 4 Bahdanau：一边对齐，一边翻译
 #
-# Bahdanau、Cho 和 Bengio（2015）打破了这个瓶颈。编码器保留每个词的隐状态；每要翻译一个词，解码器就在源句里**自动搜索**（soft-search）相关程度最大的位置。
+# Bahdanau、Cho 和 Bengio（2015）打破了这个瓶颈。编码器保留每个词的隐状态；每要翻译一个词，解码器就在源句里**自动搜索**（soft-search）相关程度最大的位置。（Graves（2013）曾让网络写手写字，它在文本上有一个软窗口，只能向前移动。这里的注意力可以跳到任何地方，因为两种语言的词序不同。）
 #
 # **编码器。** 双向 RNN，门控单元是 GRU。两个方向的隐状态**拼接**（concat）在一起，$h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$；每个方向 $n$ 个单元，维度就是 $2n$。编码器对每个词的输出作为 key 和 value。
 #

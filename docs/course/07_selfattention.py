@@ -2,13 +2,13 @@
 # # 7 Self-attention: order, cost, and what came before
 #
 # In **self-attention** a sequence $x_1, …, x_n$ asks itself: each $x_i$ is query, key and value at once, and $y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$. Nothing is decoded; what comes
-# out represents what went in. Three learned matrices make it more than a comparison of a vector with itself,
+# out represents what went in. (Cheng et al. 2016 and Lin et al. 2017 had it above a recurrent network; without one it is the next lesson.) Three learned matrices make it more than a comparison of a vector with itself,
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
 # so it is not true that $K = Q = V$: all three are **linear maps** of the same $X$. $QK^T$ is an $n \times n$ table of **strengths of attention** between words; each row of the output $Z$ is the weighted sum of all values.
 #
-# **Multi-head attention** runs $h$ of them side by side, each with its own maps, say one for **near relations** and one for **far relations**; the results are **concatenated** and mapped:
+# **Multi-head attention** runs $h$ of them side by side, each with its own maps, say one for **near relations** and one for **far relations**; the results are **concatenated** and mapped. A head has $d/h$ numbers, so that all of them cost as much as a single one of $d$:
 #
 # $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
@@ -27,13 +27,13 @@
 # %% [markdown] lang="zh"
 # # 7 自注意力：次序、代价，与 CNN、RNN 对比
 #
-# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。有了三个可学习的矩阵，就不只是自己和自己比，
+# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。（Cheng 等（2016）、Lin 等（2017）把它放在循环网络之上；完全不用循环网络的，是下一课。）有了三个可学习的矩阵，就不只是自己和自己比，
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
 # 所以“自注意力就是 **K=Q=V**”的说法不对：三者是同一个 $X$ 的不同**线性变换**。$QK^T$ 是 $n \times n$ 的矩阵，表示单词之间的 **attention 强度**；**输出矩阵Z** 的每一行是所有值的加权和。
 #
-# **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换：
+# **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换。每个头只有 $d/h$ 维，所以全部的头合起来，代价和一个 $d$ 维的头一样：
 #
 # $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
@@ -122,17 +122,72 @@ assert abs(P[:-3, :2] @ turn.T - P[3:, :2]).max() < 1e-6  # j = 0: 3 positions o
 
 # %% [markdown] lang="en"
 # ## A picture: positions
+#
+# Count in binary: the last digit changes at every number, the one before it at every second, the next at every fourth. The columns of $P$ count in the same way, with waves in the place of digits: fast ones tell
+# neighbours apart, slow ones tell which part of the sentence it is.
 
 # %% [markdown] lang="zh"
 # ## 一幅图：位置编码
+#
+# 用二进制数数：最后一位每次都变，前一位每两次变一次，再前一位每四次变一次。$P$ 的各列也这样数，只是数字换成了波：快的波分得清相邻的位置，慢的波说明在句子的哪一部分。
 
-# %% picture="positions" alt="Left, the matrix of position codes, waves that slow down from left to right; right, products of the codes of two positions, which depend on their distance only" alt_zh="左：位置编码矩阵，波从左到右越来越慢；右：两个位置的编码的内积，只取决于距离"
-figure, (left, right) = plt.subplots(1, 2, width_ratios=(3, 2))
-left.imshow(P, aspect="auto", cmap="RdBu")
-left.set(xlabel="dimension", ylabel="position")
+# %% picture="positions" alt="Left, four columns of the matrix of position codes, sines and cosines, two faster than the others; middle, the whole matrix, waves that slow down from left to right; right, products of the codes of two positions, which depend on their distance only" alt_zh="左：位置编码矩阵的四列，正弦和余弦，两列快两列慢；中：整个矩阵，波从左到右越来越慢；右：两个位置的编码的内积，只取决于距离"
+print([f"{i:03b}" for i in range(8)])
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(9, 2.9))
+for column in (8, 9, 16, 17):
+    left.plot(P[:, column], label=f"{column}")
+left.legend(title="column", fontsize=7, title_fontsize=7)
+left.set(xlabel="position")
+middle.imshow(P, aspect="auto", cmap="RdBu")
+middle.set(xlabel="dimension", ylabel="position")
 right.imshow(P @ P.T)
 right.set(xlabel="position", ylabel="position")
 plt.show()
+
+# %% [markdown] lang="en"
+# ## A picture: a step is a turn
+#
+# Two columns of one frequency, the sine and the cosine, are a point on a circle. One word further on, the point has moved by the angle $\omega_j$, wherever it was; $\delta$ words further on by
+# $\delta\omega_j$. That is the matrix above, and so "three words back" is the same linear map at every place, which a head can learn as part of $W_Q$ or $W_K$.
+#
+# **Rotary positions** (Su et al. 2021), now the usual choice, add nothing to the words. They turn each pair of numbers of a query at $i$ by $i\omega_j$ and of a key at $j'$ by $j'\omega_j$; in the dot product only the difference of the angles is
+# left. (Shaw et al. 2018 learn a vector for each distance instead.)
+
+# %% [markdown] lang="zh"
+# ## 一幅图：走一步就是转一个角
+#
+# 同一频率的两列，正弦和余弦，是圆上的一个点。往后一个词，不管原来在哪里，这个点都转过角 $\omega_j$；往后 $\delta$ 个词，转过 $\delta\omega_j$。这就是上面的矩阵，所以“往前三个词”在任何位置都是同一个线性变换，一个头可以把它学进 $W_Q$ 或 $W_K$。
+#
+# 现在常用的是**旋转位置编码**（Su 等，2021），不往词上加东西：位置 $i$ 的查询，每一对数转 $i\omega_j$；位置 $j'$ 的键转 $j'\omega_j$；内积里只剩下两个角之差。（Shaw 等（2018）则为每个距离学一个向量。）
+
+# %% picture="rotation" alt="Three circles for three frequencies; points of the positions on each, and three arrows from a position to the one three further on, which span the same angle; the angle is large in the first circle and small in the third" alt_zh="三个频率的三个圆，圆上是各个位置的点，三个箭头从一个位置指向后面第三个位置，转过的角都相同；第一个圆的角大，第三个的小"
+figure, axes = plt.subplots(1, 3, figsize=(9, 3))
+for axis, column in zip(axes, (4, 8, 16), strict=True):
+    sine, cosine = P[:20, column], P[:20, column + 1]
+    axis.scatter(cosine, sine, c=range(20), cmap="viridis", s=15)
+    for i in (0, 5, 10):
+        axis.annotate(
+            "",
+            xy=(cosine[i + 3], sine[i + 3]),
+            xytext=(cosine[i], sine[i]),
+            arrowprops={"arrowstyle": "->", "color": "#c26410"},
+        )
+    axis.set(title=f"columns {column}, {column + 1}", aspect="equal")
+    axis.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), xlabel="cosine", ylabel="sine")
+plt.show()
+
+
+def rotate(x, i):
+    """Turn each pair of numbers of x by the angle of position i."""
+    angle = i / 10000 ** (torch.arange(0, len(x), 2) / len(x))
+    a, b = x[0::2], x[1::2]
+    both = a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()
+    return torch.stack(both, dim=-1).flatten()
+
+
+q, k = torch.randn(2, 8)
+for i in (10, 400):  # seven words apart, wherever they are
+    assert abs(rotate(q, i) @ rotate(k, i - 7) - rotate(q, 7) @ k) < 1e-6
 
 # %% [markdown] lang="en"
 # ## What it costs
@@ -143,8 +198,11 @@ plt.show()
 # | steps that can run side by side | $O(n)$ | $O(1)$ | $O(n)$ |
 # | longest path between two words | $O(n/k)$ | $O(n)$ | $O(1)$ |
 #
-# Self-attention is fully parallel and any two words are one step apart; for long sequences its cost grows with the square. As times on this
-# machine:
+# A convolution multiplies a window of $k$ vectors with a $kd \times d$ matrix at each of $n$ places, all at once; to bring two far words together it takes many layers. An RNN multiplies each of $n$ states with a $d \times d$ matrix, one
+# after the other. Self-attention takes $n^2$ dot products of $d$ numbers, and again as many for the weighted sums. The longer the path, the harder it is for a gradient to carry a relation along it (Hochreiter et al. 2001).
+#
+# Self-attention is fully parallel and any two words are one step apart; for long sequences its cost grows with the square. So would its memory, for a table of $n^2$ weights; fast programs, such as heedful, compute it
+# a tile at a time and never hold the whole. As times on this machine:
 
 # %% [markdown] lang="zh"
 # ## 跟 CNN、RNN 对比
@@ -155,7 +213,9 @@ plt.show()
 # | **并行度** | $O(n)$ | $O(1)$ | $O(n)$ |
 # | **最长路径** | $O(n/k)$ | $O(n)$ | $O(1)$ |
 #
-# 自注意力完全并行，任意两个词只隔一步；但对长序列计算复杂度高，随长度的平方增长。在这台机器上计时：
+# 卷积在 $n$ 个位置上各用 $kd \times d$ 的矩阵乘一个窗口的 $k$ 个向量，可以同时算，但要很多层才能让相距很远的两个词相遇。RNN 用 $d \times d$ 的矩阵乘 $n$ 个状态，只能一个接一个。自注意力要 $n^2$ 个 $d$ 维内积，加权求和又是这么多。路径越长，梯度越难沿着它把两个词的关系传过去（Hochreiter 等，2001）。
+#
+# 自注意力完全并行，任意两个词只隔一步；但对长序列计算复杂度高，随长度的平方增长。$n^2$ 个权重的表占的内存也是如此；快的程序（heedful 也一样）一块一块地算，从不存下整张表。在这台机器上计时：
 
 # %% picture="cost" alt="Time of a layer by length, on logarithmic axes: recurrent and convolutional layers grow in proportion, self-attention twice as steep" alt_zh="一层所用的时间随长度的变化，对数坐标：循环层和卷积层成比例增长，自注意力的斜率是两倍"
 torch.set_default_dtype(torch.float32)

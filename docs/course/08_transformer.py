@@ -16,7 +16,18 @@
 # **Decoder block**: the first attention is **masked**; the second, **encoder–decoder attention**, takes its queries from the decoder and its keys and values from the **encoder's output** $C$; then comes the feed-forward network.
 #
 # A linear map and a softmax give the **probabilities of the next word**. In training all positions are predicted **in parallel**, as the right words are given (teacher forcing) and the mask hides what comes after; in use
-# word $t+1$ is predicted from the first $t$, the **prefix**, which are keys and values, while word $t$ is the query. BERT and GPT are such blocks, the first of the encoder, the second of the decoder.
+# word $t+1$ is predicted from the first $t$, the **prefix**, which are keys and values, while word $t$ is the query. Keys and values of the prefix stay as they are, so a program keeps them (a **cache**)
+# and computes one new row a step. BERT and GPT are such blocks, the first of the encoder, the second of the decoder.
+#
+# |  | encoder | decoder |
+# | --- | --- | --- |
+# | input | words of the source + positions | start symbol and words so far + positions |
+# | six times | self-attention, Add & Norm | masked self-attention, Add & Norm |
+# |  |  | encoder–decoder attention over $C$, Add & Norm |
+# |  | feed-forward network, Add & Norm | feed-forward network, Add & Norm |
+# | output | $C$, a vector for each word | linear map, softmax: the next word |
+#
+# (In training the paper also drops a tenth of the numbers at random after each sub-layer, **dropout**, which the lines below leave out.)
 
 # %% [markdown] lang="zh"
 # # 8 从零实现 Transformer，120 行
@@ -33,7 +44,17 @@
 #
 # **Decoder block**：第一个注意力有 **Masked** 操作；第二个是**编码器-解码器注意力**，query 来自目标序列，K、V 用 Encoder 输出的**编码信息矩阵** $C$ 计算，这就是**信息传递**；最后是前馈网络。
 #
-# 最后的**输出层**是线性变换和 softmax，给出下一个单词的概率。训练时用 Teacher Forcing，各个位置可以**并行化训练**，掩码挡住后面的词；**预测**第 $t+1$ 个输出时，前 $t$ 个预测值（**前缀序列**）作为 key 和 value，第 $t$ 个还作为 query。BERT 由 Encoder 的 block 叠成，GPT-3 由 Decoder 的 block 叠成。
+# 最后的**输出层**是线性变换和 softmax，给出下一个单词的概率。训练时用 Teacher Forcing，各个位置可以**并行化训练**，掩码挡住后面的词；**预测**第 $t+1$ 个输出时，前 $t$ 个预测值（**前缀序列**）作为 key 和 value，第 $t$ 个还作为 query。前缀的 key 和 value 不会再变，所以程序把它们存起来（**缓存**），每步只算新的一行。BERT 由 Encoder 的 block 叠成，GPT-3 由 Decoder 的 block 叠成。
+#
+# |  | 编码器 | 解码器 |
+# | --- | --- | --- |
+# | 输入 | 源句的词 + 位置编码 | 翻译开始符和已生成的词 + 位置编码 |
+# | 重复 6 次 | 自注意力，Add & Norm | Masked 自注意力，Add & Norm |
+# |  |  | 对 $C$ 的编码器-解码器注意力，Add & Norm |
+# |  | 前馈网络，Add & Norm | 前馈网络，Add & Norm |
+# | 输出 | $C$，每个词一个向量 | 线性变换和 softmax：下一个词 |
+#
+# （训练时，论文还在每个子层之后随机丢弃十分之一的数，即 **dropout**，下面的代码省略了。）
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -48,17 +69,20 @@
 
 # %%
 import math
+import random
 
 import matplotlib.pyplot as plt
 import torch
 from torch.nn import functional
 
 from heedful.course import check
+from heedful.evaluation.metrics.bleu import Bleu
 from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import TransformerConfig
 
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
+weights_of = {}  # attention of each layer, for pictures
 
 
 def linear(p, name, x):
@@ -87,6 +111,7 @@ def positions(n, d):
 def embed(p, tokens):
     table = p["source_embedding.weight"]  # one table for source, target and output
     n, d = tokens.shape[-1], table.shape[1]
+    # The root makes small embeddings as large as positions, which lie in [-1, 1].
     return table[tokens] * math.sqrt(d) + positions(n, d)
 
 
@@ -104,7 +129,8 @@ def multi_head(p, name, queries, memory, num_heads, allowed):
     scores = Q @ K.mT / math.sqrt(Q.shape[-1])
     A = torch.softmax(scores.masked_fill(~allowed, -torch.inf), dim=-1)
     Z = (A @ V).transpose(1, 2).flatten(2)  # the heads side by side
-    return linear(p, f"{name}.out_proj", Z), A
+    weights_of[name] = A
+    return linear(p, f"{name}.out_proj", Z)
 
 
 def encoder_block(p, name, x, num_heads, allowed):
@@ -112,7 +138,7 @@ def encoder_block(p, name, x, num_heads, allowed):
         p,
         f"{name}.around_attention",
         x,
-        lambda x: multi_head(p, f"{name}.self_attention", x, x, num_heads, allowed)[0],
+        lambda x: multi_head(p, f"{name}.self_attention", x, x, num_heads, allowed),
     )
     return add_and_norm(
         p,
@@ -127,13 +153,13 @@ def decoder_block(p, name, x, C, num_heads, before, allowed):
         p,
         f"{name}.around_self",
         x,
-        lambda x: multi_head(p, f"{name}.self_attention", x, x, num_heads, before)[0],
+        lambda x: multi_head(p, f"{name}.self_attention", x, x, num_heads, before),
     )
     x = add_and_norm(
         p,
         f"{name}.around_cross",
         x,
-        lambda x: multi_head(p, f"{name}.cross_attention", x, C, num_heads, allowed)[0],
+        lambda x: multi_head(p, f"{name}.cross_attention", x, C, num_heads, allowed),
     )
     return add_and_norm(
         p,
@@ -224,17 +250,78 @@ print(
 )
 
 # %% [markdown] lang="en"
-# ## A picture: it learns
+# ## A picture: it learns to translate
 #
-# The 120 lines train, too: gradients flow through them. The task is to sort digits; the loss is a sum of log probabilities, and each output is
-# the **argmax** of the probabilities, word by word.
+# The 120 lines train, too: gradients flow through them. A small grammar makes English sentences and their French translations. French puts some
+# adjectives behind the noun, and articles and adjectives agree with it in gender, so word for word does not do. In a batch shorter sentences are filled up
+# with **padding**: no word attends to it, and it has no part in the loss, which is the mean of the log probabilities of real words. The pair "red car" is
+# kept out of training. Translations are generated by **argmax**, word by word, until the end symbol.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：能学会
+# ## 一幅图：学会翻译
 #
-# 这 120 行代码也能训练，梯度传得过去。任务是把数字排序；损失是对数概率之和取负，生成时每一步取概率的 **argmax**，一个词接一个词。
+# 这 120 行代码也能训练，梯度传得过去。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；损失是真正的词的对数概率的平均，取负。训练里不出现 “red car” 这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符。
 
-# %% picture="learning" alt="Left, the loss falls; right, the attention of the trained decoder over the source: each output word looks at the digit that it copies" alt_zh="左：损失下降；右：训练好的解码器对源序列的注意力，每个输出都注意到要抄写的数字"
+# %%
+DETERMINERS = {"the": "le la", "a": "un une", "this": "ce cette", "my": "mon ma"}
+SIZES = {"small": "petit petite", "big": "grand grande", "old": "vieux vieille"}
+COLOURS = {"red": "rouge rouge", "white": "blanc blanche", "black": "noir noire"}
+NOUNS = {"cat": "chat", "dog": "chien", "car": "voiture", "house": "maison"}
+VERBS = {"sees": "voit", "wants": "veut", "finds": "trouve"}
+PARTS = DETERMINERS, SIZES, COLOURS, NOUNS, VERBS
+french = " ".join(word for part in PARTS for word in part.values()).split()
+english = [word for part in PARTS for word in part]
+WORDS = ["<pad>", "<s>", "</s>", *dict.fromkeys((*english, *french))]
+choices = random.Random(0)
+
+
+def noun_phrase():
+    determiner, size, colour, noun = (choices.choice(list(part)) for part in PARTS[:4])
+    gender = int(noun in ("car", "house"))
+    has_size, has_colour = choices.random() < 0.5, choices.random() < 0.5
+    source = [determiner, *[size] * has_size, *[colour] * has_colour, noun]
+    target = [DETERMINERS[determiner].split()[gender]]
+    target += [SIZES[size].split()[gender]] * has_size + [NOUNS[noun]]
+    return source, target + [COLOURS[colour].split()[gender]] * has_colour
+
+
+def sentences(number, is_new):
+    """Pairs of sentences; those with a red car are new."""
+    pairs = []
+    while len(pairs) < number:
+        (who, qui), (whom, que) = noun_phrase(), noun_phrase()
+        verb = choices.choice(list(VERBS))
+        pair = [*who, verb, *whom], [*qui, VERBS[verb], *que]
+        if ("red car" in " ".join(pair[0])) == is_new:
+            pairs.append(pair)
+    return pairs
+
+
+def padded(rows):
+    ids = [torch.tensor([WORDS.index(word) for word in row]) for row in rows]
+    lengths = torch.tensor([len(row) for row in rows])
+    return torch.nn.utils.rnn.pad_sequence(ids, batch_first=True), lengths
+
+
+def translate(p, rows):
+    with torch.no_grad():
+        C, allowed = encode(p, *padded(rows), 1, 2)
+        tokens = torch.full((len(rows), 1), WORDS.index("<s>"))
+        for _ in range(11):
+            logits = decode(p, tokens, C, allowed, 1, 2)
+            tokens = torch.cat((tokens, logits[:, -1:].argmax(-1)), 1)
+    texts = [" ".join(WORDS[token] for token in row[1:]) for row in tokens.tolist()]
+    return [text.partition(" </s>")[0] for text in texts]
+
+
+def bleu(p, pairs):
+    outputs = translate(p, [source for source, _ in pairs])
+    references = [[" ".join(target)] for _, target in pairs]
+    counts = Bleu().statistics(outputs, references).sum(0, keepdims=True)
+    return Bleu().scores(counts).item()
+
+
+# %% picture="learning" alt="The loss falls to nearly zero within 400 steps, and BLEU of sentences that were never seen rises to nearly 100" alt_zh="损失在 400 步内降到接近零，没有见过的句子的 BLEU 升到接近 100"
 torch.set_default_dtype(torch.float32)
 torch.manual_seed(0)
 small = TransformerConfig(
@@ -245,69 +332,128 @@ small = TransformerConfig(
     feedforward_size=64,
     norm="post",
 )
-built = small.build(12, 12, is_shared=True).float()
+built = small.build(len(WORDS), len(WORDS), is_shared=True).float()
 p = {
     name: parameter.detach().clone().requires_grad_()
     for name, parameter in built.named_parameters()
 }
-optimizer = torch.optim.Adam(p.values(), lr=0.003)
-losses = []
-for _ in range(500):
-    source = torch.rand(64, 9).argsort(1)[:, :6] + 3  # six different digits
-    target = source.sort(1).values
-    target_in = torch.cat((torch.ones(64, 1, dtype=torch.int64), target[:, :-1]), 1)
-    logits = transformer(p, source, torch.full((64,), 6), target_in, 1, 2)
-    log_probs = logits.log_softmax(-1).gather(-1, target[..., None])
-    loss = -log_probs.sum() / target.numel()
+optimizer = torch.optim.Adam(p.values(), lr=0.005)
+new = sentences(50, is_new=True)
+losses, scores = [], {}
+for step in range(401):
+    if step % 50 == 0:
+        scores[step] = bleu(p, new)
+        print(
+            step,
+            f"{scores[step]:5.1f}",
+            translate(p, ["the old red car wants a white cat".split()]),
+        )
+    pairs = sentences(32, is_new=False)
+    target, _ = padded([[*target, "</s>"] for _, target in pairs])
+    target_in, _ = padded([["<s>", *target] for _, target in pairs])
+    logits = transformer(p, *padded([source for source, _ in pairs]), target_in, 1, 2)
+    log_probs = logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
+    real = target != WORDS.index("<pad>")
+    loss = -(log_probs * real).sum() / real.sum()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
 
-with torch.no_grad():
-    C, allowed = encode(p, source[:1], torch.tensor([6]), 1, 2)
-    said = torch.ones(1, 1, dtype=torch.int64)
-    for _ in range(6):
-        logits = decode(p, said, C, allowed, 1, 2)
-        said = torch.cat((said, logits[:, -1:].argmax(-1)), 1)
-    print(source[0].tolist(), "->", said[0, 1:].tolist())
-    before = torch.ones(6, 6).tril().bool()
-    x = embed(p, said[:, :-1])
-    own = multi_head(p, "decoder_layers.0.self_attention", x, x, 2, before)[0]
-    x = layer_norm(p, "decoder_layers.0.around_self.norm", x + own)
-    _, A = multi_head(p, "decoder_layers.0.cross_attention", x, C, 2, allowed)
-
-figure, (left, right) = plt.subplots(1, 2, width_ratios=(3, 2))
+figure, (left, right) = plt.subplots(1, 2)
 left.plot(losses)
 left.set(xlabel="step", ylabel="loss of a word")
-right.imshow(A[0].mean(0))
-right.set_xticks(range(6), source[0].tolist())
-right.set_yticks(range(6), said[0, 1:].tolist())
-right.set(xlabel="source", ylabel="output")
+right.plot(list(scores), list(scores.values()), "o-")
+right.set(xlabel="step", ylabel="BLEU of new sentences", ylim=(0, 105))
+plt.show()
+
+# %% [markdown] lang="en"
+# ## A picture: where the heads look
+#
+# The three kinds of attention, two heads each, while a new sentence is written. The decoder's tables are empty above the diagonal. Between the two, each output looks at the word that is to be
+# written next: where French puts the colour behind the noun, the bright places change their order; and before an article or *ma* a head looks at the noun as well, whose gender it needs. Which head matters?
+# Each is left out in turn, by zeros in the place of its columns of $W_O$, and the title says how many words of new sentences are then right.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：各个头看哪里
+#
+# 写一个新句子时的三种注意力，各有两个头。解码器的表在对角线以上是空的。两者之间，每个输出看着下一个要写的词：法语把颜色放在名词后面，亮点的次序也就换了；写冠词或 *ma* 之前，还有一个头看着名词，因为要知道它的性。哪个头重要？轮流去掉一个头，即把 $W_O$ 里属于它的列换成零，标题写着这时新句子里还有多少词是对的。
+
+# %% picture="heads" alt="Six tables of attention weights, two heads each of the encoder, the decoder and between them; the decoder's are empty above the diagonal; titles give the share of right words without the head" alt_zh="六张注意力权重表，编码器、解码器和两者之间各两个头；解码器的在对角线以上是空的；标题是去掉这个头以后的正确率"
+source = "my small red car sees the white house".split()
+(text,) = translate(p, [source])
+output = ["<s>", *text.split()]
+
+
+def right_words(p):
+    target, _ = padded([[*target, "</s>"] for _, target in new])
+    target_in, _ = padded([["<s>", *target] for _, target in new])
+    with torch.no_grad():
+        logits = transformer(p, *padded([source for source, _ in new]), target_in, 1, 2)
+    return (logits.argmax(-1) == target)[target > 0].float().mean()
+
+
+names = {
+    "encoder_layers.0.self_attention": (source, source),
+    "decoder_layers.0.self_attention": (output, output),
+    "decoder_layers.0.cross_attention": (output, source),
+}
+figure, axes = plt.subplots(2, 3, figsize=(9, 6))
+for column, (name, (rows, columns)) in enumerate(names.items()):
+    for head, axis in enumerate(axes[:, column]):
+        kept = p[f"{name}.out_proj.weight"].detach().clone()
+        kept[:, 16 * head : 16 * (head + 1)] = 0
+        share = right_words({**p, f"{name}.out_proj.weight": kept})
+        with torch.no_grad():
+            transformer(p, *padded([source]), padded([output])[0], 1, 2)
+        axis.imshow(weights_of[name][0, head])
+        axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7)
+        axis.set_yticks(range(len(rows)), rows, fontsize=7)
+        place = ("encoder", "decoder", "between")[column]
+        axis.set_title(f"{place}, without it {share:.0%} right", fontsize=8)
 plt.show()
 
 # %% [markdown] lang="en"
 # ## What became of it
 #
-# Large models are trained on plain text first, and differ above all in who may look at whom:
+# Large models are first trained on plain text (**pretraining**), where every text is its own exercise and nobody has to label anything. They differ above
+# all in who may look at whom, and so in the exercise. Of *the cat sat on the mat*:
 #
-# - **Encoder alone** (BERT): every word sees all others. Some words are replaced by a mark, and the model has to say which they were.
-# - **Encoder and decoder** (T5): the source is seen as a whole, the output only up to each word. Whole passages are left out and written.
-# - **Decoder alone** (GPT): every word sees those before it, and the next word is predicted. So every text is an exercise, and a task can be put
-#   as its beginning (**in context**), with no training at all.
+# | blocks | reads | has to say |
+# | --- | --- | --- |
+# | **encoder alone**, BERT (2019) | the ▢ sat on the mat | cat |
+# | **encoder and decoder**, T5 (2020) | the ▢ sat ▣ mat | ▢ cat ▣ on the |
+# | **decoder alone**, GPT (2018) | the cat sat on the mat | cat sat on the mat ▪ |
 #
-# Their loss falls as a power of parameters, data and computation, over many orders of magnitude, which is why they grew.
+# - With the encoder alone every word sees all others, before and behind. It gives a vector for each word and for the whole, but cannot write a text of any length.
+# - With both, the source is seen as a whole, the output only up to each word: translation, summaries.
+# - With the decoder alone every word sees those before it, and all words of a text are predicted at once. The source and the output are one text, and the source, too, sees only what is before.
+#
+# For a task of its own such a model is trained a little further on labelled examples (**fine-tuning**), a classifier with one new layer upon a vector
+# that has seen the whole text: that of the class mark, or of the last word if words see only what is before. A large decoder needs no training for it: the
+# task is put as the beginning of a text, with no example or a few (**in context**, zero-shot and few-shot; GPT-3, 2020).
+#
+# The loss falls as a power of parameters, data and computation, over many orders of magnitude (Kaplan et al. 2020), if parameters and data grow together
+# (Hoffmann et al. 2022). That is why the models grew.
 
 # %% [markdown] lang="zh"
 # ## 后来的发展
 #
-# 大模型先在普通文本上预训练，各类模型的区别，首先在于谁能看到谁：
+# 大模型先在普通文本上**预训练**：任何文本自己就是练习，不用人来标注。各类模型的区别，首先在于谁能看到谁，练习也就不同。以 *the cat sat on the mat* 为例：
 #
-# - **只有编码器**（BERT）：每个词都能看到其他所有词。把一些词换成标记，让模型说出原来是什么。
-# - **编码器和解码器**（T5）：原文全都能看到，输出只能看到当前词为止。挖掉几段文字，让模型补写出来。
-# - **只有解码器**（GPT）：每个词只能看到前面的词，任务是预测下一个词。于是任何文本都是练习，要做的任务写在开头就行（**上下文学习**），完全不用再训练。
+# | 用哪些 block | 读到 | 要说出 |
+# | --- | --- | --- |
+# | **只有编码器**，BERT（2019） | the ▢ sat on the mat | cat |
+# | **编码器和解码器**，T5（2020） | the ▢ sat ▣ mat | ▢ cat ▣ on the |
+# | **只有解码器**，GPT（2018） | the cat sat on the mat | cat sat on the mat ▪ |
 #
-# 损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级，所以模型才越做越大。
+# - 只有编码器时，每个词都能看到前后所有的词。它给出每个词和整句的向量，但写不出任意长的文本。
+# - 两者都有时，原文全都能看到，输出只能看到当前词为止：翻译、摘要。
+# - 只有解码器时，每个词只能看到前面的词，一段文本的所有词可以同时预测。原文和输出是同一段文本，原文也只能看到前面。
+#
+# 要做某个任务，就用有标注的例子再训练一会儿（**微调**）；做分类时加一个新的层，接在看过全文的向量上：用类别标记的向量，如果每个词只能看到前面，就用最后一个词的向量。大的解码器连这也不用：要做的任务写在文本的开头，给零个或几个例子就行（**上下文学习**，零样本和少样本；GPT-3，2020）。
+#
+# 损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级（Kaplan 等，2020），前提是参数和数据一起增长（Hoffmann 等，2022），所以模型才越做越大。
 
 # %% picture="families" alt="Three tables of six words: all see all; the first three see each other and the rest what is before; each sees what is before" alt_zh="三张六个词的表：第一张互相都能看到；第二张前三个互相可见，其余只能看前面；第三张每个只能看前面"
 everything = torch.ones(6, 6).bool()
@@ -326,6 +472,8 @@ plt.show()
 # 1. `transformer.mask`: a function of `n` that gives the table [query, key] with 1 where a query of the decoder may look and 0 elsewhere.
 # 2. `transformer.norm`: a function of `x [4, 6]` that normalises each row, with 1e-5 added to the variance, in NumPy.
 # 3. `transformer.parameters`: how many parameters has one encoder block with $d = 512$ and 2048 hidden features, biases and norms included?
+# 4. `transformer.cache`: how many scores does a head of the decoder's self-attention compute for an output of 10 words, if keys and values of the prefix are
+#    kept and each step computes one new row?
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -333,8 +481,10 @@ plt.show()
 # 1. `transformer.mask`：写一个函数，参数是 `n`，给出 [查询, 键] 的表：解码器的查询可以看的地方是 1，其余是 0。
 # 2. `transformer.norm`：用 NumPy 写一个函数，参数是 `x [4, 6]`，对每一行做层归一化，方差加 1e-5。
 # 3. `transformer.parameters`：一个 Encoder block，$d = 512$，前馈网络隐藏层 2048，连同偏置和归一化共有多少个参数？
+# 4. `transformer.cache`：输出 10 个词，前缀的 key 和 value 都存着，每步只算新的一行。解码器自注意力的一个头一共要算多少个分数？
 
 # %%
 check("transformer.mask", ...)
 check("transformer.norm", ...)
 check("transformer.parameters", ...)
+check("transformer.cache", ...)

@@ -42,7 +42,12 @@ from torch import nn
 
 from heedful.attention import Dot, attend, padding
 from heedful.course import check
-from heedful.layers import MultiQueryVectorAttention, StepQueryVectorAttention, TanhDot
+from heedful.layers import (
+    MultiheadAttention,
+    MultiQueryVectorAttention,
+    StepQueryVectorAttention,
+    TanhDot,
+)
 
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
@@ -183,12 +188,13 @@ plt.show()
 #
 # The **Vision Transformer** (Dosovitskiy et al. 2021) needs no convolutional network: it cuts the image into patches, maps each to a vector, adds
 # positions, and puts one learned **class** vector before them. The encoder of lesson 8 does the rest, and the class vector at its end is
-# classified. Cutting and mapping is one convolution whose step is its width.
+# classified. Cutting and mapping is one convolution whose step is its width. Two things have changed since 2017: the norm stands *before* each sub-layer, $x + f(\mathrm{LayerNorm}(x))$ (**pre-norm**), which trains more
+# steadily, and ReLU has become GELU, a smooth form of it.
 
 # %% [markdown] lang="zh"
 # ## 图像是由图块组成的句子
 #
-# **视觉 Transformer**（Dosovitskiy 等，2021）不需要卷积网络：把图像切成图块，每块映射成一个向量，加上位置编码，最前面放一个可学习的**类别**向量；其余由第 8 课的编码器完成，最后用类别向量来分类。切块加映射，就是一次步长等于窗口的卷积。
+# **视觉 Transformer**（Dosovitskiy 等，2021）不需要卷积网络：把图像切成图块，每块映射成一个向量，加上位置编码，最前面放一个可学习的**类别**向量；其余由第 8 课的编码器完成，最后用类别向量来分类。切块加映射，就是一次步长等于窗口的卷积。与 2017 年相比有两处不同：归一化放在每个子层*之前*，$x + f(\mathrm{LayerNorm}(x))$（**pre-norm**），训练更稳；ReLU 换成了更平滑的 GELU。
 
 # %%
 image = scene.movedim(-1, 0)[None]  # [1, colour, row, column]
@@ -202,12 +208,88 @@ words = torch.cat((torch.zeros(1, 1, 16), by_hand), 1)  # the class vector first
 print("a sentence of", words.shape[1], "words of", words.shape[2], "numbers")
 
 # %% [markdown] lang="en"
+# One block of it learns here whether a red square stands left or right of a blue disc. Neither patch alone tells. The picture shows what the class vector looks at in each of two heads: in one at the square, in the other at the disc.
+#
+# Convolution has built in that neighbours belong together and that a thing is the same wherever it stands. A Vision Transformer has to learn both, so on a million images it is behind a convolutional network, and ahead on hundreds of
+# millions. As its cost grows with the square of the number of patches, the **Swin Transformer** (Liu et al. 2021) attends within windows of patches, which brings neighbourhood back.
+
+# %% [markdown] lang="zh"
+# 下面用它的一个 block 学习：红色方块在蓝色圆盘的左边还是右边？单看哪一块都不知道。图里是两个头里类别向量所看的地方：一个头看方块，另一个头看圆盘。
+#
+# 卷积生来就知道相邻的像素属于一起、同一个东西在哪里都一样；视觉 Transformer 两样都要学，所以只有一百万张图时不如卷积网络，有几亿张时就超过了。它的代价随块数的平方增长，**Swin Transformer**（Liu 等，2021）只在由图块组成的窗口之内做注意力，也就又有了“相邻”。
+
+
+# %% picture="patches" alt="Three small images with a red square and a blue disc, beside each of them two tables of weights over 16 patches; the weights of the first lie on the square, those of the second on the disc" alt_zh="三幅小图，各有一个红色方块和一个蓝色圆盘，旁边是两张 16 个图块的权重表，第一张的权重落在方块上，第二张的落在圆盘上"
+class VisionTransformer(nn.Module):
+    def __init__(self, size=32):
+        super().__init__()
+        self.patches = nn.Conv2d(3, size, 8, stride=8)
+        self.mark = nn.Parameter(torch.zeros(1, 1, size))  # the class vector
+        self.positions = nn.Parameter(torch.randn(17, size))
+        self.norm = nn.LayerNorm(size)
+        self.attention = MultiheadAttention(size, 2, batch_first=True)
+        self.feed_forward = nn.Sequential(
+            nn.LayerNorm(size),
+            nn.Linear(size, 2 * size),
+            nn.GELU(),
+            nn.Linear(2 * size, size),
+        )
+        self.output = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, 2))
+
+    def forward(self, images):
+        x = self.patches(1 - images).flatten(2).mT  # white is zero
+        x = torch.cat((self.mark.expand(len(x), -1, -1), x), 1) + self.positions
+        y = self.norm(x)
+        y, weights = self.attention(y, y, y, average_attn_weights=False)
+        x = x + y
+        x = x + self.feed_forward(x)
+        return self.output(x[:, 0]), weights
+
+
+rows, columns = torch.meshgrid(torch.arange(32), torch.arange(32), indexing="ij")
+
+
+def draw_scenes(number):
+    square, disc = torch.randint(4, 28, (2, number, 2, 1, 1))  # centres, [row, column]
+    dy, dx = (rows - square[:, 0]).abs(), (columns - square[:, 1]).abs()
+    to_disc = (rows - disc[:, 0]) ** 2 + (columns - disc[:, 1]) ** 2
+    images = torch.ones(number, 32, 32, 3)
+    images[dy.maximum(dx) <= 3] = torch.tensor([0.8, 0.2, 0.1])
+    images[to_disc <= 14] = torch.tensor([0.1, 0.3, 0.8])
+    return images.movedim(-1, 1), (square < disc)[:, 1, 0, 0].long()
+
+
+torch.manual_seed(0)
+vision = VisionTransformer()
+optimizer = torch.optim.Adam(vision.parameters(), lr=0.003)
+for _ in range(300):
+    images, is_left = draw_scenes(64)
+    loss = nn.functional.cross_entropy(vision(images)[0], is_left)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+images, is_left = draw_scenes(500)
+with torch.no_grad():
+    logits, weights = vision(images)
+print(f"{(logits.argmax(1) == is_left).double().mean():.1%} of unseen images right")
+figure, axes = plt.subplots(1, 9, figsize=(9, 1.4))
+for number in range(3):
+    maps = weights[number, :, 0, 1:].view(2, 4, 4)  # of the class vector, in each head
+    for axis, drawing in zip(
+        axes[3 * number :], (images[number].movedim(0, -1), *maps), strict=False
+    ):
+        axis.imshow(drawing)
+        axis.set(xticks=[], yticks=[])
+plt.show()
+
+# %% [markdown] lang="en"
 # ## Exercises
 #
 # 1. `tasks.document`: a function of `H [5, 4], W [3, 4], u [3]` that gives the vector of a document.
 # 2. `tasks.regions`: how many regions of 8 × 8 pixels has an image of 64 × 64?
 # 3. `tasks.span`: an answer is a span of the text. Its start has the probabilities 0.2, 0.5, 0.3, its end 0.5, 0.1, 0.4. Which span, as [start, end] from 0,
 #    is the most probable?
+# 4. `tasks.patches`: an image of 96 × 96 pixels is cut into patches of 16 × 16. How many vectors does the encoder of a Vision Transformer read?
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -215,8 +297,10 @@ print("a sentence of", words.shape[1], "words of", words.shape[2], "numbers")
 # 1. `tasks.document`：写一个函数，参数是 `H [5, 4], W [3, 4], u [3]`，给出文档的向量。
 # 2. `tasks.regions`：64 × 64 的图像有多少个 8 × 8 像素的区域？
 # 3. `tasks.span`：答案是原文的一段。起点的概率是 0.2、0.5、0.3，终点的概率是 0.5、0.1、0.4。哪一段概率最大？写成 [起点, 终点]，从 0 数起。
+# 4. `tasks.patches`：96 × 96 的图像切成 16 × 16 的图块。视觉 Transformer 的编码器读多少个向量？
 
 # %%
 check("tasks.document", ...)
 check("tasks.regions", ...)
 check("tasks.span", ...)
+check("tasks.patches", ...)

@@ -91,6 +91,42 @@ def beam_search(step, width, longest, alpha=1.0):
 
 
 # %% [markdown] lang="en"
+# ## Where greedy search fails
+#
+# The most probable sentence need not begin with the most probable word. Below, A is the better first word, but what comes after B is more certain: greedy search ends with
+# probability 0.5 · 0.4 = 0.2, and a beam of 2 finds 0.4 · 0.9 = 0.36.
+#
+# To be sure one would have to try all outputs (**exhaustive search**). Of a vocabulary of $V$ words and at most $T$ places there are about $V^T$, for 30,000 words and 20 places $10^{89}$. Greedy search looks at $V T$
+# words, a beam at $k V T$; $k = 1$ is greedy search, and a beam that drops nothing is exhaustive.
+
+# %% [markdown] lang="zh"
+# ## 贪心搜索什么时候会错
+#
+# 概率最大的句子，不一定以概率最大的词开头。下面的例子里，第一个词 A 更好，但 B 的后面更有把握：贪心搜索得到的概率是 0.5 · 0.4 = 0.2，束宽为 2 时找到 0.4 · 0.9 = 0.36。
+#
+# 要有绝对把握，就得试遍所有的输出（**穷举搜索**）。词表有 $V$ 个词，最多 $T$ 个位置，大约有 $V^T$ 种；3 万个词、20 个位置，就是 $10^{89}$ 种。贪心搜索只看 $V T$ 个词，束搜索看 $k V T$ 个；$k = 1$ 就是贪心搜索，什么也不丢的束搜索就是穷举搜索。
+
+# %%
+A, B = 0, 1  # the end symbol is EOS = 3; token 2 has no probability
+NEXT = {
+    (): (0.5, 0.4, 0.0, 0.1),
+    (A,): (0.3, 0.3, 0.0, 0.4),
+    (B,): (0.05, 0.05, 0.0, 0.9),
+}
+
+
+def toy_step(tokens):
+    with np.errstate(divide="ignore"):
+        return np.log(NEXT.get(tokens, (0.0, 0.0, 0.0, 1.0)))
+
+
+for width in (1, 2, 64):
+    tokens, log_prob, _ = beam_search(toy_step, width, longest=3, alpha=0.0)[0]
+    print(
+        f"beam {width}: {' '.join('AB'[token] for token in tokens)}, {math.exp(log_prob):.2f}"
+    )
+
+# %% [markdown] lang="en"
 # ## The same by heedful
 #
 # BLEU and AER on made-up outputs; the search on a model that learns to turn digits round, as in lesson 4, trained here for a quarter of a
@@ -253,6 +289,8 @@ plt.show()
 # 1. `trust.precision`: the output is "the the the", the reference "the cat". What is the modified precision $p_1$?
 # 2. `trust.beam`: hypothesis 0 has 5 tokens and log probability −3.0, hypothesis 1 has 3 tokens and −2.5. Which ranks first with $\alpha = 1$?
 # 3. `trust.alignment`: $A$ = {0-0, 1-1, 2-1}, $S$ = {0-0, 1-1}, $P$ = {0-0, 1-1, 2-2}. What is the alignment error rate, from 0 to 1?
+# 4. `trust.search`: the first word is A with 0.6 or B with 0.4. After A comes A with 0.4, B with 0.3 or the end with 0.3; after B the end with 0.9, A with 0.05 or B
+#    with 0.05; after two words always the end. What is the probability of the most probable output?
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -260,8 +298,10 @@ plt.show()
 # 1. `trust.precision`：输出是 “the the the”，参考译文是 “the cat”。修正后的精确率 $p_1$ 是多少？
 # 2. `trust.beam`：假设 0 有 5 个 token，对数概率 −3.0；假设 1 有 3 个 token，−2.5。$\alpha = 1$ 时哪个排在前面？
 # 3. `trust.alignment`：$A$ = {0-0, 1-1, 2-1}，$S$ = {0-0, 1-1}，$P$ = {0-0, 1-1, 2-2}。对齐错误率是多少（0 到 1）？
+# 4. `trust.search`：第一个词是 A（0.6）或 B（0.4）。A 之后是 A（0.4）、B（0.3）或结束（0.3）；B 之后是结束（0.9）、A（0.05）或 B（0.05）；两个词之后一定结束。概率最大的输出，概率是多少？
 
 # %%
 check("trust.precision", ...)
 check("trust.beam", ...)
 check("trust.alignment", ...)
+check("trust.search", ...)

@@ -136,4 +136,5 @@ def test_a_lesson_runs(lesson: str, tmp_path: Path):
     command = [sys.executable, str(FILES[lesson])]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=5 * SECONDS, check=False)
     assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
-    assert done.stdout.decode("utf-8").count("no answer yet") == 3
+    asked = [name for name in EXERCISES if name.startswith(f"{lesson}.")]
+    assert done.stdout.decode("utf-8").count("no answer yet") == len(asked)

@@ -30,12 +30,37 @@ def _regression(x: Array, keys: Array, values: Array, h: float) -> Array:
     return _softmax(-((x[:, None] - keys) ** 2) / (2 * h**2)) @ values
 
 
+def _from_others(x: Array, y: Array, h: float) -> Array:
+    scores = -((x[:, None] - x) ** 2) / (2 * h**2)
+    np.fill_diagonal(scores, -np.inf)
+    return _softmax(scores) @ y
+
+
 def _scaled_dot(query: Array, key: Array, value: Array) -> Array:
     return _softmax(query @ key.T / np.sqrt(query.shape[-1])) @ value
 
 
 def _additive(query: Array, key: Array, w: Array, u: Array, v: Array) -> Array:
     return np.tanh(w @ query + key @ u.T) @ v
+
+
+def _real(table: Array, lengths: Array) -> NDArray[np.bool_]:
+    """Whether a place of a table [sentence, word] has a word, not padding."""
+    return np.arange(table.shape[1]) < lengths[:, None]
+
+
+def _masked(scores: Array, lengths: Array) -> Array:
+    return _softmax(np.where(_real(scores, lengths), scores, -np.inf))
+
+
+def _covariance(query: Array, key: Array) -> Array:
+    weights = _softmax(key @ query)
+    centred = key - weights @ key
+    return centred.T @ (weights[:, None] * centred)
+
+
+def _loss(log_probs: Array, lengths: Array) -> float:
+    return -float((log_probs * _real(log_probs, lengths)).sum() / lengths.sum())
 
 
 def _last_state(inputs: Array, w: Array, u: Array) -> Array:
@@ -126,6 +151,20 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
         lambda: [*_random([4], [6], [6])(), 0.7],
     ),
+    "averages.others": Exercise(
+        _from_others,
+        (
+            "As before with keys = x and values = y, but with zeros on the diagonal, before rows are normalised.",
+            "同上，键是 x，值是 y，但对角线上的权重为零，再按行归一化。",
+        ),
+        [
+            Mistake(
+                lambda x, y, h: _regression(x, x, y, h),
+                ("no point may help to predict itself", "一个点不能用来预测它自己"),
+            )
+        ],
+        lambda: [*_random([6], [6])(), 0.7],
+    ),
     "scores.variance": Exercise(
         8.0,
         ("The variance of a sum of 64 independent terms is 64.", "64 个独立项之和，方差是 64。"),
@@ -167,6 +206,42 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
         _random([3, 4], [5, 4], [5, 2]),
     ),
+    "scores.masked": Exercise(
+        _masked,
+        (
+            "Scores at places from the length on become -inf; then softmax over each row.",
+            "从长度开始往后的分数换成 -inf，再按行做 softmax。",
+        ),
+        [
+            Mistake(
+                lambda scores, lengths: _softmax(scores) * _real(scores, lengths),
+                ("mask before the softmax, so that each row still sums to 1", "要在 softmax 之前遮住，每行的和才是 1"),
+            ),
+            Mistake(
+                lambda scores, lengths: _softmax(scores * _real(scores, lengths)),
+                ("a score of 0 is no weight of 0: its power is 1", "分数为 0 不等于权重为 0：e 的 0 次方是 1"),
+            ),
+        ],
+        lambda: [*_random([2, 5])(), np.array([5, 3])],
+    ),
+    "scores.gradient": Exercise(
+        _covariance,
+        (
+            "The covariance of the keys under the weights: the sum of weight (k - f)(k - f)^T, where f is the context.",
+            "键在注意力分布下的协方差：权重乘 (k - f)(k - f)^T，再求和，f 是上下文向量。",
+        ),
+        [
+            Mistake(
+                lambda query, key: key.T @ (_softmax(key @ query)[:, None] * key),
+                ("subtract the context from each key first", "每个键要先减去上下文向量"),
+            ),
+            Mistake(
+                lambda query, key: np.cov(key, rowvar=False, bias=True),
+                ("the keys count by their weights", "各个键要按权重计"),
+            ),
+        ],
+        _random([3], [5, 3]),
+    ),
     "bottleneck.table": Exercise(
         664_320 * 256,
         ("One row for each word, one column for each number of its vector.", "每个词一行，向量的每个数一列。"),
@@ -193,6 +268,24 @@ EXERCISES: Final[dict[str, Exercise]] = {
             )
         ],
         _random([5, 3], [4, 3], [4, 4]),
+    ),
+    "bottleneck.loss": Exercise(
+        _loss,
+        (
+            "Minus the sum of the log probabilities of real words, divided by the number of real words of the batch.",
+            "真正的词的对数概率之和，取负，除以这一批里真正的词的个数。",
+        ),
+        [
+            Mistake(
+                lambda log_probs, lengths: -log_probs.mean(),
+                ("padding counts as words here; leave it out", "这里把填充符也算成词了，要去掉"),
+            ),
+            Mistake(
+                lambda log_probs, lengths: -(log_probs * _real(log_probs, lengths)).mean(),
+                ("divide by the number of real words only", "只除以真正的词的个数"),
+            ),
+        ],
+        lambda: [-np.abs(_random([2, 4])()[0]), np.array([4, 2])],
     ),
     "bahdanau.shape": Exercise(
         [1000, 2000],
@@ -358,6 +451,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
             )
         ],
     ),
+    "transformer.cache": Exercise(
+        55,
+        ("The first row has one score, the second two, the tenth ten.", "第一行一个分数，第二行两个，第十行十个。"),
+        [
+            Mistake(100, ("a word does not look at those after it", "一个词不看它后面的词")),
+            Mistake(385, ("rows of earlier steps are not computed again", "前面各步的行不用再算")),
+        ],
+    ),
     "tasks.document": Exercise(
         _document,
         (
@@ -382,6 +483,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ("Of all pairs with start <= end, the largest product.", "在 起点 ≤ 终点 的所有组合里取乘积最大的。"),
         [Mistake([1, 0], ("a span does not end before it starts", "终点不能在起点之前"))],
     ),
+    "tasks.patches": Exercise(
+        37,
+        (
+            "Six patches side by side, six one below the other, and what stands before them.",
+            "横六块，竖六块，再加上最前面的。",
+        ),
+        [Mistake(36, ("the class vector is read too", "类别向量也要读"))],
+    ),
     "trust.precision": Exercise(
         1 / 3,
         (
@@ -399,6 +508,19 @@ EXERCISES: Final[dict[str, Exercise]] = {
         0.2,
         ("1 - (|A and S| + |A and P|) / (|A| + |S|).", "1 - (|A∩S| + |A∩P|) / (|A| + |S|)。"),
         [Mistake(0.8, ("that is the share that is right; the error is asked for", "这是正确的比例，题目要的是错误率"))],
+    ),
+    "trust.search": Exercise(
+        0.36,
+        ("Multiply along each way to the end; there are few.", "每条路走到头，把概率乘起来；路不多。"),
+        [
+            Mistake(
+                0.24,
+                (
+                    "that is what greedy search finds; another first word ends better",
+                    "这是贪心搜索找到的；换一个开头更好",
+                ),
+            )
+        ],
     ),
 }
 """All exercises, by lesson and name."""
