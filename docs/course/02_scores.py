@@ -115,7 +115,7 @@ assert abs(attend(Q, K, V, score=bilinear).context - by_hand).max() < 1e-6
 # %% [markdown] lang="zh"
 # ## 长短不一的句子
 #
-# 一个批次里，短的句子用**填充符**（padding）补齐，不应该注意到它。**带掩码的 softmax** 在 softmax 之前把这些分数换成 $-\infty$，全部权重由真正的键来分。（换成绝对值很大的负数也行，只要至少有一个真正的键；一个都没有时，它会把权重给填充符，$-\infty$ 则得到 NaN。heedful 给出零。）多算一点再遮住，比对句子逐个循环要快：`@` 一次乘完所有句子的矩阵，即批量矩阵乘法。
+# 一个批次里，短的句子用**填充符**（padding）补齐，注意力不应该落在填充符上。**带掩码的 softmax** 在 softmax 之前把这些分数换成 $-\infty$，全部权重由真正的键来分。（换成绝对值很大的负数也行，只要至少有一个真正的键；一个都没有时，它会把权重给填充符，$-\infty$ 则得到 NaN。heedful 给出零。）多算一点再遮住，比对句子逐个循环要快：`@` 一次乘完所有句子的矩阵，即批量矩阵乘法。
 
 # %%
 lengths = torch.tensor([2, 5, 0])  # the third sentence is empty
@@ -175,7 +175,7 @@ plt.show()
 #
 # $$\frac{\partial f}{\partial q} = \sum_i \alpha_i (k_i - f)(k_i - f)^T ,$$
 #
-# 如果几乎全部权重在一个键上，就没有什么在变，协方差接近零。
+# 如果几乎全部权重都在一个键上，协方差就接近零。
 
 
 # %%

@@ -132,7 +132,7 @@ states.shape
 # %% [markdown] lang="zh"
 # ## 解码器
 #
-# 解码器是另一个 RNN，关于源句它只有一个向量，编码器最后的状态 $c = h_S$。Sutskever、Vinyals 和 Le（2014）用 $c$ 作它的初始状态；Cho 等（2014）每一步还让它看到 $c$，$s_t = f(s_{t-1}, y_{t-1}, c)$。线性变换和 softmax 把每个状态变成下一个词的概率。
+# 解码器是另一个 RNN；关于源句，它只拿到一个向量，即编码器最后的状态 $c = h_S$。Sutskever、Vinyals 和 Le（2014）用 $c$ 作它的初始状态；Cho 等（2014）每一步还让它看到 $c$，$s_t = f(s_{t-1}, y_{t-1}, c)$。线性变换和 softmax 把每个状态变成下一个词的概率。
 #
 # Teacher Forcing 时，它读到的目标序列晚一个词，最后要说的是**结束符**：
 #

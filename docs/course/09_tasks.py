@@ -214,9 +214,9 @@ print("a sentence of", words.shape[1], "words of", words.shape[2], "numbers")
 # millions. As its cost grows with the square of the number of patches, the **Swin Transformer** (Liu et al. 2021) attends within windows of patches, which brings neighbourhood back.
 
 # %% [markdown] lang="zh"
-# 下面用它的一个 block 学习：红色方块在蓝色圆盘的左边还是右边？单看哪一块都不知道。图里是两个头里类别向量所看的地方：一个头看方块，另一个头看圆盘。
+# 下面用它的一个 block 学习：红色方块在蓝色圆盘的左边还是右边？单看哪一块都不知道。图里画出类别向量在两个头里注意到哪里：一个头注意到方块，另一个注意到圆盘。
 #
-# 卷积生来就知道相邻的像素属于一起、同一个东西在哪里都一样；视觉 Transformer 两样都要学，所以只有一百万张图时不如卷积网络，有几亿张时就超过了。它的代价随块数的平方增长，**Swin Transformer**（Liu 等，2021）只在由图块组成的窗口之内做注意力，也就又有了“相邻”。
+# 卷积生来就知道相邻的像素彼此相关、同一个东西放在哪里都一样；视觉 Transformer 两样都要学，所以只有一百万张图时不如卷积网络，有几亿张时就超过了。它的代价随块数的平方增长，**Swin Transformer**（Liu 等，2021）只在由图块组成的窗口之内做注意力，也就重新有了“相邻”的概念。
 
 
 # %% picture="patches" alt="Three small images with a red square and a blue disc, beside each of them two tables of weights over 16 patches; the weights of the first lie on the square, those of the second on the disc" alt_zh="三幅小图，各有一个红色方块和一个蓝色圆盘，旁边是两张 16 个图块的权重表，第一张的权重落在方块上，第二张的落在圆盘上"

@@ -1,118 +1,31 @@
-"""Table of all exercises of the course, with their right answers in NumPy."""
+"""Table of all exercises of the course, with their right answers and usual mistakes."""
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from heedful.course.answers import (
+    additive,
+    batch_loss,
+    context_derivative,
+    document_vector,
+    from_others,
+    is_word,
+    last_state,
+    layer_norm,
+    local_of_window,
+    local_weights,
+    masked_weights,
+    monotonic_weights,
+    positions,
+    positions_in_halves,
+    random_arrays,
+    regression,
+    scaled_dot,
+    softmax,
+    sparsemax,
+)
 from heedful.course.exercise import Exercise, Mistake
-
-Array = NDArray[np.float64]
-
-
-def _random(*shapes: Sequence[int]) -> Callable[[], list[Array]]:
-    """Fixed random arrays of some shapes."""
-
-    def draw() -> list[Array]:
-        random = np.random.default_rng(7)
-        return [random.standard_normal(shape) for shape in shapes]
-
-    return draw
-
-
-def _softmax(scores: Array) -> Array:
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
-def _regression(x: Array, keys: Array, values: Array, h: float) -> Array:
-    return _softmax(-((x[:, None] - keys) ** 2) / (2 * h**2)) @ values
-
-
-def _from_others(x: Array, y: Array, h: float) -> Array:
-    scores = -((x[:, None] - x) ** 2) / (2 * h**2)
-    np.fill_diagonal(scores, -np.inf)
-    return _softmax(scores) @ y
-
-
-def _scaled_dot(query: Array, key: Array, value: Array) -> Array:
-    return _softmax(query @ key.T / np.sqrt(query.shape[-1])) @ value
-
-
-def _additive(query: Array, key: Array, w: Array, u: Array, v: Array) -> Array:
-    return np.tanh(w @ query + key @ u.T) @ v
-
-
-def _real(table: Array, lengths: Array) -> NDArray[np.bool_]:
-    """Whether a place of a table [sentence, word] has a word, not padding."""
-    return np.arange(table.shape[1]) < lengths[:, None]
-
-
-def _masked(scores: Array, lengths: Array) -> Array:
-    return _softmax(np.where(_real(scores, lengths), scores, -np.inf))
-
-
-def _covariance(query: Array, key: Array) -> Array:
-    weights = _softmax(key @ query)
-    centred = key - weights @ key
-    return centred.T @ (weights[:, None] * centred)
-
-
-def _loss(log_probs: Array, lengths: Array) -> float:
-    return -float((log_probs * _real(log_probs, lengths)).sum() / lengths.sum())
-
-
-def _last_state(inputs: Array, w: Array, u: Array) -> Array:
-    state = np.zeros(len(u))
-    for x in inputs:
-        state = np.tanh(w @ x + u @ state)
-    return state
-
-
-def _local(scores: Array, centre: float, half_width: int) -> Array:
-    distance = np.arange(len(scores)) - centre
-    factors = np.exp(-(distance**2) / (2 * (half_width / 2) ** 2))
-    return _softmax(scores) * np.where(np.abs(distance) <= half_width, factors, 0.0)
-
-
-def _local_of_window(scores: Array, centre: float, half_width: int) -> Array:
-    distance = np.arange(len(scores)) - centre
-    near = np.abs(distance) <= half_width
-    return _softmax(np.where(near, scores, -np.inf)) * np.exp(-(distance**2) / (2 * (half_width / 2) ** 2))
-
-
-def _sparsemax(scores: Array) -> Array:
-    ordered = np.sort(scores)[::-1]
-    excess = np.cumsum(ordered) - 1.0
-    size = int(np.sum(ordered * np.arange(1, len(scores) + 1) > excess))
-    return np.maximum(scores - excess[size - 1] / size, 0.0)
-
-
-def _first_choice(p: Array) -> Array:
-    return p * np.concatenate([[1.0], np.cumprod(1.0 - p)[:-1]])
-
-
-def _positions(length: int, size: int) -> Array:
-    angles = np.arange(length)[:, None] / 10000 ** (np.arange(0, size, 2) / size)
-    table = np.zeros((length, size))
-    table[:, 0::2], table[:, 1::2] = np.sin(angles), np.cos(angles)
-    return table
-
-
-def _halves(length: int, size: int) -> Array:
-    table = _positions(length, size)
-    return np.concatenate([table[:, 0::2], table[:, 1::2]], axis=1)
-
-
-def _normalized(x: Array, axis: int = -1) -> Array:
-    centred = x - x.mean(axis, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axis, keepdims=True) + 1e-5)
-
-
-def _document(states: Array, w: Array, query: Array) -> Array:
-    return _softmax(np.tanh(states @ w.T) @ query) @ states
-
 
 EXERCISES: Final[dict[str, Exercise]] = {
     "averages.mean": Exercise(
@@ -121,14 +34,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(2.0, ("the mean, not the median", "要平均数，不是中位数"))],
     ),
     "averages.kernel": Exercise(
-        _regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 1.0)[0],
+        regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 1.0)[0],
         (
             "Weights exp(-(x - x_i)^2 / 2), divided by their sum; then the weighted mean of y.",
             "权重是 exp(-(x - x_i)^2 / 2) 除以它们的和，再对 y 加权平均。",
         ),
         [
             Mistake(
-                _regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 0.5**0.5)[0],
+                regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 0.5**0.5)[0],
                 ("the exponent is halved: (x - x_i)^2 / 2", "指数要除以 2"),
             ),
             Mistake(
@@ -138,32 +51,32 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "averages.function": Exercise(
-        _regression,
+        regression,
         (
             "A table of weights [query, key] from x[:, None] - keys; normalise each row; multiply by the values.",
             "由 x[:, None] - keys 得到 [查询, 键] 的表，每行归一化，再乘以值。",
         ),
         [
             Mistake(
-                lambda x, keys, values, h: _regression(x, keys, values, h**0.5),
+                lambda x, keys, values, h: regression(x, keys, values, h**0.5),
                 ("the bandwidth is squared: 2 h^2", "带宽要平方：2 h^2"),
             )
         ],
-        lambda: [*_random([4], [6], [6])(), 0.7],
+        lambda: [*random_arrays([4], [6], [6])(), 0.7],
     ),
     "averages.others": Exercise(
-        _from_others,
+        from_others,
         (
             "As before with keys = x and values = y, but with zeros on the diagonal, before rows are normalised.",
             "同上，键是 x，值是 y，但对角线上的权重为零，再按行归一化。",
         ),
         [
             Mistake(
-                lambda x, y, h: _regression(x, x, y, h),
+                lambda x, y, h: regression(x, x, y, h),
                 ("no point may help to predict itself", "一个点不能用来预测它自己"),
             )
         ],
-        lambda: [*_random([6], [6])(), 0.7],
+        lambda: [*random_arrays([6], [6])(), 0.7],
     ),
     "scores.variance": Exercise(
         8.0,
@@ -171,7 +84,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(64.0, ("that is the variance; the standard deviation is its root", "这是方差，标准差是它的平方根"))],
     ),
     "scores.additive": Exercise(
-        _additive,
+        additive,
         (
             "tanh of (W q + U k) for each key, then the dot product with v: one number for each key.",
             "对每个键算 tanh(W q + U k)，再与 v 做内积：每个键一个数。",
@@ -182,57 +95,57 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("tanh is missing: without it all scores are linear", "少了 tanh：没有它分数就是线性的"),
             )
         ],
-        _random([3], [5, 4], [6, 3], [6, 4], [6]),
+        random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
     ),
     "scores.attention": Exercise(
-        _scaled_dot,
+        scaled_dot,
         (
             "softmax(Q K^T / sqrt(d)) V, where softmax runs over each row.",
             "softmax(Q K^T / sqrt(d)) V，softmax 按行做。",
         ),
         [
             Mistake(
-                lambda query, key, value: _softmax(query @ key.T) @ value,
+                lambda query, key, value: softmax(query @ key.T) @ value,
                 ("divide the scores by the root of d", "分数要除以 √d"),
             ),
             Mistake(
-                lambda query, key, value: _softmax(query @ key.T / query.shape[-1]) @ value,
+                lambda query, key, value: softmax(query @ key.T / query.shape[-1]) @ value,
                 ("divide by the root of d, not by d", "除以 √d，不是 d"),
             ),
             Mistake(
-                lambda query, key, value: _softmax((query @ key.T / np.sqrt(query.shape[-1])).T).T @ value,
+                lambda query, key, value: softmax((query @ key.T / np.sqrt(query.shape[-1])).T).T @ value,
                 ("softmax runs over the keys: each row sums to 1", "softmax 按行做：每行之和为 1"),
             ),
         ],
-        _random([3, 4], [5, 4], [5, 2]),
+        random_arrays([3, 4], [5, 4], [5, 2]),
     ),
     "scores.masked": Exercise(
-        _masked,
+        masked_weights,
         (
             "Scores at places from the length on become -inf; then softmax over each row.",
             "从长度开始往后的分数换成 -inf，再按行做 softmax。",
         ),
         [
             Mistake(
-                lambda scores, lengths: _softmax(scores) * _real(scores, lengths),
+                lambda scores, lengths: softmax(scores) * is_word(scores, lengths),
                 ("mask before the softmax, so that each row still sums to 1", "要在 softmax 之前遮住，每行的和才是 1"),
             ),
             Mistake(
-                lambda scores, lengths: _softmax(scores * _real(scores, lengths)),
+                lambda scores, lengths: softmax(scores * is_word(scores, lengths)),
                 ("a score of 0 is no weight of 0: its power is 1", "分数为 0 不等于权重为 0：e 的 0 次方是 1"),
             ),
         ],
-        lambda: [*_random([2, 5])(), np.array([5, 3])],
+        lambda: [*random_arrays([2, 5])(), np.array([5, 3])],
     ),
     "scores.gradient": Exercise(
-        _covariance,
+        context_derivative,
         (
             "The covariance of the keys under the weights: the sum of weight (k - f)(k - f)^T, where f is the context.",
             "键在注意力分布下的协方差：权重乘 (k - f)(k - f)^T，再求和，f 是上下文向量。",
         ),
         [
             Mistake(
-                lambda query, key: key.T @ (_softmax(key @ query)[:, None] * key),
+                lambda query, key: key.T @ (softmax(key @ query)[:, None] * key),
                 ("subtract the context from each key first", "每个键要先减去上下文向量"),
             ),
             Mistake(
@@ -240,7 +153,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("the keys count by their weights", "各个键要按权重计"),
             ),
         ],
-        _random([3], [5, 3]),
+        random_arrays([3], [5, 3]),
     ),
     "bottleneck.table": Exercise(
         664_320 * 256,
@@ -256,7 +169,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "bottleneck.state": Exercise(
-        _last_state,
+        last_state,
         (
             "Begin with zeros; at each step h = tanh(W x + U h); return the last h.",
             "从零开始，每步 h = tanh(W x + U h)，返回最后的 h。",
@@ -267,10 +180,10 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("the state of the step before is missing: U h", "少了上一步的状态 U h"),
             )
         ],
-        _random([5, 3], [4, 3], [4, 4]),
+        random_arrays([5, 3], [4, 3], [4, 4]),
     ),
     "bottleneck.loss": Exercise(
-        _loss,
+        batch_loss,
         (
             "Minus the sum of the log probabilities of real words, divided by the number of real words of the batch.",
             "真正的词的对数概率之和，取负，除以这一批里真正的词的个数。",
@@ -281,11 +194,11 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("padding counts as words here; leave it out", "这里把填充符也算成词了，要去掉"),
             ),
             Mistake(
-                lambda log_probs, lengths: -(log_probs * _real(log_probs, lengths)).mean(),
+                lambda log_probs, lengths: -(log_probs * is_word(log_probs, lengths)).mean(),
                 ("divide by the number of real words only", "只除以真正的词的个数"),
             ),
         ],
-        lambda: [-np.abs(_random([2, 4])()[0]), np.array([4, 2])],
+        lambda: [-np.abs(random_arrays([2, 4])()[0]), np.array([4, 2])],
     ),
     "bahdanau.shape": Exercise(
         [1000, 2000],
@@ -302,10 +215,10 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "bahdanau.weights": Exercise(
-        lambda query, key, w, u, v: _softmax(_additive(query, key, w, u, v)),
+        lambda query, key, w, u, v: softmax(additive(query, key, w, u, v)),
         ("Additive scores of one query with all keys, then softmax.", "一个查询与所有键的加性分数，再做 softmax。"),
-        [Mistake(_additive, ("these are the scores; weights sum to 1", "这是分数；权重之和为 1"))],
-        _random([3], [5, 4], [6, 3], [6, 4], [6]),
+        [Mistake(additive, ("these are the scores; weights sum to 1", "这是分数；权重之和为 1"))],
+        random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
     ),
     "bahdanau.context": Exercise(
         [0.3, 0.9],
@@ -320,24 +233,24 @@ EXERCISES: Final[dict[str, Exercise]] = {
     "luong.general": Exercise(
         lambda query, key, w: key @ (query @ w),
         ("q^T W k for each key k.", "对每个键 k 算 q^T W k。"),
-        inputs=_random([3], [5, 4], [3, 4]),
+        inputs=random_arrays([3], [5, 4], [3, 4]),
     ),
     "luong.local": Exercise(
-        _local,
+        local_weights,
         (
             "softmax over all scores, times exp(-(i - p)^2 / (2 (D/2)^2)), and zero farther than D from p.",
             "先对全部分数做 softmax，乘以 exp(-(i - p)^2 / (2 (D/2)^2))，离 p 超过 D 的为零。",
         ),
         [
             Mistake(
-                _local_of_window,
+                local_of_window,
                 (
                     "here softmax runs over the whole source, not over the window",
                     "这里的 softmax 对整个源句做，不是只对窗口",
                 ),
             )
         ],
-        lambda: [*_random([9])(), 4.3, 2],
+        lambda: [*random_arrays([9])(), 4.3, 2],
     ),
     "hard.expected": Exercise(
         24.0,
@@ -345,20 +258,20 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(20.0, ("that is the value of the best key; keys are drawn here", "这是最大采样；这里是随机采样"))],
     ),
     "hard.sparsemax": Exercise(
-        _sparsemax,
+        sparsemax,
         (
             "Subtract one threshold from all scores and cut at zero; choose it so that the rest sums to 1.",
             "所有分数减去同一个阈值，负数截为零；阈值要使剩下的数之和为 1。",
         ),
         [
             Mistake(
-                _softmax, ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 有恰好为零的权重")
+                softmax, ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 有恰好为零的权重")
             )
         ],
         lambda: [np.array([1.2, 0.9, -0.3, 0.1])],
     ),
     "hard.monotonic": Exercise(
-        _first_choice,
+        monotonic_weights,
         (
             "A key is chosen if all before it were passed over: p_j times the product of (1 - p_k), k < j.",
             "前面的都没选中才轮到它：p_j 乘以所有 k < j 的 (1 - p_k)。",
@@ -380,14 +293,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(100 * 512 * 512, ("that is the cost of a recurrent layer, n d^2", "这是循环层的 n d^2"))],
     ),
     "selfattention.positions": Exercise(
-        _positions,
+        positions,
         (
             "Even columns sin(i / 10000^(2j/d)), odd columns cos of the same angle.",
             "偶数列是 sin(i / 10000^(2j/d))，奇数列是同一角度的 cos。",
         ),
         [
             Mistake(
-                _halves,
+                positions_in_halves,
                 ("sines and cosines alternate: column 2j and column 2j + 1", "正弦和余弦交替：第 2j 列和第 2j+1 列"),
             )
         ],
@@ -425,18 +338,18 @@ EXERCISES: Final[dict[str, Exercise]] = {
         lambda: [5],
     ),
     "transformer.norm": Exercise(
-        _normalized,
+        layer_norm,
         (
             "Mean and variance of each row; subtract, and divide by the root of (variance + 1e-5).",
             "每行的均值和方差；减去均值，除以 (方差 + 1e-5) 的平方根。",
         ),
         [
             Mistake(
-                lambda x: _normalized(x, 0),
+                lambda x: layer_norm(x, 0),
                 ("that is batch normalisation: over rows, not within a row", "这是批量归一化：要在每行之内归一化"),
             )
         ],
-        _random([4, 6]),
+        random_arrays([4, 6]),
     ),
     "transformer.parameters": Exercise(
         4 * (512 * 512 + 512) + 512 * 2048 + 2048 + 2048 * 512 + 512 + 2 * 2 * 512,
@@ -460,18 +373,18 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "tasks.document": Exercise(
-        _document,
+        document_vector,
         (
             "u_i = tanh(W h_i), weights softmax(u_i · u), the weighted mean of the h_i.",
             "u_i = tanh(W h_i)，权重 softmax(u_i · u)，对 h_i 加权平均。",
         ),
         [
             Mistake(
-                lambda states, w, query: _softmax(np.tanh(states @ w.T) @ query) @ np.tanh(states @ w.T),
+                lambda states, w, query: softmax(np.tanh(states @ w.T) @ query) @ np.tanh(states @ w.T),
                 ("the mean is that of the states h, not of u", "加权平均的是 h，不是 u"),
             )
         ],
-        _random([5, 4], [3, 4], [3]),
+        random_arrays([5, 4], [3, 4], [3]),
     ),
     "tasks.regions": Exercise(
         64,
