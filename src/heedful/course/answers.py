@@ -47,7 +47,7 @@ def additive(query: Array, key: Array, w: Array, u: Array, v: Array) -> Array:
 
 
 def is_word(table: Array, lengths: Array) -> NDArray[np.bool_]:
-    """Whether a place of a table [sentence, word] has a word, not padding."""
+    """Find the places of a table [sentence, word] that have a word, not padding."""
     return np.arange(table.shape[1]) < lengths[:, None]
 
 
