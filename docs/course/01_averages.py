@@ -174,8 +174,8 @@ plt.show()
 # ## Other kernels
 #
 # Any function that falls with the distance can be the kernel. The **boxcar** counts all points within $h$ alike and no others, which is a window;
-# the **triangular** and the **Epanechnikov** kernel fall to zero there. The shape matters less than the width. With more points $h$ may be smaller, and
-# as it falls slowly enough the prediction comes as close to the truth as one likes, with nothing learned.
+# the **triangular** and the **Epanechnikov** kernel fall to zero there. The shape matters less than the width. With more points $h$ may be smaller; if
+# it does not shrink too fast, the prediction comes as close to the truth as one likes, with nothing learned.
 #
 # What cannot be had in this way is a better idea of *near*: here it is the distance of the numbers themselves. From the next lesson on it is learned.
 
