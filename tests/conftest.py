@@ -96,6 +96,16 @@ def task_models(tmp_path_factory: pytest.TempPathFactory) -> "TaskModels":
 
 
 @pytest.fixture(scope="session")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model from German to English sentences in pieces, shared by all tests of a process."""
+    from tests.serving.sentences import train_sentences
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        return train_sentences(tmp_path_factory.mktemp("sentences"))
+
+
+@pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> "Trained":
     """A tiny trained model, shared by all tests of a process."""
     from tests.cli.conftest import Trained

@@ -98,7 +98,7 @@ def test_what_a_single_graph_cannot_express_is_refused():
 @needs_node
 def test_the_decoder_in_javascript_gives_the_same(exported: Callable[[str], tuple[Seq2Seq, Path]], tmp_path: Path):
     _, folder = exported(NAMES[0])
-    single = tmp_path / "model.onnx"
+    single = tmp_path / "cmu.onnx"
     config = SearchConfig(max_length_offset=0, max_length_ratio=2, forbid_unknown=True)
     write_single(folder, (LETTERS, SYMBOLS), config, MOST, {}, single)
     page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
@@ -114,7 +114,7 @@ def test_the_decoder_in_javascript_gives_the_same(exported: Callable[[str], tupl
     assert done.returncode == 0, done.stderr.decode()
     tokens = ["", "", "", "", *SYMBOLS.vocabulary.tokens[4:]]
     assert json.loads(done.stdout) == [[tokens[index] for index in one] for one in run_single(single, words)]
-    facts = json.loads(single.with_name("model.onnx.json").read_bytes())
+    facts = json.loads(single.with_name("cmu.onnx.json").read_bytes())
     assert (facts["eos"], facts["letters"], facts["most_letters"]) == (3, [*LETTERS.vocabulary.tokens[4:]], MOST - 1)
 
 
@@ -122,19 +122,19 @@ def test_the_page_about_graphs_tells_the_truth(exported: Callable[[str], tuple[S
     import onnx
 
     _, folder = exported(NAMES[0])
-    single = tmp_path / "model.onnx"
+    single = tmp_path / "cmu.onnx"
     config = SearchConfig(max_length_offset=0, max_length_ratio=2, forbid_unknown=True)
     write_single(folder, (LETTERS, SYMBOLS), config, MOST, {}, single)
     page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
     of_single, by_step = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert all(len(code.split("\n")) <= 26 for code in (of_single, by_step))
     names: dict[str, Any] = {}
-    exec(of_single.replace("model.onnx", str(single)), names)  # the code of our own page
+    exec(of_single.replace("cmu.onnx", str(single)), names)  # the code of our own page
     words = ["äb", "fgf", "ç中😀", "b"]
     ids = run_single(single, words)
     assert names["pronounce"](words) == [[SYMBOLS.vocabulary.tokens[index] for index in one] for one in ids]
     write_single(folder, (LETTERS, SYMBOLS), SearchConfig(max_length_offset=0, max_length_ratio=2), MOST, {}, single)
-    exec(by_step.replace("model/engines/onnx", str(folder)), names)
+    exec(by_step.replace("cmu.model/engines/onnx", str(folder)), names)
     outputs = [names["decode"]([*LETTERS.encode(word), EOS], 2 * len(word)) for word in words]
     assert outputs == run_single(single, words)
     for path in (single, *folder.glob("*.onnx")):

@@ -103,3 +103,25 @@ def test_without_attention_a_lexicon_places_spans():
 def test_a_segment_with_the_stand_in_for_spans_is_read_as_it_is():
     one = segment("EIN \N{OBJECT REPLACEMENT CHARACTER} {x} HUND")
     assert Reading.of(one, TABLES.forms).segment is one
+
+
+@dataclass(frozen=True)
+class Looping(Words):
+    """Stand-in whose every output is far too long; `searches` are those that were made."""
+
+    searches: list[SearchConfig] = field(default_factory=list)
+
+    def _output(self, text: str) -> Translation:
+        self.searches.append(self.search)
+        return super()._output("Hund ein " * 20)
+
+
+@pytest.mark.parametrize("phrases", [[], [(5, 6)]])
+def test_what_is_too_long_is_searched_again_without_repeats_unless_phrases_are_required(phrases: list[tuple[int, ...]]):
+    decoding: Any = Looping()
+    constraints: Any = SimpleNamespace(strictest=SimpleNamespace(required=phrases))
+    (output,) = SegmentDecoding(decoding).translate([segment("ein Hund")], constraints, [0])
+    assert (output.text, output.fault) == ("ein Hund", "length")
+    first, again = decoding.searches
+    assert first.no_repeat_ngram_size == 0
+    assert again.no_repeat_ngram_size == (0 if phrases else 3)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
 
 import heedful
@@ -16,9 +15,6 @@ from heedful.serving.catalog import Catalog
 from heedful.serving.service import Service
 from tests.cli.command import heedful as command
 
-WORDS = {"Hund": "dog", "Mann": "man", "Frau": "woman", "Katze": "cat", "Kind": "child"}
-VERBS = {"schläft": "sleeps", "läuft": "runs", "wartet": "waits", "lacht": "laughs"}
-ADVERBS = {"hier": "here", "heute": "today", "gern": "gladly", "nicht": "not", "draußen": "outside"}
 TEXTS = [
     "Hund schläft hier. Katze läuft heute, siehe https://example.org/a.b. Frau lacht gern!",
     "FRAU WARTET DRAUSSEN.",
@@ -32,36 +28,8 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("doors")
-    rows = [
-        f"{word} {verb} {adverb}.\t{WORDS[word]} {VERBS[verb]} {ADVERBS[adverb]}.\n"
-        for word in WORDS
-        for verb in VERBS
-        for adverb in ADVERBS
-    ]
-    data = folder / "pairs.tsv"
-    data.write_text("".join(rows), "utf-8")
-    overrides = ["training.max_steps=30", "training.export=false", "training.noise=0.3"]
-    overrides += ["text.source_units=pieces", "text.target_units=pieces", "text.vocabulary_size=400"]
-    done = command(
-        "train",
-        data,
-        "--out",
-        folder / "doors.model",
-        "--languages",
-        "de:en",
-        "--preset",
-        "tiny",
-        *(part for one in overrides for part in ("--set", one)),
-    )
-    assert done.code == 0, done.errors
-    return folder / "doors.model"
-
-
-def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
-    translator = heedful.load(model)
+def test_every_door_gives_the_same_translation(sentences: Path, tmp_path: Path):
+    translator = heedful.load(sentences)
     assert isinstance(translator, Translator)
     expected = [one.text for one in translator.translate(TEXTS)]
     for kept in ("https://example.org/a.b", "🐶", "{name}", "48213"):
@@ -77,11 +45,11 @@ def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
 
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
-    done = command("translate", model, "-i", source, "-o", target)
+    done = command("translate", sentences, "-i", source, "-o", target)
     assert done.code == 0
     assert target.read_text("utf-8").splitlines() == expected
 
-    assert [one["translation_text"] for one in heedful.pipeline("translation", model)(TEXTS)] == expected  # type: ignore[index]
+    assert [one["translation_text"] for one in heedful.pipeline("translation", sentences)(TEXTS)] == expected  # type: ignore[index]
 
     client = TestClient(make_app(Service(Catalog([translator]))), raise_server_exceptions=False)
     answer = client.post("/translate", json={"q": TEXTS, "source": "de", "target": "en"})
@@ -92,7 +60,7 @@ def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
     assert written.splitlines() == expected
 
     document = tmp_path / "translated.txt"
-    assert command("translate", model, source, "-o", document).code == 0
+    assert command("translate", sentences, source, "-o", document).code == 0
     assert document.read_text("utf-8").splitlines() == expected
 
     scored = tmp_path / "scored.tsv"
@@ -101,7 +69,7 @@ def test_every_door_gives_the_same_translation(model: Path, tmp_path: Path):
     )
     exact: list[float] = []
     for options in (["--segments", "auto"], []):
-        measured = command("evaluate", model, scored, "--metrics", "exact_match", "--format", "json", *options)
+        measured = command("evaluate", sentences, scored, "--metrics", "exact_match", "--format", "json", *options)
         exact.append(json.loads(measured.out)["results"][0]["score"])
     assert exact[0] == 100 > exact[1]  # a paragraph that is read at once is another text
 
@@ -118,8 +86,8 @@ def passage_text(passage: dict[str, Any]) -> str:
     return first + "".join(part["output"] + after for part, after in zip(passage["parts"], others, strict=True))
 
 
-def test_the_page_shows_the_segments_and_kept_spans_of_a_passage(model: Path):
-    translator = heedful.load(model)
+def test_the_page_shows_the_segments_and_kept_spans_of_a_passage(sentences: Path):
+    translator = heedful.load(sentences)
     assert isinstance(translator, Translator)
     requests = PageRequests({"m": translator})
     text = "Hund schläft hier.\nFrau lacht gern, siehe <b>https://example.org/a.b</b>!\n\n4711\n"

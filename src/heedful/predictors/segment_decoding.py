@@ -131,7 +131,7 @@ class SegmentDecoding:
         if not faulty:
             return outputs
         search = self.decoding.search
-        again = self._again(search)
+        again = self._again(search, bool(constraints.strictest.required))
         searched = replace(self, decoding=replace(self.decoding, search=again))._outputs(
             [segments[row] for row in faulty], constraints, [indices[row] for row in faulty]
         )
@@ -148,13 +148,14 @@ class SegmentDecoding:
         return outputs
 
     @staticmethod
-    def _again(search: SearchConfig) -> SearchConfig:
-        """Search for other outputs than degenerate ones."""
+    def _again(search: SearchConfig, has_phrases: bool) -> SearchConfig:
+        """Search for other outputs than degenerate ones; repeats may be part of required phrases."""
         if search.method == "sampling":
             return search
         width = max(search.beam, _ALTERNATIVES)
+        size = search.no_repeat_ngram_size if has_phrases else _NGRAM
         return search.model_copy(
-            update={"beam": width, "nbest": width, "no_repeat_ngram_size": _NGRAM, "num_groups": 1, "min_length": 1}
+            update={"beam": width, "nbest": width, "no_repeat_ngram_size": size, "num_groups": 1, "min_length": 1}
         )
 
 
