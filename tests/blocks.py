@@ -1,6 +1,7 @@
 """Code of the documents: its blocks, its command lines, and a reader who runs them from top to bottom."""
 
 import contextlib
+import functools
 import importlib.util
 import json
 import logging
@@ -94,22 +95,35 @@ def lines_of(block: Block) -> list[Line]:
     return [Line(first, rest) for first, *rest in (part.rstrip("\n").split("\n") for part in parts)]
 
 
+@functools.cache
+def command_named(name: str) -> Any:
+    """A command of heedful, as typer's parser has it."""
+    assert name in COMMANDS, f"no command {name}"
+    group: Any = typer.main.get_command(command_line._app([name]))  # pyright: ignore[reportPrivateUsage]
+    return group.commands[name]
+
+
+def options(name: str) -> set[str]:
+    """All options of a command."""
+    own = {option for each in command_named(name).params for option in (*each.opts, *each.secondary_opts)}
+    return own | {"--code", "--debug", "--help"}
+
+
 def parse(words: Sequence[str]) -> Any:
     """Parse a command line of heedful, without running it; gives the context of its command."""
-    from heedful.cli.settings_reference import all_settings
-    from heedful.models.table import PRESETS
-    from heedful.tasks.table import TASKS
+    from heedful.config.base import merge, parse_overrides
+    from heedful.runs.settings import load_experiment
+    from heedful.tasks.table import find_task
 
     rest, _ = command_line._without_code([*words])  # pyright: ignore[reportPrivateUsage]
     name, *rest = rest
-    assert name in COMMANDS, f"no command {name}"
-    group: Any = typer.main.get_command(command_line._app([name]))  # pyright: ignore[reportPrivateUsage]
-    context = group.commands[name].make_context(name, rest)
-    # Names that a command looks up only when it runs.
-    assert name == "demo" or context.params.get("task", "") in ("", *TASKS), f"no task {context.params['task']}"
-    assert context.params.get("preset", "") in ("", *PRESETS), f"no preset {context.params['preset']}"
-    keys = {each.partition("=")[0] for each in context.params.get("settings", ())}
-    assert keys <= {each.key for each in all_settings()}, f"no such setting among {keys}"
+    context = command_named(name).make_context(name, rest)
+    given = context.params
+    if name == "train" and not (given["config"] or given["origin"]):  # whose settings are those of a file or a model
+        task = find_task(given["task"] or "translation")
+        limit = {"max_minutes": given["minutes"]} if given["minutes"] else {}
+        settings = merge(parse_overrides(given["settings"]), {"task": task.name, "training": limit})
+        load_experiment(given["preset"], settings, default_preset=task.default_preset)
     return context
 
 
@@ -188,8 +202,10 @@ class Reader:
         assert missing == [], f"not in the output: {missing}\n{output}"
 
     def _check(self, block: Block) -> None:
-        from heedful.comparison.grid import read_grid
+        from heedful.comparison.grid import read_grid, rows_of
+        from heedful.config.base import parse_overrides
         from heedful.runs.receipt import read_receipt
+        from heedful.runs.settings import load_experiment
         from heedful.text.term_files import read_terms
 
         if block.kind == "python":
@@ -204,7 +220,11 @@ class Reader:
         path = self.folder / f"block.{block.kind}"
         path.write_bytes(block.code.encode())
         if block.kind == "toml":
-            (read_grid if "axes" in tomllib.loads(block.code) else read_receipt)(path)
+            if "axes" in tomllib.loads(block.code):
+                for row in rows_of(read_grid(path)):
+                    load_experiment(row.preset, parse_overrides(row.settings))
+            else:
+                read_receipt(path)
         elif block.kind == "js":
             self._run_node(block)
         elif block.kind == "":

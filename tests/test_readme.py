@@ -4,19 +4,24 @@ import ast
 import csv
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+import typer
 
 import heedful
 from heedful.cli.main import COMMANDS
+from heedful.errors import HeedfulError
 from heedful.synthetic.notices import generate as generate_notices
 from tests.architecture.package import ROOT
-from tests.blocks import Reader, blocks, reader, without_comments
+from tests.architecture.test_documents import documents
+from tests.blocks import Reader, blocks, blocks_of, lines_of, options, parse, reader, without_comments
 from tests.cli.command import heedful as command
 from tests.cli.conftest import Trained
 from tests.cli.test_source_columns import write as write_forms
@@ -145,6 +150,11 @@ def calibrate(folder: Path) -> None:
     assert command("calibrate", "pairs.model", "dev.tsv").code == 0
 
 
+def export_archive(folder: Path) -> None:
+    for kind in ("onnx", "js"):  # the engine is that of the archive, and of the page on graphs
+        assert command("export", "pairs.model", "--to", kind).code == 0
+
+
 def write_columns(folder: Path) -> None:
     for name in ("deu.trn", "deu.dev"):
         write_forms(folder / name)
@@ -229,7 +239,7 @@ def newcomer(
         "Regions of an image": partial(write_pictures, captioner=task_models.captioner),
         "Answer questions": write_questions,
         "One graph": lambda folder: shutil.copytree(folder / "pairs.model", folder / "cmu.model"),
-        "Ship a model": lambda _: command("export", "pairs.model", "--to", "js"),
+        "Ship a model": export_archive,
         "Models of every task": lambda folder: (folder / "scene.png").write_bytes(task_models.picture),
         "Behind a reverse proxy": lambda folder: (folder / "keys.txt").write_text("key\n", "utf-8"),
     }
@@ -261,6 +271,51 @@ def test_the_code_of_a_page_works_in_order(name: str, newcomer: Reader):
     newcomer.read(page(name), left_out=("python",) if name == "docs/attention" else ())
     assert newcomer.num_run
     newcomer.finish()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("sh", "heedful translate dates.model 12 --beems 3"),
+        ("sh", "heedful translate none.model 12"),
+        ("sh", "heedful train pairs.tsv --set model.no_such_size=3"),
+        ("sh", "heedful train pairs.tsv --preset no_such_preset"),
+        ("sh", "heedful tran pairs.tsv"),
+        ("sh", "python examples/no_such_example.py"),
+        ("sh", "no_such_program"),
+        ("console", "$ heedful list scores\nno such line"),
+        ("console", "$ heedful serve dates.model\n$ curl -s localhost:5000/no_such_route"),
+        ("python", "import heedful\n\nheedful.no_such_name"),
+        ("python", "import heedful.no_such_module"),
+        ("toml", "[axes]\nno_such_setting = [1]"),
+        ("text", "heedful train pairs.tsv"),
+        ("", "heedful train pairs.tsv"),
+        ("rust", "fn main() {}"),
+    ],
+)
+def test_a_fault_in_a_block_is_seen(kind: str, code: str, newcomer: Reader):
+    faults = (AssertionError, AttributeError, ImportError, HeedfulError, OSError, typer.TyperException)
+    with pytest.raises(faults):
+        newcomer.read(f"# dates.model\n\n```{kind}\n{code}\n```\n")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_routes_of_the_page_on_the_server_exist(language: str):
+    pytest.importorskip("fastapi")
+    from starlette.routing import Match
+
+    from heedful.serving.app import make_app_with_page
+
+    routes = make_app_with_page(MagicMock()).routes
+
+    def exists(verb: str, path: str) -> bool:
+        request = {"type": "http", "method": verb, "path": path, "headers": [], "root_path": ""}
+        return any(each.matches(request)[0] == Match.FULL for each in routes)
+
+    named = re.findall(r"`(?:(GET|POST) )?(/[\w/.]+)`", page(f"docs/serve{language}"))
+    assert [path for verb, path in named if not any(exists(each, path) for each in (verb or "GET POST").split())] == []
+    assert len(named) > 12
+    assert not exists("GET", "/translations")
 
 
 SHAPE = re.compile(r"(?<!in )\[(\w+(?:, \w+)*)\]")
@@ -381,3 +436,32 @@ def test_no_page_names_a_host_for_packages_or_a_path_of_a_machine():
     for path in (*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")):
         text = path.read_bytes().decode("utf-8")
         assert not re.search(r"pypi|index-url|/home/|/root/|/work/|C:\\", text, re.IGNORECASE), path.name
+
+
+def unknown_words(line: str) -> str:
+    """What is wrong with a line of heedful; what other programs do in it, and values to fill in, do not matter."""
+    words = shlex.split(re.sub(r"\$\w+|(?<= )N(?= )", "1", line), comments=True)
+    end = next((place for place, word in enumerate(words) if word in ("|", "<", ">", "&&", ";")), len(words))
+    if "..." in words[:end]:  # the options of another line
+        return ""
+    try:
+        parse(words[:end])
+    except (AssertionError, HeedfulError, typer.TyperException) as error:
+        return f"{line}: {type(error).__name__} {error}"
+    return ""
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_command_lines_of_all_documents_are_those_of_commands(path: Path):
+    text = path.read_bytes().decode("utf-8")
+    lines = [line.command for block in blocks_of(text) if block.kind in ("sh", "console") for line in lines_of(block)]
+    own = [line.partition("heedful ")[2] for line in lines if re.search(r"(?:^|[|&;] |^ +)heedful ", line)]
+    assert [fault for fault in map(unknown_words, own) if fault] == []
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_in_texts_have_the_options_that_the_text_gives_them(path: Path):
+    text = FENCE.sub("", path.read_bytes().decode("utf-8"))
+    for line in re.findall(r"`heedful ([a-z][^`\n]*)`", text):
+        words = [word.partition("=")[0] for word in line.split()]
+        assert {word for word in words[1:] if re.match(r"--?[a-z]", word)} <= options(words[0]), line

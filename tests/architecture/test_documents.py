@@ -1,4 +1,4 @@
-"""The documents: links lead somewhere, `make` targets they name exist, decisions keep their form."""
+"""The documents: links lead somewhere, `make` targets they name exist, decisions and the changelog keep their form."""
 
 import re
 from collections.abc import Container
@@ -9,6 +9,8 @@ import pytest
 from tests.architecture.package import ROOT
 
 DECISION_HEADINGS = ("Context", "Options", "Choice", "Consequence")
+PAGE_BYTES = 6_000
+"""Most bytes of a version in the changelog."""
 FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2[^\n]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)|(?:src|href)=\"([^\"]+)\"")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
@@ -92,6 +94,24 @@ def test_decisions_keep_their_form():
     numbers = [path.name[:4] for path in paths]
     assert [line for path in paths for line in malformed(path)] == []
     assert numbers == [f"{number:04d}" for number in range(len(numbers))]
+
+
+def long_versions(text: str) -> list[str]:
+    """Versions of a changelog that fill more than a page."""
+    versions = re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+    sizes = {each.split("\n")[0]: len(each.encode()) for each in versions}
+    return [f"{name}: {size} bytes, at most {PAGE_BYTES}" for name, size in sizes.items() if size > PAGE_BYTES]
+
+
+def test_each_version_of_the_changelog_is_a_page():
+    text = (ROOT / "CHANGELOG.md").read_bytes().decode("utf-8")
+    assert long_versions(text) == []
+    assert text.count("\n## [") >= 10
+
+
+def test_a_long_version_is_seen():
+    text = f"# Changelog\n\n## [2.0.0]\n\n- Short.\n\n## [1.0.0]\n\n{'- Long.' * 1000}\n"
+    assert long_versions(text) == [f"## [1.0.0]: 7013 bytes, at most {PAGE_BYTES}"]
 
 
 @pytest.mark.parametrize(

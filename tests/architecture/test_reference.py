@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 
-from heedful.cli import main as command_line
 from heedful.cli.main import COMMANDS, RENAMED
 from tests.architecture.package import ROOT
+from tests.blocks import options
 
 # Names whose example needs a model, a corpus or a package that is not installed everywhere.
 SKIPPED = {
@@ -90,12 +89,10 @@ def test_every_command_has_examples_with_options_that_exist(name: str):
     text = ast.get_docstring(ast.parse(path.read_bytes())) or ""
     lines = [line.strip() for line in text.split("\n") if line.startswith(f"  heedful {name}")]
     assert lines, "no example"
-    command = typer.main.get_command(command_line._app([name])).commands[name]  # pyright: ignore[reportAttributeAccessIssue]
-    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     for line in lines:
         words = shlex.split(line.partition("  #")[0].replace("|", " "))
         used = {word.partition("=")[0] for word in words if word.startswith("-") and len(word) > 1}
-        assert used <= options, (line, used - options)
+        assert used <= options(name), (line, used - options(name))
 
 
 def test_the_pages_of_the_reference_name_everything(reference: Any):
