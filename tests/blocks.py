@@ -119,9 +119,11 @@ def parse(words: Sequence[str]) -> Any:
     name, *rest = rest
     context = command_named(name).make_context(name, rest)
     given = context.params
-    if name == "train" and not (given["config"] or given["origin"]):  # whose settings are those of a file or a model
+    if name == "train" and not given["config"]:  # whose settings complete those of the line
         task = find_task(given["task"] or "translation")
         limit = {"max_minutes": given["minutes"]} if given["minutes"] else {}
+        if given["mix"]:
+            limit["mix"] = [str(path) for path in given["mix"]]
         settings = merge(parse_overrides(given["settings"]), {"task": task.name, "training": limit})
         load_experiment(given["preset"], settings, default_preset=task.default_preset)
     return context
