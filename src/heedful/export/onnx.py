@@ -19,10 +19,11 @@ sources, hypotheses, positions and generated tokens.
 """
 
 import gc
+import io
 import logging
 import warnings
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
@@ -293,7 +294,7 @@ def record_graph(
                 custom_translation_table=translations(),
             )
         except (torch.onnx.OnnxExporterError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error.__cause__ or error).split())[:300]
+            reason = " ".join(str(error.__cause__ or error).partition("Caused by")[0].split())[:300].rstrip()
             line = custom_line(error)
             where = f"{line} cannot be traced; it may use only operations of PyTorch on tensors: " if line else ""
             raise UsageError(f"{path.name}: this model cannot be written as a graph: {where}{reason}") from error
@@ -366,11 +367,12 @@ def _constants(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[i
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Suppress warnings and logs of exporters, which concern their internals and take more time than the export."""
+    """Suppress output, warnings and logs of exporters, about their internals, which take time."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        # Where a recording fails, PyTorch prints hundreds of lines of the graph so far.
+        with redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
