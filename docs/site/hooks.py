@@ -43,9 +43,20 @@ def on_page_content(content: str, **_: object) -> str:
 
 def _formula(match: re.Match[str]) -> str:
     source = html.unescape(match[2]).strip()
-    if match[1] == "span":
-        return _mathml(source, "inline")
-    # Formulas beside each other stand below each other where there is no room; a wide one is scrolled, by keys too.
+    return _mathml(source, "inline") if match[1] == "span" else display(source)
+
+
+def display(source: str) -> str:
+    """Convert a formula that stands by itself.
+
+    Formulas beside each other stand below each other where there is no room; a wide one is scrolled, by keys too.
+
+    Args:
+        source: TeX.
+
+    Returns:
+        MathML in a box.
+    """
     parts = (f'<div tabindex="0">{_mathml(part.strip(), "block")}</div>' for part in source.split(r"\qquad"))
     return f'<div class="formula">{"".join(parts)}</div>'
 

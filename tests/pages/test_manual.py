@@ -1,6 +1,8 @@
 """Manual: sections of the documents, found by their headings, and pages whose links lead somewhere."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from heedful.errors import (
     Stopped,
     UsageError,
 )
-from heedful.pages.manual import DOCUMENTS, LANGUAGES, find_section, sections, write_pages
+from heedful.pages.manual import DOCUMENTS, FORMULA, LANGUAGES, find_section, sections, write_pages
 from tests.architecture.package import ROOT
 from tests.cli.command import heedful
 
@@ -57,6 +59,24 @@ def test_links_between_pages_lead_somewhere(language: str, tmp_path: Path):
             assert not anchor or f'id="{anchor}"' in target, f"{name}: {link}"
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_formulas_of_the_pages_are_mathematics(language: str, tmp_path: Path):
+    first = write_pages(tmp_path / "manual", language)
+    text = (first.parent / "attention.html").read_text(encoding="utf-8")
+    number = len(FORMULA.findall((ROOT / "docs/attention.md").read_text(encoding="utf-8")))
+    assert text.count('class="formula"') == number > 10
+    assert text.count("</math>") >= number
+    assert "$$" not in text
+    assert not re.search(r"\\(frac|sum|mathrm|qquad)", re.sub(r"<code>.*?</code>", "", text))
+
+
+def test_formulas_are_converted_as_they_stand():
+    """Run docs/make_formulas.py after a formula has changed."""
+    pytest.importorskip("latex2mathml")
+    done = subprocess.run([sys.executable, ROOT / "docs/make_formulas.py", "--check"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "")
+
+
 def test_every_kind_of_error_has_its_section():
     kinds = [UsageError, ConfigError, DataError, DamagedFile, NonFiniteError, ResourceError]
     errors: list[BaseException] = [kind("x") for kind in kinds]
@@ -81,4 +101,5 @@ def test_the_command_prints_and_writes(tmp_path: Path):
 def test_the_wheel_has_every_document_of_the_manual():
     listed = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     names = [path for name in DOCUMENTS for path in (f"{name}.md", f"{name}.zh.md") if (ROOT / "docs" / path).is_file()]
+    names.append("formulas.json")
     assert [name for name in names if f'"docs/{name}" = "heedful/manual/{name}"' not in listed] == []

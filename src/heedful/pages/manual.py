@@ -10,12 +10,14 @@ from urllib.parse import unquote
 
 from heedful.errors import FileRefused, UsageError, did_you_mean
 from heedful.files.atomic_write import atomic_write
-from heedful.files.bounded_read import read_text
+from heedful.files.bounded_read import read_json_object, read_text
 from heedful.pages.document import document
 
 DOCUMENTS: Final = ("start", "guide", "page", "serve", "engines", "settings", "attention", "extending")
 """Documents of the manual, in the order of reading; a wheel has them in the folder `manual` of the package."""
 LANGUAGES: Final = ("en", "zh")
+FORMULA: Final = re.compile(r"^\$\$(.+)\$\$$", re.MULTILINE)
+"""Formula that stands by itself, in TeX."""
 _HEADING: Final = re.compile(r"(#{1,4}) +(.+?) *#*$")
 _FENCE: Final = re.compile(r" *(```|~~~)")
 _PICTURE: Final = re.compile(r'<img src="[^"]*" alt="([^"]*)"[^>]*>|!\[([^\]]*)\]\([^)]*\)')
@@ -123,19 +125,28 @@ def write_pages(folder: Path, language: str = "en") -> Path:
 
 
 def _read(name: str, suffix: str) -> str:
-    """Text of a document in the package, or beside it where it is run from its sources; empty for no translation.
+    """Text of a document; empty for no translation.
 
     Raises:
         FileRefused: there is no such document.
     """
+    path = _file(f"{name}{suffix}.md")
+    if path is None and not suffix:
+        raise FileRefused(f"{name}.md of the manual is missing; install heedful anew")
+    return _SWITCH.sub("", read_text(path)) if path else ""
+
+
+def _file(name: str) -> Path | None:
+    """File of the manual in the package, or beside it where it is run from its sources; None = there is none."""
     root = Path(__file__).resolve().parents[1]
-    for folder in (root / "manual", root.parents[1] / "docs"):
-        path = folder / f"{name}{suffix}.md"
-        if path.is_file():
-            return _SWITCH.sub("", read_text(path))
-    if suffix:
-        return ""
-    raise FileRefused(f"{root / 'manual'}: no {name}.md; install heedful anew")
+    paths = (root / "manual" / name, root.parents[1] / "docs" / name)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _formulas() -> Mapping[str, str]:
+    """MathML of the formulas by their TeX; empty where the file is missing, so that they stand as they were typed."""
+    path = _file("formulas.json")
+    return {source: str(mathml) for source, mathml in read_json_object(path).items()} if path else {}
 
 
 def _cut(text: str) -> Iterator[tuple[int, str, str]]:
@@ -161,6 +172,8 @@ def _as_html(page: str, text: str, anchors: list[str], places: Mapping[tuple[str
     from markdown_it import MarkdownIt
 
     parser: Any = MarkdownIt("commonmark").enable("table")
+    formulas = _formulas()
+    text = FORMULA.sub(lambda formula: formulas.get(formula[1], f"<pre>{escape(formula[1])}</pre>"), text)
     text = _PICTURE.sub(lambda picture: f"[{picture[1] or picture[2]}]", text)
     tokens: list[Any] = parser.parse(text)
     remaining = iter(anchors)
