@@ -48,13 +48,14 @@ def run(*command: str | Path, folder: Path = ROOT) -> str:
 
 
 def build(out: Path) -> Path:
-    """Build both forms, the wheel from the sdist, and check their metadata; the wheel.
+    """Build both forms and check their metadata; the wheel.
 
     Raises:
         AssertionError: the wheel is large, or has files that are no part of the package.
     """
     shutil.rmtree(out, ignore_errors=True)
-    run(sys.executable, "-m", "build", "--outdir", out, ROOT)
+    for form in ("--sdist", "--wheel"):  # a wheel of the sdist would have no runtime for browsers
+        run(sys.executable, "-m", "build", form, "--outdir", out, ROOT)
     (wheel,) = out.glob("*.whl")
     run(sys.executable, "-m", "twine", "check", "--strict", *out.iterdir())
     files = zipfile.ZipFile(wheel).infolist()
@@ -62,6 +63,8 @@ def build(out: Path) -> Path:
     size = wheel.stat().st_size - sum(each.compress_size for each in files if each.filename.startswith(RUNTIME))
     assert size <= LARGEST, f"{wheel.name}: {size} bytes, at most {LARGEST}"
     assert "heedful/manual/guide.zh.md" in names
+    has_runtime = (ROOT / "src" / RUNTIME).is_dir()
+    assert has_runtime == any(name.startswith(RUNTIME) for name in names), f"runtime for browsers: {has_runtime}"
     strange = [name for name in names if not name.startswith(("heedful/", "heedful-"))]
     assert not strange, strange
     print(f"{wheel.name}: {size:,} bytes, {len(names)} files")
