@@ -3,6 +3,7 @@
 >>> import heedful                                          # doctest: +SKIP
 >>> translator = heedful.train("pairs.tsv", preset="small") # doctest: +SKIP
 >>> translator.translate(["How are you?"])[0].text          # doctest: +SKIP
+'Comment allez-vous ?'
 """
 
 from heedful.version import __version__

@@ -128,7 +128,7 @@ def compare_grid(
         Stopped: a signal arrived; finished runs are stored, and the same call resumes the comparison.
 
     Example:
-        >>> table = compare_grid("grid.toml", "pairs.tsv", minutes_per_run=5)  # doctest: +SKIP
+        >>> table = heedful.compare("grid.toml", "de-en.tsv", minutes_per_run=5)  # doctest: +SKIP
         >>> {row.name: row.scores["bleu"].mean for row in table.rows}  # doctest: +SKIP
         {'no attention': 9.8, 'global (general)': 21.7}
     """

@@ -153,7 +153,7 @@ class Answerer(LabelPredictor):
             DataError: a mapping is no story.
 
         Example:
-            >>> answerer = load("facts.model", kind=Answerer)  # doctest: +SKIP
+            >>> answerer = heedful.load("facts.model", kind=Answerer)  # doctest: +SKIP
             >>> answerer.answer([{"facts": ["Ada went to the attic."], "question": "Where is Ada?"}])  # doctest: +SKIP
             [<Answer 'Where is Ada?' -> 'attic', probability 0.9981>]
         """

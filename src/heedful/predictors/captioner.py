@@ -150,7 +150,7 @@ class Captioner(Predictor):
             DataError: an image is unusable.
 
         Example:
-            >>> load("photos.model", kind=Captioner).caption(["dog.jpg"])[0].text  # doctest: +SKIP
+            >>> heedful.load("photos.model", kind=Captioner).caption(["dog.jpg"])[0].text  # doctest: +SKIP
             'a dog runs on the beach'
         """
         if isinstance(images, str | Path | bytes):

@@ -180,7 +180,9 @@ class Predictor(ABC):
             DataError: the column is missing or holds other values than texts, or there is one of the new name.
 
         Example:
-            >>> heedful.load("pairs.model").annotate(frame, "german", to="english")  # doctest: +SKIP
+            >>> table = {"german": ["Guten Tag"]}  # doctest: +SKIP
+            >>> heedful.load("de-en.model").annotate(table, "german", to="english")  # doctest: +SKIP
+            {'german': ['Guten Tag'], 'english': ['Good day']}
         """
         return with_column(table, to, self.predict(column_of(table, column)))
 

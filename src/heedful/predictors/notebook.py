@@ -61,7 +61,7 @@ def make_widget(translator: Translator, text: str = "") -> Any:
     Cost: a translation, and two recorded searches, for each change of the text.
 
     Example:
-        >>> make_widget(load("de-en.model"), "Ein Mann schläft.")  # doctest: +SKIP
+        >>> widget = heedful.widget(heedful.load("de-en.model"), "Ein Mann schläft.")  # doctest: +SKIP
     """
     with needed_for("heedful.widget"):
         kind = _widget_kind()

@@ -97,7 +97,7 @@ def load(
             unknown to this version of heedful.
 
     Example:
-        >>> load("pairs.model").translate(["March 5th, 2021"])[0].text  # doctest: +SKIP
+        >>> heedful.load("pairs.model").translate(["March 5th, 2021"])[0].text  # doctest: +SKIP
         '2021-03-05'
     """
     allow_code(code)

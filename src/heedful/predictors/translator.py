@@ -332,7 +332,7 @@ class Translator(Predictor):
             UsageError: the model has no attention.
 
         Example:
-            >>> load("de-en.model").align([("Guten Tag", "Good day")])[0].pharaoh()  # doctest: +SKIP
+            >>> heedful.load("de-en.model").align([("Guten Tag", "Good day")])[0].pharaoh()  # doctest: +SKIP
             '0-0 1-1'
         """
         return list(self.scored_pairs(pairs, attention=True, batch_tokens=batch_tokens))

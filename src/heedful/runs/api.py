@@ -113,8 +113,10 @@ def train_model(
         DataError: a value of examples in memory is missing or no text, with the index of its row.
 
     Example:
-        >>> train_model("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
-        >>> train_model([("eins", "one"), ("zwei", "two")], out="numbers.model")  # doctest: +SKIP
+        >>> translator = heedful.train("pairs.tsv", preset="small", minutes=10)  # doctest: +SKIP
+        >>> pairs = [(str(number), str(number)[::-1]) for number in range(100, 400)]  # doctest: +SKIP
+        >>> heedful.train(pairs, out="reversed.model").translate(["123"])[0].text  # doctest: +SKIP
+        '321'
     """
     device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}

@@ -124,7 +124,7 @@ def pipeline(
         UsageError: there is no such task, or the model is for another one.
 
     Example:
-        >>> pipeline("translation", "de-en.model")("Guten Tag")  # doctest: +SKIP
+        >>> heedful.pipeline("translation", "de-en.model")("Guten Tag")  # doctest: +SKIP
         [{'translation_text': 'Good day'}]
     """
     name = "translation" if _PAIR.fullmatch(task) else task

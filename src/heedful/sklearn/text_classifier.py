@@ -27,9 +27,10 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         files_: contents of the files of the model's folder, by name.
 
     Example:
-        >>> from sklearn.model_selection import cross_val_score  # doctest: +SKIP
-        >>> cross_val_score(TextClassifier(), texts, labels).mean()  # doctest: +SKIP
-        0.93
+        >>> texts = [f"{kind} room {number}" for number in range(50) for kind in ("quiet", "loud")]  # doctest: +SKIP
+        >>> fitted = TextClassifier(minutes=1).fit(texts, ["good", "bad"] * 50)  # doctest: +SKIP
+        >>> fitted.predict(["quiet hall"]).tolist()  # doctest: +SKIP
+        ['good']
     """
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -20,8 +20,10 @@ class TextRegressor(RegressorMixin, TextEstimator):
     X is as for `TextClassifier`; y has a finite number for each text. Predictions stay within the range of y.
 
     Example:
-        >>> TextRegressor(minutes=1).fit(reviews, stars).score(others, their_stars)  # doctest: +SKIP
-        0.61
+        >>> texts = [f"{kind} room {number}" for number in range(50) for kind in ("quiet", "loud")]  # doctest: +SKIP
+        >>> fitted = TextRegressor(minutes=1).fit(texts, [5, 2] * 50)  # doctest: +SKIP
+        >>> fitted.predict(["quiet hall"]).tolist()  # doctest: +SKIP
+        [4.81]
     """
 
     def fit(self, X: Any, y: Any) -> Self:
