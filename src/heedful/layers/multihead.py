@@ -26,7 +26,8 @@ class MultiheadAttention(nn.Module):
     Drop-in replacement of torch.nn.MultiheadAttention, with the same arguments, parameters, initialisation and results.
     Differences: a query that may attend nothing gets zero weights and a zero context, not NaN; returned weights are
     those before dropout; nested tensors are accepted in training too, with masks, and padded inside. `project` and
-    `attend` are the same attention in two steps, so that keys and values can be projected once and cached.
+    `attend` are the same attention in two steps, so that keys and values can be projected once and cached. With
+    `batch_first`, [batch, query, embed_dim] stays so; keys are [batch, key, kdim], values [batch, key, vdim].
     """
 
     # torch's encoder layers read this attribute; if it is true, they bypass this module with code of their own.

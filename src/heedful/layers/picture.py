@@ -53,6 +53,9 @@ class ConvolutionalBlock(nn.Module):
 class PictureEncoder(nn.Module):
     """Convolutions with strides from pixels to regions, then a learned vector for the place of each region.
 
+    Regions are the annotation vectors of Xu et al. 2015, arXiv:1502.03044, section 3.1.1; blocks without stride have
+    the shortcuts of He et al. 2016, arXiv:1512.03385.
+
     Example:
         >>> layer = PictureEncoder(3, region_size=8, num_regions=16, size=16, num_blocks=1)
         >>> list(layer(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape)

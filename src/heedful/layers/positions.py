@@ -86,7 +86,9 @@ class Positions(nn.Module, ABC):
 
 @final
 class SinusoidalPositions(Positions):
-    """Fixed codes of any length; see `sinusoids`. The table grows with the longest sequence.
+    """Fixed codes of any length; see `sinusoids`. Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
+
+    The table grows with the longest sequence.
 
     Example:
         >>> layer = SinusoidalPositions(8)

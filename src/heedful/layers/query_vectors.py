@@ -61,7 +61,8 @@ class MultiQueryVectorAttention(nn.Module):
     With `TanhDot` the structured self-attentive embedding of Lin et al. 2017, arXiv:1703.03130: A = softmax(W2
     tanh(W1 H^T)), M = A H, where the rows of W2 are the query vectors; with one query vector the attention over words
     or sentences of Yang et al. 2016. Unlike heads, query vectors share unprojected keys and values; only the score may
-    project.
+    project. Keys [*batch, key, key_size] and values [*batch, key, value_size] become one vector [*batch, num_queries *
+    value_size].
     """
 
     def __init__(self, num_queries: int, score: Score, dropout: float = 0.0, normalizer: Normalizer = SOFTMAX) -> None:
@@ -133,7 +134,8 @@ class StepQueryVectorAttention(nn.Module):
     states of a recurrent encoder in Tixier 2018, arXiv:1808.09772, chapter 7, which has one learned vector for all
     steps; notes on that chapter have one for each. A query depends on the number of its step alone, not on what stands
     there. All query vectors are zero at the start, which gives equal weights; so they remain at steps that no sequence
-    of the training reaches.
+    of the training reaches. Steps [*batch, step], keys [*batch, key, key_size] and values [*batch, key, value_size]
+    become [*batch, step, value_size].
     """
 
     def __init__(self, num_steps: int, score: Score, normalizer: Normalizer = SOFTMAX) -> None:

@@ -17,7 +17,7 @@ class RecurrentStack(nn.Module):
     """Stacked units: the output of a layer is the input of the next. Sutskever et al. 2014, arXiv:1409.3215.
 
     Dropout is applied to the inputs of every layer, never between steps: Zaremba et al. 2014, arXiv:1409.2329, section
-    3.
+    3. `run` maps [batch, position, input_size] to [batch, position, hidden].
 
     Example:
         >>> stack = RecurrentStack("gru", 4, 8, num_layers=2)

@@ -56,6 +56,8 @@ class RegionLayer(nn.Module):
 class RegionContext(nn.Module):
     """Layers of self-attention over regions; the sinusoids of their order come first, a normalisation last.
 
+    The encoder of Vaswani et al. 2017, arXiv:1706.03762, section 3.1, with normalisation before each sub-layer.
+
     Example:
         >>> import torch
         >>> layer = RegionContext(8, num_layers=1)

@@ -27,7 +27,7 @@ from heedful.layers.recurrent import BidirectionalEncoder, Cell
 
 @final
 class SelfAttentiveWords(nn.Module):
-    """Words beside their soft heads, [x_j; sum_i p_ij x_i].
+    """Words beside their soft heads, [x_j; sum_i p_ij x_i]; Kim et al. 2017, arXiv:1702.00887, section 4.1.
 
     Example:
         >>> from heedful.attention import Additive, Softmax
