@@ -24,6 +24,7 @@ from heedful.errors import (
     UsageError,
 )
 from heedful.evaluation.metrics.table import score_text
+from heedful.evaluation.shown import Shown
 from heedful.files.atomic_write import atomic_write
 from heedful.models.store import save_model, store_settings
 from heedful.pages.record import TEST
@@ -38,6 +39,7 @@ from heedful.tasks.advice import named_sections
 from heedful.tasks.experiment import Experiment, upgraded
 from heedful.tasks.interface import Prepared, Task
 from heedful.tasks.throughput import Throughput
+from heedful.text.durations import duration
 from heedful.text.text_files import language_names
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks, process_group
@@ -79,13 +81,31 @@ class RunInfo:
 
 @final
 @dataclass(frozen=True)
-class TrainResult:
-    """Result of a training."""
+class TrainResult(Shown):
+    """Result of a training.
+
+    Example:
+        >>> TrainResult(Outcome(200, 75.0, 31.25, 150, "no better", 9000, 120.0), None)
+        <TrainResult: best 31.25 at step 150 of 200, 1 min 15 s>
+    """
 
     outcome: Outcome
     """Steps, time and best score of the training."""
     info: RunInfo | None
     """Facts about the run; None on every process but the first."""
+
+    def __repr__(self) -> str:
+        name = f" {str(self.info.folder)!r}" if self.info else ""
+        done = self.outcome
+        best = f"best {done.best:.4g} at step {done.best_step:,} of {done.step:,}"
+        return f"<TrainResult{name}: {best}, {duration(done.seconds)}>"
+
+    def to_text(self) -> str:
+        done = self.outcome
+        rows = [("model", str(self.info.folder))] if self.info else []
+        rows += [("best", f"{done.best:.4g} at step {done.best_step:,} of {done.step:,}")]
+        rows += [("time", duration(done.seconds)), ("end", done.reason)]
+        return "".join(f"{name:<5}  {value}\n" for name, value in rows)
 
 
 @dataclass(frozen=True)
