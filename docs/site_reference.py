@@ -25,14 +25,36 @@ PUBLIC: Final = {
 PARTS: Final = {
     "heedful.data.batching": ("PairSampler",),
     "heedful.data.encoded": ("EncodedCorpus",),
+    "heedful.evaluation.alignment_error": ("AlignmentErrorRate",),
+    "heedful.evaluation.metrics.bleu": ("Bleu",),
+    "heedful.evaluation.report": ("Report",),
     "heedful.inspection.plot": ("save_heat_map", "text_heat_map"),
     "heedful.inspection.position_plot": ("save_position_plot",),
+    "heedful.models.engine": ("TorchEngine",),
     "heedful.models.inputs": ("TokenInputs",),
+    "heedful.models.luong": ("LuongConfig",),
+    "heedful.models.rnn_encoder_decoder": ("RNNEncoderDecoderConfig",),
+    "heedful.models.rnnsearch": ("RNNsearchConfig",),
     "heedful.models.store": ("store_weights",),
+    "heedful.models.transformer": ("TransformerConfig",),
+    "heedful.pages.bundle": ("offline_page",),
+    "heedful.predictors.answerer": ("Answerer",),
+    "heedful.predictors.classifier": ("Classification",),
+    "heedful.predictors.sentence_view": ("SentenceViewer", "ViewRequest"),
+    "heedful.predictors.translation": ("Alternative",),
+    "heedful.search.beam": ("search",),
+    "heedful.search.config": ("SearchConfig",),
     "heedful.text.vocabulary": ("BOS", "EOS"),
     "heedful.training.pair_step": ("PairStep",),
 }
-"""Public names of other modules: those that the guide and extending.md name. All others are private and may change."""
+"""Public names of other modules: those that lessons and pages import, and results of public methods. All others are
+private and may change."""
+PART_PAGES: Final = {
+    "parts": ("Parts for loops and pictures of your own", ("data", "inspection", "text", "training")),
+    "models": ("Models and search", ("models", "search")),
+    "results": ("Results, scores and pages", ("evaluation", "pages", "predictors")),
+}
+"""Pages of these names: address, title and packages."""
 MOST_NAMES: Final = 20
 """Names of a module that stand on one page."""
 SECRET: Final = "    options:\n      show_attribute_values: false\n"
@@ -109,11 +131,14 @@ def python() -> Page:
             document.text = f"# {title}\n\n{purpose}.\n\n{blocks}"
             page.children.append(Page(document, address, title, document.text))
         rows.append(f"- `{module}`: {purpose[0].lower()}{purpose[1:]}")
-    document = Document("reference/python/parts.md", "reference/python/parts", "", is_translated=False, longest=None)
-    blocks = "\n".join(f"::: {module}.{name}\n" for module, names in PARTS.items() for name in names)
-    document.text = f"# Parts for loops and pictures of your own\n\nNames that the guide imports.\n\n{blocks}"
-    page.children.append(Page(document, document.address, "Parts for loops and pictures of your own", document.text))
-    rows.append("- parts for loops and pictures of your own: names of other modules that the guide imports")
+    for name, (title, packages) in PART_PAGES.items():
+        address = f"reference/python/{name}"
+        document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
+        modules = [module for module in PARTS if module.split(".")[1] in packages]
+        blocks = "\n".join(f"::: {module}.{each}\n" for module in modules for each in PARTS[module])
+        document.text = f"# {title}\n\nNames of other modules that the pages and lessons use.\n\n{blocks}"
+        page.children.append(Page(document, address, title, document.text))
+        rows.append(f"- {title[0].lower()}{title[1:]}: names of other modules that the pages and lessons use")
     first.text = page.text = "\n".join([*rows, ""])
     return page
 

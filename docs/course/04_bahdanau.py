@@ -49,11 +49,12 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn import functional
 
+from heedful import Translation
 from heedful.course import check
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
-from heedful.predictors.translation import Alternative, Translation
+from heedful.predictors.translation import Alternative
 
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +15,6 @@ import pytest
 from heedful.cli.main import COMMANDS, RENAMED
 from tests.architecture.package import ROOT
 from tests.blocks import options
-
-# Names whose example needs a model, a corpus or a package that is not installed everywhere.
-SKIPPED = {
-    *("Captioner", "Classifier", "Translation", "Translator", "compare", "load", "pipeline", "train", "widget"),
-    *("BackboneEncoder", "TextClassifier", "TextRegressor", "store_weights"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +34,14 @@ def examples(value: Any) -> str:
 
 
 def lacking(module: str, names: list[str]) -> list[str]:
-    """Names of a module without words, or without an example that runs."""
+    """Names of a module without words or an example; tests run all, those marked +SKIP in `tests.test_docstrings`."""
     loaded = importlib.import_module(module)
     found: list[str] = []
     for name in names:
         value = getattr(loaded, name)
         if not callable(value):
             continue  # a table: its value is its documentation
-        lines = [line for line in examples(value).split("\n") if line.strip().startswith(">>>")]
-        runs = [line for line in lines if "+SKIP" not in line]
-        if not lines or not (runs or name in SKIPPED) or not inspect.getdoc(value):
+        if ">>>" not in examples(value) or not inspect.getdoc(value):
             found.append(f"{module}.{name}")
     return found
 
@@ -57,20 +50,41 @@ def test_every_public_name_has_an_example_that_runs(reference: Any):
     names = {module: reference.public_names(module) for module in (*reference.PUBLIC, *reference.PARTS)}
     assert [line for module, own in names.items() for line in lacking(module, own)] == []
     assert sum(map(len, names.values())) > 120
-    assert SKIPPED <= {name for own in names.values() for name in own}
 
 
-@pytest.mark.parametrize("page", ["README", "docs/guide", "docs/extending"])
-def test_every_name_that_a_page_imports_is_in_the_reference(page: str, reference: Any):
-    code = re.findall(r"^```python\n(.*?)^```$", (ROOT / f"{page}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    lines = [node for text in code for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    used = {(node.module or "", each.name) for node in lines for each in node.names}
-    own = {(module, name) for module, name in used if module.partition(".")[0] == "heedful"}
+PAGES = ("README", *(f"docs/{name}" for name in ("guide", "extending", "page", "serve", "attention")))
+DOCUMENTS = [ROOT / f"{page}.md" for page in PAGES] + sorted((ROOT / "docs" / "course").glob("*.py"))
+
+
+def names_used(path: Path) -> set[tuple[str, str]]:
+    """Names of heedful that the code of a document imports, or takes from the package."""
+    text = path.read_bytes().decode("utf-8")
+    code = [text] if path.suffix == ".py" else re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    used: set[tuple[str, str]] = set()
+    for node in (node for each in code for node in ast.walk(ast.parse(each))):
+        if isinstance(node, ast.ImportFrom):
+            used |= {(node.module or "", each.name) for each in node.names}
+        elif isinstance(node, ast.Import):
+            used |= {(each.name, "") for each in node.names if "." in each.name}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "heedful":
+            used.add(("heedful", node.attr))
+    return {(module, name) for module, name in used if module.partition(".")[0] == "heedful"}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_name_that_a_document_uses_is_in_the_reference(path: Path, reference: Any):
     public = {
         (module, name) for module in (*reference.PUBLIC, *reference.PARTS) for name in reference.public_names(module)
     }
-    assert own - public == set()
-    assert own
+    assert names_used(path) - public == set()
+    assert names_used(path) or path.stem == "serve"
+
+
+def test_all_ways_of_using_a_name_are_seen(tmp_path: Path):
+    (tmp_path / "lesson.py").write_text(
+        "import heedful.a\nfrom heedful.b import C\nheedful.d()\nimport torch.e", "utf-8"
+    )
+    assert names_used(tmp_path / "lesson.py") == {("heedful.a", ""), ("heedful.b", "C"), ("heedful", "d")}
 
 
 def test_a_name_without_an_example_is_found(monkeypatch: pytest.MonkeyPatch):

@@ -32,6 +32,11 @@ class AlignmentErrorRate:
 
     It has the interface of `Metric`, so `paired_bootstrap` and `by_length` accept it. Alignments are texts in Pharaoh
     notation, with possible links written ``0p0`` or ``0?0``. Statistics: |A and S|, |A and P|, |A|, |S|.
+
+    Example:
+        >>> counts = AlignmentErrorRate().statistics(["0-0 1-1"], [["0-0 1-2"]])
+        >>> AlignmentErrorRate().scores(counts).tolist()
+        [50.0]
     """
 
     name = "AER"

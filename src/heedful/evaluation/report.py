@@ -65,6 +65,11 @@ class Report(Shown):
         seed: seed of the resampling.
         items: fingerprint of sources and references; equal fingerprints mean equal items.
         lead: scores of the first words of each source, a baseline of summaries; None of other texts.
+
+    Example:
+        >>> from heedful.evaluation.evaluate import evaluate
+        >>> evaluate(["a cat", "a hat"], [["a cat"], ["the hat"]], ["eine Katze", "der Hut"], ["exact_match"])
+        <Report of 2 items: exact match 50.00>
     """
 
     num_items: int

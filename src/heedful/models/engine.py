@@ -44,7 +44,17 @@ class _Listed:
 
 @final
 class TorchEngine(Engine, PosteriorEngine):
-    """Engine that runs a model step by step, in inference mode."""
+    """Engine that runs a model step by step, in inference mode.
+
+    Example:
+        >>> from heedful.models.luong import LuongConfig
+        >>> from heedful.search.beam import search
+        >>> from heedful.search.config import SearchConfig
+        >>> model = LuongConfig(num_layers=1, hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> (found,) = search(TorchEngine(model), [np.array([5, 6, 3])], SearchConfig(nbest=2), max_length=4)
+        >>> len(found)
+        2
+    """
 
     def __init__(self, model: Seq2Seq, with_weights: bool = False, shortlist: Shortlist | None = None) -> None:
         """Wrap a model.

@@ -55,7 +55,13 @@ class HeadAttention(AttentionConfig):
 
 
 class LuongConfig(Config):
-    """Configuration of Luong's models; the paper's sizes are in the preset luong-paper."""
+    """Configuration of Luong's models; the paper's sizes are in the preset luong-paper.
+
+    Example:
+        >>> model = LuongConfig(attention={"score": "general"}).build(20, 30, is_shared=False)
+        >>> sum(parameter.numel() for parameter in model.parameters())
+        2646272
+    """
 
     kind: Literal["luong"] = "luong"
     cell: Cell = "lstm"

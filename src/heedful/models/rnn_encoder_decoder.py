@@ -26,7 +26,13 @@ from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
 class RNNEncoderDecoderConfig(Config):
-    """Configuration of encoder-decoders; those of the papers are in the presets that end in -paper."""
+    """Configuration of encoder-decoders; those of the papers are in the presets that end in -paper.
+
+    Example:
+        >>> model = RNNEncoderDecoderConfig(hidden_size=32).build(20, 30, is_shared=False)
+        >>> sum(parameter.numel() for parameter in model.parameters())
+        104414
+    """
 
     kind: Literal["rnn_encoder_decoder"] = "rnn_encoder_decoder"
     cell: Cell = "lstm"

@@ -39,7 +39,13 @@ class RNNsearchAttention(AttentionConfig):
 
 
 class RNNsearchConfig(Config):
-    """Configuration of RNNsearch; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper."""
+    """Configuration of RNNsearch; the paper's sizes are in the preset rnnsearch-paper. Dropout is not in the paper.
+
+    Example:
+        >>> model = RNNsearchConfig(hidden_size=32).build(20, 30, is_shared=False)
+        >>> sum(parameter.numel() for parameter in model.parameters())
+        316510
+    """
 
     kind: Literal["rnnsearch"] = "rnnsearch"
     embedding_size: int = Field(default=256, ge=1, le=MOST_SIZE)

@@ -35,7 +35,13 @@ from heedful.models.interface import Decoded, Memory, Seq2Seq, State
 
 
 class TransformerConfig(Config):
-    """Configuration of the Transformer; the paper's is norm = "post", positions = "sinusoidal", tie = "all"."""
+    """Configuration of the Transformer; the paper's is norm = "post", positions = "sinusoidal", tie = "all".
+
+    Example:
+        >>> model = TransformerConfig(model_size=32).build(20, 30, is_shared=False)
+        >>> sum(parameter.numel() for parameter in model.parameters())
+        440256
+    """
 
     kind: Literal["transformer"] = "transformer"
     num_encoder_layers: int = Field(default=3, ge=1, le=100)

@@ -51,6 +51,10 @@ def offline_page(title: str, view: Mapping[str, Any]) -> str:
 
     Args:
         view: data of a sentence, from `SentenceView.to_dict`.
+
+    Example:
+        >>> offline_page("Guten Tag", {})[:15]
+        '<!DOCTYPE html>'
     """
     return _page(title, _sentence_script(), [_json("view-data", view)])
 

@@ -40,7 +40,12 @@ WINDOW_TEXTS: Final = 2048
 @final
 @dataclass(frozen=True)
 class Classification:
-    """Label of a text, with the probabilities of all labels."""
+    """Label of a text, with the probabilities of all labels.
+
+    Example:
+        >>> Classification("A quiet room", "good", 0.9, {"good": 0.9, "bad": 0.1})
+        <Classification 'A quiet room' -> 'good', probability 0.9000>
+    """
 
     text: str
     label: str
@@ -117,7 +122,7 @@ class Classifier(LabelPredictor):
             UsageError: a single string was given, or an item is no text, such as None or NaN.
 
         Example:
-            >>> load("reviews.model", kind=Classifier).classify(["A quiet room"])[0].label  # doctest: +SKIP
+            >>> heedful.load("reviews.model", kind=Classifier).classify(["A quiet room"])[0].label  # doctest: +SKIP
             'good'
         """
         return list(self.stream(_checked(texts, "classify")))

@@ -39,7 +39,12 @@ MOST_CONTINUED: Final = 40
 @final
 @dataclass(frozen=True)
 class ViewRequest:
-    """Parts of the view that are wanted."""
+    """Parts of the view that are wanted.
+
+    Example:
+        >>> ViewRequest("Guten Tag", traced_beams=(1, 5)).measure
+        'attention'
+    """
 
     text: str
     prefix: tuple[int, ...] = ()
@@ -81,7 +86,13 @@ class _Layers:
 
 @final
 class SentenceViewer:
-    """Maker of views with one model."""
+    """Maker of views with one model.
+
+    Example:
+        >>> viewer = SentenceViewer(heedful.load("de-en.model"))  # doctest: +SKIP
+        >>> viewer.view(ViewRequest("Guten Tag", has_layers=False)).outputs[0].text  # doctest: +SKIP
+        'Good day'
+    """
 
     def __init__(self, translator: Translator) -> None:
         self.translator: Final = translator

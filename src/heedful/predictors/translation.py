@@ -38,7 +38,12 @@ from heedful.text.weighted_words import EOS_PIECES
 
 @dataclass(frozen=True)
 class Alternative:
-    """One of the outputs for a source."""
+    """One of the outputs for a source.
+
+    Example:
+        >>> Alternative("Good day", log_prob=-0.5, score=-0.2).text
+        'Good day'
+    """
 
     text: str
     log_prob: float

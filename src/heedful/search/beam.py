@@ -93,6 +93,14 @@ def search(
             or each other.
         ShapeError: a source is not a flat array.
         NonFiniteError: the engine returned NaN.
+
+    Example:
+        >>> from heedful.models.engine import TorchEngine
+        >>> from heedful.models.luong import LuongConfig
+        >>> model = LuongConfig(num_layers=1, hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> (found,) = search(TorchEngine(model), [np.array([5, 6, 3])], SearchConfig(nbest=2), max_length=4)
+        >>> len(found)
+        2
     """
     if len(sources) == 0:
         return []

@@ -44,6 +44,10 @@ class SearchConfig(Config):
         stopping: when the search of a source ends: `likely` once `beam` outputs have ended and no live hypothesis
             scores higher now, `full` once none scores higher than the worst of them, `certain` once none can enter the
             `nbest` any more (`heedful.search.stopping`).
+
+    Example:
+        >>> SearchConfig(method="sampling", beam=1, nbest=3, top_k=10).temperature
+        1.0
     """
 
     method: Literal["beam", "sampling"] = "beam"

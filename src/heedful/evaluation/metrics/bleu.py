@@ -20,6 +20,11 @@ class Bleu:
     Attributes:
         tokenizer: sacreBLEU's name of a tokenizer.
         lowercase: compare without regard to case.
+
+    Example:
+        >>> counts = Bleu().statistics(["a cat sat on a mat"], [["a cat sat on the mat"]])
+        >>> Bleu().scores(counts).round(1).tolist()
+        [53.7]
     """
 
     tokenizer: str = "13a"
