@@ -109,6 +109,12 @@ def test_each_version_of_the_changelog_is_a_page():
     assert text.count("\n## [") >= 10
 
 
+def test_the_log_begins_with_the_newest():
+    dates = re.findall(r"^### (\d{4}-\d\d-\d\d) ", (ROOT / "docs/log.md").read_bytes().decode("utf-8"), re.MULTILINE)
+    assert len(dates) > 60
+    assert dates == sorted(dates, reverse=True)
+
+
 def test_a_long_version_is_seen():
     text = f"# Changelog\n\n## [2.0.0]\n\n- Short.\n\n## [1.0.0]\n\n{'- Long.' * 1000}\n"
     assert long_versions(text) == [f"## [1.0.0]: 7013 bytes, at most {PAGE_BYTES}"]
