@@ -82,6 +82,29 @@ def test_a_document_is_cut_at_its_headings(site: Any):
     assert [page.address for page in pages][2:4] == ["guide/two-things/index", "guide/two-things/deep"]
 
 
+@pytest.mark.parametrize(
+    ("address", "language", "title"),
+    [("index.html", "en", r"heedful: \w"), ("index.html", "zh", r"heedful：\w"), ("guide/index.html", "en", "usual$")],
+)
+def test_the_home_page_has_a_title_of_its_own(address: str, language: str, title: str):
+    jinja = pytest.importorskip("jinja2")
+    usual = jinja.DictLoader({"base.html": "{% block htmltitle %}<title>usual</title>{% endblock %}"})
+    own = jinja.FileSystemLoader(ROOT / "docs/site/overrides")
+    template = jinja.Environment(loader=jinja.ChoiceLoader([own, usual]), autoescape=True).get_template("main.html")
+    text = template.render(page={"url": address}, config={"site_name": "heedful", "extra": {"language": language}})
+    assert re.match(title, re.sub("<[^>]*>", "", text).strip())
+
+
+def test_the_start_leads_to_the_course(site: Any):
+    course = importlib.import_module("site_course")
+    for language, name in (("en", "README.md"), ("zh", "README.zh.md")):
+        text = (course.FOLDER / name).read_bytes().decode("utf-8")
+        first = site.Document("docs/course/README.md", f"{course.ADDRESS}/index", text, longest=None)
+        start, _ = importlib.import_module("make_site").document("docs/start.md", "index", None, language)
+        both = [site.pages_of(one, one.text) for one in (start, first)]
+        assert f"]({course.ADDRESS}/index.md)" in site.rendered(both[0], site.addresses(both), set())
+
+
 def test_links_follow_the_cut(site: Any):
     pages = made(site, LONGEST)
     where = site.addresses(pages)

@@ -36,6 +36,12 @@ def test_a_section_is_found_by_its_heading_or_by_words_of_it():
         find_section("beem")
 
 
+def test_documents_have_chinese_titles():
+    listed = [one for one in sections("zh") if one.anchor == one.page and one.title != "heedful"]
+    assert len(listed) == len(DOCUMENTS) - 1
+    assert [one.title for one in listed if not re.search("[一-鿿]", one.title)] == []
+
+
 def test_headings_in_code_are_none():
     titles = {one.title for one in sections()}
     assert not any(title.startswith(("heedful ", "pip ", "!")) for title in titles)

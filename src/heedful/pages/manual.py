@@ -18,6 +18,8 @@ DOCUMENTS: Final = ("start", "guide", "page", "serve", "engines", "settings", "a
 LANGUAGES: Final = ("en", "zh")
 FORMULA: Final = re.compile(r"^\$\$(.+)\$\$$", re.MULTILINE)
 """Formula that stands by itself, in TeX."""
+_CHINESE_TITLES: Final = {"engines": "引擎的计算图", "settings": "设置"}
+"""Titles in Chinese of documents that are in English only."""
 _HEADING: Final = re.compile(r"(#{1,4}) +(.+?) *#*$")
 _FENCE: Final = re.compile(r" *(```|~~~)")
 _PICTURE: Final = re.compile(r'<img src="[^"]*" alt="([^"]*)"[^>]*>|!\[([^\]]*)\]\([^)]*\)')
@@ -66,6 +68,9 @@ def sections(language: str = "en", names: Iterable[str] = DOCUMENTS) -> list[Sec
         anchors = [name, *(anchor_of(title) for _, title, _ in english[1:])]
         own = list(_cut(_read(name, ".zh"))) if language == "zh" else english
         shown = own if len(own) == len(english) else english
+        if language == "zh" and name in _CHINESE_TITLES:
+            depth, _, text = shown[0]
+            shown = [(depth, _CHINESE_TITLES[name], text), *shown[1:]]
         for anchor, (_, title, text) in zip(anchors, shown, strict=True):
             listed.append(Section(name, anchor, title.replace("`", ""), text))
     return listed
