@@ -146,20 +146,25 @@ print(weights[:, 0].numpy().round(2), by_heedful.weights[:, 0].numpy().round(2))
 #
 # 如果 $q$ 和 $k$ 的各分量相互独立、方差为 1，那么 $q^T k$ 的方差是 $d$。$d$ 很大时内积也很大，softmax 把几乎全部权重给了一个键，梯度几乎传不回来。为了**防止内积过大**，除以 $d_k$ 的平方根，方差就回到 1。
 
-# %% picture="scaling" alt="Largest weights of ten keys for sizes 4 to 1024: without the root they gather on one key, with it they stay as they are" alt_zh="向量长度从 4 到 1024 时十个键的权重，从大到小：不除以平方根时集中到一个键，除以后保持不变"
-figure, axes = plt.subplots(1, 2, sharey=True)
+# %% picture="scaling" alt="Largest weights of ten keys for sizes 4 to 1024 by four scores: with dot product and bilinear form they gather on one key, with scaled dot product and additive score they stay as they are" alt_zh="向量长度从 4 到 1024 时十个键的权重，从大到小，四种打分函数：点积和双线性的集中到一个键，缩放点积和加性的保持不变"
+figure, axes = plt.subplots(1, 4, sharey=True, figsize=(9, 2.7))
 for d in (4, 32, 256, 1024):
     queries, keys = torch.randn(64, d), torch.randn(64, 10, d)
-    scores = (keys @ queries[:, :, None])[..., 0]
-    for axis, by in zip(axes, (1.0, math.sqrt(d)), strict=True):
-        axis.plot(
-            torch.softmax(scores / by, -1).sort(descending=True).values.mean(0),
-            ".-",
-            label=f"d = {d}",
-        )
-axes[0].set(title="dot product", xlabel="key, best first", ylabel="weight")
-axes[1].set(title="scaled dot product", xlabel="key, best first")
-axes[0].legend()
+    W, U, v = torch.randn(d, d) / d**0.5, torch.randn(d, d) / d**0.5, torch.randn(d)
+    hidden = torch.tanh((queries @ W)[:, None] + keys @ U)
+    forms = {
+        "dot product": (keys @ queries[:, :, None])[..., 0],
+        "bilinear": (keys @ (queries @ W)[:, :, None])[..., 0],
+        "scaled dot product": (keys @ queries[:, :, None])[..., 0] / math.sqrt(d),
+        "additive": hidden @ v / math.sqrt(d),
+    }
+    for axis, (name, scores) in zip(axes, forms.items(), strict=True):
+        weights = torch.softmax(scores, -1).sort(descending=True).values.mean(0)
+        axis.plot(weights, ".-", label=f"d = {d}")
+        axis.set_title(name, fontsize=9)
+        axis.set_xlabel("key, best first")
+axes[0].set_ylabel("weight")
+axes[0].legend(fontsize=7)
 plt.show()
 
 # %% [markdown] lang="en"

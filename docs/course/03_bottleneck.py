@@ -51,6 +51,7 @@ import torch
 from torch.nn import functional
 
 from heedful.course import check
+from heedful.course.diagram import arrow, box, canvas
 from heedful.layers import Embedding, GatedRecurrentUnit
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
@@ -132,7 +133,7 @@ states.shape
 # %% [markdown] lang="zh"
 # ## 解码器
 #
-# 解码器是另一个 RNN；关于源句，它只拿到一个向量，即编码器最后的状态 $c = h_S$。Sutskever、Vinyals 和 Le（2014）用 $c$ 作它的初始状态；Cho 等（2014）每一步还让它看到 $c$，$s_t = f(s_{t-1}, y_{t-1}, c)$。线性变换和 softmax 把每个状态变成下一个词的概率。
+# 解码器是另一个 RNN；关于源句，它只拿到一个向量，即编码器最后的状态 $c = h_S$。Sutskever、Vinyals 和 Le（2014）用 $c$ 作它的初始状态；Cho 等（2014）每一步还让它看到 $c$，$s_t = f(s_{t-1}, y_{t-1}, c)$。**输出层**是线性变换和 softmax，把每个状态变成下一个词的概率。
 #
 # Teacher Forcing 时，它读到的目标序列晚一个词，最后要说的是**结束符**：
 #
@@ -200,6 +201,71 @@ real = targets != PAD
 loss = -(log_probs * real).sum() / real.sum()  # a mean over six words, not eight
 same = functional.cross_entropy(logits.mT, targets, ignore_index=PAD)
 assert abs(loss - same) < 1e-6
+
+# %% [markdown] lang="en"
+# ## A picture: from words to words
+#
+# From below: words, one-hot vectors, word vectors, states. The decoder starts from $c$, reads the right words one late, and gives each a probability. The sum
+# of their logarithms is the objective, and its gradients reach every number on the way, the embedding matrix too.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：从词到词
+#
+# 从下往上：词、one-hot 向量、词向量、隐状态。解码器从 $c$ 开始，读到的是晚一个词的正确译文，给出每个词的概率。对数概率之和就是目标函数，梯度一直传到沿途的每个参数，包括嵌入矩阵。
+
+# %% picture="states" alt="Left, one-hot vectors of the source become word vectors and encoder states; the last state is the context c, from which the decoder's states start; each goes through a softmax, and the log probabilities are added up; a dashed arrow leads gradients back" alt_zh="左：源句的 one-hot 向量变成词向量和编码器状态，最后的状态是上下文 c；右：解码器状态从 c 开始，各经过 softmax，对数概率相加；虚线箭头是往回传的梯度"
+GREY, BLUE, ORANGE = "#f1f1f1", "#d6e6f7", "#f8e3cf"
+figure, axis = plt.subplots(figsize=(9, 4.4))
+canvas(axis, 90, 44)
+
+
+def embedded(x, word, hot):
+    """A word, its one-hot vector and its row of the embedding matrix."""
+    axis.text(x, 0.5, word, ha="center", fontsize=9)
+    for row in range(5):
+        here = x - 4 + 2 * row
+        box(axis, here, 5, "01"[row == hot], 1.7, 2.2, ORANGE if row == hot else GREY)
+    arrow(axis, (x, 6.3), (x, 12.2))
+    for row in range(3):
+        shade = plt.cm.Oranges(0.15 + 0.25 * ((hot + 2 * row) % 4) / 3)
+        box(axis, x - 2 + 2 * row, 13.5, "", 1.7, 2.2, shade)
+    arrow(axis, (x, 14.8), (x, 18.3))
+
+
+for place, (word, hot) in enumerate((("he", 3), ("sleeps", 1), ("</s>", 0))):
+    x = 13 + 11.5 * place
+    embedded(x, word, hot)
+    box(axis, x, 20, f"h{place + 1}", width=6, height=3.4, colour=BLUE)
+    arrow(axis, (x + 3, 20), (x + (7.5 if place == 2 else 8.5), 20))
+box(axis, 47, 20, "c = h3", width=7, height=3.4, colour=ORANGE)
+arrow(axis, (50.5, 20), (56, 20), colour="#c26410")
+steps = (("<s>", 2, "il"), ("il", 4, "dort"), ("dort", 3, "</s>"))
+for place, (word, hot, right) in enumerate(steps):
+    x = 59 + 11.5 * place
+    embedded(x, word, hot)
+    box(axis, x, 20, f"s{place + 1}", width=6, height=3.4, colour=BLUE)
+    if place < 2:
+        arrow(axis, (x + 3, 20), (x + 8.5, 20))
+    arrow(axis, (x, 21.7), (x, 24.7))
+    box(axis, x, 27, "linear map,\nsoftmax", width=10, height=4.6, colour=GREY)
+    arrow(axis, (x, 29.3), (x, 32.3))
+    axis.text(x, 33, f"log p({right})", ha="center", fontsize=8)
+    arrow(axis, (x, 35), (x, 38.3))
+box(axis, 70.5, 40, "sum: maximum likelihood", width=32, height=3.4, colour=ORANGE)
+for y, name in (
+    (0.5, "reads"),
+    (5, "one-hot"),
+    (9.3, "embedding matrix\nor Word2Vec"),
+    (13.5, "word vector"),
+    (20, "states"),
+):
+    axis.text(0, y, name, fontsize=7, va="bottom" if y < 1 else "center")
+axis.text(24.5, 23, "encoder", ha="center", fontsize=9)
+axis.text(54, 23, "decoder", ha="right", fontsize=9)
+back = (54.5, 40), (24.5, 40), (24.5, 26)
+arrow(axis, *back, colour="#168f55", is_dashed=True)
+axis.text(25.5, 41, "gradients go all the way back", color="#168f55", fontsize=8)
+plt.show()
 
 # %% [markdown] lang="en"
 # ## A picture: the bottleneck

@@ -24,7 +24,7 @@
 #
 # Bahdanau、Cho 和 Bengio（2015）打破了这个瓶颈。编码器保留每个词的隐状态；每要翻译一个词，解码器就在源句里**自动搜索**（soft-search）相关程度最大的位置。（Graves（2013）曾让网络写手写字，它在文本上有一个软窗口，只能向前移动。这里的注意力可以跳到任何地方，因为两种语言的词序不同。）
 #
-# **编码器。** 双向 RNN，门控单元是 GRU。两个方向的隐状态**拼接**（concat）在一起，$h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$；每个方向 $n$ 个单元，维度就是 $2n$。编码器对每个词的输出作为 key 和 value。
+# **编码器。** **双向RNN**，门控单元是 GRU。两个方向的隐状态**拼接**（concat）在一起，$h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$；每个方向 $n$ 个单元，维度就是 $2n$。编码器对每个词的输出作为 key 和 value。
 #
 # **注意力。** 解码器上一步的隐状态 $s_{i-1}$ 是 query。一个**前馈神经网络**加一个 softmax：
 #
@@ -51,6 +51,7 @@ from torch.nn import functional
 
 from heedful import Translation
 from heedful.course import check
+from heedful.course.diagram import arrow, box, canvas
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
@@ -129,17 +130,18 @@ by_heedful.shape
 # %% [markdown] lang="en"
 # ## A picture: what it learns
 #
-# Two models learn to turn sequences of digits round: with attention (the paper's RNNsearch), and without (its RNNenc), which has to squeeze
+# Above, one step. Below, two models learn to turn sequences of digits round: with attention (the paper's RNNsearch), and without (its RNNenc), which has to squeeze
 # a sequence into one vector. Both see lengths 1 to 12. The paper's figure has the same shape: without attention, long sentences suffer.
 # (This takes half a minute.)
 
 # %% [markdown] lang="zh"
 # ## 一幅图：它学到了什么
 #
-# 两个模型学习把数字序列倒过来写：一个使用注意力机制（论文里的 **RNNsearch**），一个不使用（**RNNenc**），只能把整个序列压缩成一个向量。训练时长度都是 1 到 12。论文里的图也是这样：不用注意力，句子一长就差；用了注意力，哪怕句子变得很长，也可以维持较高水平。（约需半分钟。）
+# 上面是解码器的一步。下面，两个模型学习把数字序列倒过来写：一个使用注意力机制（论文里的 **RNNsearch**），一个不使用（**RNNenc**），只能把整个序列压缩成一个向量。训练时长度都是 1 到 12。论文里的图也是这样：不用注意力，**长句**就差；用了注意力，哪怕句子变得很长，也可以维持较高水平。（约需半分钟。）
 
-# %% picture="aligned" alt="Left, attention of the trained model while it writes the source backwards: a bright line from the last word to the first; right, share of correct symbols by length: near 1 with attention, falling without" alt_zh="左：训练好的模型把源序列倒着写时的注意力，一条从最后一个词到第一个词的亮线；右：按长度统计的正确率，有注意力的接近 1，没有的随长度下降"
+# %% picture="aligned" alt="Above, a step: states of both directions and the decoder state enter a feed-forward network, its softmax weighs them to a context, which is joined with word and state before the GRU and the maxout layer. Left, attention of the trained model while it writes the source backwards: a bright line from the last word to the first; right, share of correct symbols by length: near 1 with attention, falling without" alt_zh="上：一步，两个方向的隐状态和解码器状态进入前馈神经网络，softmax 得到权重，加权和是上下文，再和词、状态拼接，进入 GRU 和 maxout 层。左：训练好的模型把源序列倒着写时的注意力，一条从最后一个词到第一个词的亮线；右：按长度统计的正确率，有注意力的接近 1，没有的随长度下降"
 torch.set_default_dtype(torch.float32)
+BLUE, ORANGE, GREY = "#d6e6f7", "#f8e3cf", "#f1f1f1"
 
 
 def batch(length, size=64):
@@ -159,7 +161,41 @@ models = {
         embedding_size=16, hidden_size=48, num_layers=1, cell="gru", dropout=0.0
     ),
 }
-figure, (left, right) = plt.subplots(1, 2)
+figure, axes = plt.subplot_mosaic([["step"] * 2, ["left", "right"]], figsize=(8, 5.8))
+step, left, right = axes.values()
+canvas(step, 97, 34)
+for place in range(4):
+    x = 9 + 13 * place
+    box(step, x, 8.5, width=9, height=10, colour="none")
+    step.text(x, 0, f"word {place + 1}", ha="center", fontsize=8)
+    arrow(step, (x, 1.8), (x, 3.5))
+    for y, name in ((6.3, "forward"), (10.7, "backward")):
+        box(step, x, y, name, width=8, height=3.2, colour=BLUE)
+    if place < 3:
+        arrow(step, (x + 4, 6.3), (x + 9, 6.3))
+        arrow(step, (x + 9, 10.7), (x + 4, 10.7))
+    step.text(x + 0.6, 14.3, f"h{place + 1}, 2n numbers", fontsize=6)
+    arrow(step, (x, 13.5), (x, 17.3))
+box(step, 28.5, 19, "feed-forward network: v tanh(W s + U h)", 48, 3.4, ORANGE)
+arrow(step, (28.5, 20.7), (28.5, 24.3))
+box(step, 28.5, 26, "softmax", 48, 3.4, GREY)
+arrow(step, (52.5, 26), (64, 26))
+step.text(53.5, 27, "weights", fontsize=7)
+box(step, 73, 26, "context c, a mean of h", 18, 3.4, ORANGE)
+box(step, 59, 12, "state s", 8, 3.4, BLUE)
+arrow(step, (59, 13.7), (59, 19), (52.5, 19))
+box(step, 73, 12, "joined", 12, 3.4, GREY)
+step.text(73, 0, "last word", ha="center", fontsize=8)
+arrow(step, (73, 2.5), (73, 10.3))
+arrow(step, (73, 24.3), (73, 13.7))
+arrow(step, (63, 12), (67, 12))
+arrow(step, (79, 12), (82, 12), (82, 19), (84, 19))
+arrow(step, (79, 12), (82, 12), (82, 6), (84, 6))
+box(step, 90, 19, "maxout,\nsoftmax", 12, 6, ORANGE)
+box(step, 90, 6, "GRU:\nnext s", 12, 6, BLUE)
+arrow(step, (90, 22), (90, 26))
+step.text(90, 27, "next word", ha="center", fontsize=8)
+
 for name, config in models.items():
     torch.manual_seed(1)
     model = config.build(NUM_TOKENS, NUM_TOKENS, is_shared=False).float()

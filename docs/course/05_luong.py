@@ -63,6 +63,7 @@ from heedful.attention import (
     local_predictive,
 )
 from heedful.course import check
+from heedful.course.diagram import arrow, box, canvas
 from heedful.models.inputs import TokenInputs
 from heedful.models.luong import LuongConfig
 
@@ -138,6 +139,43 @@ for over in ("window", "source", "cut"):
 
 # %% [markdown] lang="zh"
 # 下面一步一步写出整个模型，包括 **Input-feeding**：把上一步的 $\tilde{h}$ 和词一起作为输入，让模型知道哪些词已经翻译过。
+
+# %% picture="feeding" alt="Two layers of LSTMs read three words and go on as decoder; the upper states and the query give scores, alignment vector and context; with the state it becomes the attentional state, which predicts the next word and is fed into the next step" alt_zh="两层 LSTM 读三个词，接着作为解码器；上层的隐状态和查询得到分数、校准向量和上下文向量，再与隐状态合成引入注意力的隐藏状态，用来预测下一个词，并送入下一步"
+BLUE, ORANGE, GREY = "#d6e6f7", "#f8e3cf", "#f1f1f1"
+figure, axis = plt.subplots(figsize=(9, 4.4))
+canvas(axis, 90, 43)
+for x, word in (
+    (8, "word 1"),
+    (20, "word 2"),
+    (32, "word 3"),
+    (54, "last word"),
+    (78, "next word"),
+):
+    axis.text(x, 0, word, ha="center", fontsize=8)
+    arrow(axis, (x, 2), (x, 5.8))
+    arrow(axis, (x, 9.2), (x, 12.3))
+    for y in (7.5, 14):
+        box(axis, x, y, "LSTM", width=8, height=3.4, colour=BLUE)
+        if x < 78:
+            arrow(axis, (x + 4, y), ({32: 50, 54: 74}.get(x, x + 8), y))
+    if x < 40:
+        arrow(axis, (x, 15.7), (x, 20.3))
+box(axis, 20, 22, "score: dot, general (a linear map), concat", 32, 3.4, ORANGE)
+arrow(axis, (20, 23.7), (20, 27.3))
+box(axis, 20, 29, "softmax: alignment vector a", 32, 3.4, GREY)
+arrow(axis, (20, 30.7), (20, 34.3))
+box(axis, 20, 36, "context vector c, a mean of states", 32, 3.4, ORANGE)
+arrow(axis, (36, 36), (42, 36))
+arrow(axis, (52, 15.7), (52, 22), (36, 22))
+axis.text(45, 22.7, "query", ha="center", fontsize=7)
+arrow(axis, (54, 15.7), (54, 34.3))
+box(axis, 54, 36, "attentional state tanh(W [c; h])", 24, 3.4, ORANGE)
+arrow(axis, (54, 37.7), (54, 40.3))
+axis.text(54, 41, "softmax: next word", ha="center", fontsize=8)
+fed = (66, 36), (69, 36), (69, 3.8), (77, 3.8), (77, 5.8)
+arrow(axis, *fed, colour="#c26410")
+axis.text(70, 28, "input feeding", color="#c26410", fontsize=8)
+plt.show()
 
 # %%
 model = LuongConfig(

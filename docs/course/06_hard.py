@@ -43,6 +43,7 @@ from heedful.attention import (
     Entmax,
     Hard,
     LinearChain,
+    Monotonic,
     Sampled,
     Softmax,
     Sparsemax,
@@ -129,14 +130,15 @@ print(
 )
 
 # %% [markdown] lang="en"
-# Monotonic attention is three lines with the functions above; as the two rows show, later keys get what earlier ones left.
+# As the two rows show, later keys get what earlier ones left. (heedful adds noise to the scores in training, which drives the probabilities to 0 and 1; here it is off.)
 # A model whose attention only moves forward, and whose likelihood sums over all such paths, is `heedful train --preset hard_attention`.
 
 # %% [markdown] lang="zh"
-# 单调注意力用上面的函数只要三行；从结果可以看出，后面的键只能分到前面剩下的权重。注意力只向前移动、似然对所有路径求和的模型，见 `heedful train --preset hard_attention`。
+# 从结果可以看出，后面的键只能分到前面剩下的权重。（训练时 heedful 给分数加噪声，让概率趋向 0 和 1；这里不加。）注意力只向前移动、似然对所有路径求和的模型，见 `heedful train --preset hard_attention`。
 
 # %%
 p = torch.sigmoid(z)
+assert abs(weights_of(Monotonic(noise=0.0)) - monotonic(p)).max() < 1e-6
 print(p.numpy().round(2), monotonic(p).numpy().round(2), sep="\n")
 
 # %% [markdown] lang="en"

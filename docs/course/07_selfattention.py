@@ -264,7 +264,8 @@ for axis, mask in zip(axes, (None, causal()), strict=True):
     ).weights
     assert abs(weights.sum(-1) - 1).max() < 1e-6
     axis.imshow(weights)
-    axis.set(xlabel="key", ylabel="query", title="masked" if mask else "all words")
+    axis.set(xlabel="key, a row of X W_K", ylabel="query, a row of X W_Q")
+    axis.set_title("masked" if mask else "all words")
 plt.show()
 
 # %% [markdown] lang="en"

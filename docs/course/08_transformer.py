@@ -57,6 +57,89 @@
 # （训练时，论文还在每个子层之后随机丢弃十分之一的数，即 **dropout**，下面的代码省略了。）
 
 # %% [markdown] lang="en"
+# ## A picture: the blocks
+#
+# The same as a drawing, with the two layers that need one: what is the same at every position, and over what the norm takes mean and variance.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：两种 block
+#
+# 上面的表画成图，另外画出两个层：前馈网络逐位置相同；归一化的均值和方差取自哪些数。
+
+# %% picture="blocks" alt="Encoder block of multi-head attention and FFN, decoder block of masked attention, attention over the encoder's output, and FFN; each is followed by Add and Norm, and an arrow goes round it; beside them the FFN at three words, and a table of words and features with a row for layer norm and a column for batch norm" alt_zh="Encoder block：多头注意力和 FFN；Decoder block：有掩码的注意力、对编码器输出的注意力和 FFN；每个后面都有 Add & Norm，旁边一条绕过它的箭头。右边：三个词上的 FFN；一张词和特征的表，一行是层归一化，一列是批量归一化"
+import itertools
+
+import matplotlib.pyplot as plt
+
+from heedful.course.diagram import arrow, box, canvas
+
+COLOURS = {"attention": "#d6e6f7", "FFN": "#f8e3cf", "Norm": "#d7eee1", "": "#f1f1f1"}
+figure, (whole, parts) = plt.subplots(1, 2, figsize=(9, 6.4), width_ratios=(55, 35))
+canvas(whole, 55, 64)
+canvas(parts, 35, 64)
+
+
+def stack(x, words, layers):
+    """Draw layers from bottom to top; what is added goes round the layer below."""
+    whole.text(x, 1, words, ha="center", fontsize=8)
+    arrow(whole, (x, 2.7), (x, 5.3))
+    for y, text in layers:
+        colour = next(COLOURS[word] for word in COLOURS if word in text)
+        box(whole, x, y, text, width=19, colour=colour)
+    for (low, _), (high, _) in itertools.pairwise(layers):
+        arrow(whole, (x, low + 1.5), (x, high - 1.5))
+    for y in (y for y, text in layers if text == "Add & Norm"):
+        arrow(whole, (x, y - 7.8), (x - 11, y - 7.8), (x - 11, y), (x - 9.5, y))
+    whole.text(x + 0.6, 13.7, "Q, K, V", fontsize=7)
+
+
+def frame(x, top, name):
+    box(whole, x - 0.7, (12 + top) / 2, width=25, height=top - 12, colour="none")
+    whole.text(x - 13, top + 0.6, f"{name} block × 6", fontsize=8)
+
+
+below = [
+    (7, "embedding + positions"),
+    (17, "multi-head attention"),
+    (22, "Add & Norm"),
+]
+stack(13.5, "words of the source", [*below, (31, "FFN"), (36, "Add & Norm")])
+frame(13.5, 39, "encoder")
+below[1] = 17, "masked multi-head attention"
+above = [(31, "multi-head attention"), (36, "Add & Norm"), (45, "FFN")]
+above += [(50, "Add & Norm"), (57, "linear map, softmax")]
+stack(41, "start symbol and words so far", [*below, *above])
+frame(41, 53, "decoder")
+arrow(whole, (41, 58.5), (41, 61))
+whole.text(41, 61.6, "probabilities of the next word", ha="center", fontsize=8)
+whole.text(41.6, 27.7, "Q", fontsize=7)
+whole.text(14.1, 42.2, "the encoder's output C:\nK and V", fontsize=7)
+across = (13.5, 37.5), (13.5, 41.5), (26.8, 41.5), (26.8, 31), (31.5, 31)
+arrow(whole, *across, colour="#2f7fd1")
+whole.text(3, 26.6, "residual connection", fontsize=6)
+
+parts.text(2, 62.3, "FFN: two layers, the same at every position", fontsize=8)
+for x in (8, 17, 26):
+    for y, text in zip((42, 47, 52, 57), ("a word", "W1", "ReLU", "W2"), strict=True):
+        colour = COLOURS["" if y == 42 else "FFN"]
+        box(parts, x, y, text, width=8 if 42 < y < 57 else 5, colour=colour)
+        arrow(parts, (x, y + 1.5), (x, y + 3.5))
+parts.text(2, 38, "So it is two convolutions of width 1.", fontsize=8)
+
+parts.text(2, 31, "Norm: mean 0 and variance 1", fontsize=8)
+for row in range(6):
+    for column in range(8):
+        colour = "#2f7fd1" if row == 1 else "#c26410" if column == 5 else "#f1f1f1"
+        where = 6 + 2.6 * column, 25.5 - 2.6 * row - (row > 2)
+        box(parts, *where, width=2.2, height=2.2, colour=colour)
+parts.text(26, 22.9, "layer norm:\nof a word", va="center", color="#2f7fd1", fontsize=8)
+parts.text(19, 8, "batch norm: of a feature", ha="center", color="#c26410", fontsize=8)
+parts.text(15, 27.3, "features", ha="center", fontsize=7)
+for y in (22.9, 14):
+    parts.text(3.2, y, "a sentence", rotation=90, va="center", ha="center", fontsize=7)
+plt.show()
+
+# %% [markdown] lang="en"
 # ## From scratch
 #
 # Only tensors, no modules: everything that the model is, in the order in which a sentence passes through it. The parameters are a
@@ -71,7 +154,6 @@
 import math
 import random
 
-import matplotlib.pyplot as plt
 import torch
 from torch.nn import functional
 
@@ -252,15 +334,16 @@ print(
 # %% [markdown] lang="en"
 # ## A picture: it learns to translate
 #
-# The 120 lines train, too: gradients flow through them. A small grammar makes English sentences and their French translations. French puts some
+# The 120 lines learn machine translation, too: gradients flow through them. A small grammar makes English sentences and their French translations. French puts some
 # adjectives behind the noun, and articles and adjectives agree with it in gender, so word for word does not do. In a batch shorter sentences are filled up
-# with **padding**: no word attends to it, and it has no part in the loss, which is the mean of the log probabilities of real words. The pair "red car" is
-# kept out of training. Translations are generated by **argmax**, word by word, until the end symbol.
+# with **padding**: no word attends to it, and it has no part in the **objective**, which is that of lesson 3, as a mean over real words. The pair "red car" is
+# kept out of training. Translations are generated by **argmax**, word by word, until the end symbol,
+# and measured by BLEU (lesson 10).
 
 # %% [markdown] lang="zh"
 # ## 一幅图：学会翻译
 #
-# 这 120 行代码也能训练，梯度传得过去。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；损失是真正的词的对数概率的平均，取负。训练里不出现 “red car” 这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符。
+# 这 120 行代码也能训练，用来做机器翻译：梯度传得过去。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；**目标函数**和第 3 课一样，只是对真正的词取平均。训练里不出现 “red car” 这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符，再用 BLEU（第 10 课）评测。
 
 # %%
 DETERMINERS = {"the": "le la", "a": "un une", "this": "ce cette", "my": "mon ma"}
@@ -370,14 +453,15 @@ plt.show()
 # %% [markdown] lang="en"
 # ## A picture: where the heads look
 #
-# The three kinds of attention, two heads each, while a new sentence is written. The decoder's tables are empty above the diagonal. Between the two, each output looks at the word that is to be
-# written next: where French puts the colour behind the noun, the bright places change their order; and before an article or *ma* a head looks at the noun as well, whose gender it needs. Which head matters?
-# Each is left out in turn, by zeros in the place of its columns of $W_O$, and the title says how many words of new sentences are then right.
+# The three kinds of **multi-head attention**, two heads each, while a new sentence is written. The decoder's tables are empty above the diagonal. Between the two, each output looks at the word that is to be
+# written next: where French puts the colour behind the noun, the bright places change their order; and before an article or *ma* a head looks at the noun as well, whose gender it needs.
+# Some heads keep to **near relations**, a word and its neighbours, others find **far relations**, such as the noun of an adjective. Which head matters? Their results are
+# **concatenated**, so that each has columns of its own in $W_O$; each is left out in turn, by zeros there, and the title says how many words of new sentences are then right.
 
 # %% [markdown] lang="zh"
 # ## 一幅图：各个头看哪里
 #
-# 写一个新句子时的三种注意力，各有两个头。解码器的表在对角线以上是空的。两者之间，每个输出都注意到下一个要写的词：法语把颜色放在名词后面，亮点的次序也就换了；写冠词或 *ma* 之前，还有一个头注意到名词，因为要知道它的性。哪个头重要？轮流去掉一个头，即把 $W_O$ 里属于它的列换成零，标题写着这时新句子里还有多少词是对的。
+# 写一个新句子时的三种**多头注意力**，各有两个头。解码器的表在对角线以上是空的。两者之间，每个输出都注意到下一个要写的词：法语把颜色放在名词后面，亮点的次序也就换了；写冠词或 *ma* 之前，还有一个头注意到名词，因为要知道它的性。有的头只看**短距离关系**，即自己和相邻的词；有的头找出**长距离关系**，例如形容词所修饰的名词。哪个头重要？各个头的结果**拼接**在一起，在 $W_O$ 里各有自己的列；轮流去掉一个头，即把这些列换成零，标题写着这时新句子里还有多少词是对的。
 
 # %% picture="heads" alt="Six tables of attention weights, two heads each of the encoder, the decoder and between them; the decoder's are empty above the diagonal; titles give the share of right words without the head" alt_zh="六张注意力权重表，编码器、解码器和两者之间各两个头；解码器的在对角线以上是空的；标题是去掉这个头以后的正确率"
 source = "my small red car sees the white house".split()
