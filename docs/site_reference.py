@@ -23,6 +23,7 @@ PUBLIC: Final = {
 }
 """Public modules: the names in their `__all__`, or the classes of `errors`."""
 PARTS: Final = {
+    "heedful.course.diagram": ("arrow", "box", "canvas"),
     "heedful.data.batching": ("PairSampler",),
     "heedful.data.encoded": ("EncodedCorpus",),
     "heedful.evaluation.alignment_error": ("AlignmentErrorRate",),
@@ -50,7 +51,7 @@ PARTS: Final = {
 """Public names of other modules: those that lessons and pages import, and results of public methods. All others are
 private and may change."""
 PART_PAGES: Final = {
-    "parts": ("Parts for loops and pictures of your own", ("data", "inspection", "text", "training")),
+    "parts": ("Parts for loops and pictures of your own", ("course", "data", "inspection", "text", "training")),
     "models": ("Models and search", ("models", "search")),
     "results": ("Results, scores and pages", ("evaluation", "pages", "predictors")),
 }

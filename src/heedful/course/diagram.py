@@ -13,6 +13,13 @@ def canvas(axis: Any, width: float, height: float) -> None:
         axis: to draw upon.
         width: of the sheet; boxes and arrows have the same unit.
         height: of the sheet.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> axis = Figure().add_subplot()
+        >>> canvas(axis, 20, 10)
+        >>> axis.get_xlim() == (0, 20)
+        True
     """
     axis.set(xlim=(0, width), ylim=(0, height), aspect="equal")
     axis.axis("off")
@@ -31,6 +38,13 @@ def box(
         width: from side to side.
         height: from bottom to top.
         colour: of its inside; "none" for a frame.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> axis = Figure().add_subplot()
+        >>> box(axis, 5, 5, "softmax")
+        >>> axis.texts[0].get_text()
+        'softmax'
     """
     from matplotlib.patches import FancyBboxPatch
 
@@ -48,6 +62,13 @@ def arrow(axis: Any, *points: tuple[float, float], colour: str = _EDGE, is_dashe
         *points: two or more, (x, y); the head is at the last.
         colour: of the line.
         is_dashed: whether the line is.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> axis = Figure().add_subplot()
+        >>> arrow(axis, (0, 0), (0, 5), (5, 5))
+        >>> len(axis.lines)
+        1
     """
     line = {"color": colour, "lw": 1.0, "ls": "--" if is_dashed else "-"}
     axis.plot(*zip(*points[:-1], strict=True), solid_joinstyle="round", **line)
