@@ -3,12 +3,21 @@
 import html
 import re
 from typing import Final
+from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
 
 FORMULA: Final = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', re.DOTALL)
 LETTERS: Final = re.compile(r'<mrow>((?:<mi mathvariant="normal">\w</mi>)+)</mrow>')
 """Name of a function, which the converter cuts into letters."""
+NAMESPACE: Final = "http://www.w3.org/1998/Math/MathML"
+FUNCTION: Final = re.compile(r"[a-z]{2,}|arg\u2009(?:max|min)")
+"""Name that stands before its argument, such as log or softmax."""
+BARS: Final = frozenset("|‖")
+ENDED: Final = re.compile(
+    r"(<math\b[^>]*display=\"inline\"(?:(?!<math).)*?</math>)([,.;:!?)，。；：、！？）]+)", re.DOTALL
+)
+"""Formula in a sentence with the marks behind it, which begin no line."""
 TEXT: Final = re.compile(r"<(pre|code|math|svg|script|style)\b.*?</\1>|<[^>]*>|([^<]+)", re.DOTALL)
 CODE: Final = re.compile(r"<pre\b.*?</pre>|(<code\b[^>]*>)(.*?)</code>", re.DOTALL)
 INDEX: Final = re.compile(
@@ -37,7 +46,8 @@ def on_page_content(content: str, **_: object) -> str:
     Returns:
         The HTML with MathML, indices, places where code may break, and wide columns for long texts.
     """
-    content = TEXT.sub(_with_indices, FORMULA.sub(_formula, content))
+    content = ENDED.sub(r'<span class="whole">\1\2</span>', FORMULA.sub(_formula, content))
+    content = TEXT.sub(_with_indices, content)
     return CELL.sub(_cell, CODE.sub(_breakable, content))
 
 
@@ -63,7 +73,53 @@ def display(source: str) -> str:
 
 def _mathml(source: str, display: str) -> str:
     converted = LETTERS.sub(lambda name: f"<mi>{re.sub('<[^>]*>', '', name[1])}</mi>", convert(source, display=display))
-    return converted.replace("<mi>;</mi>", '<mo separator="true">;</mo>')
+    ElementTree.register_namespace("", NAMESPACE)
+    root = ElementTree.fromstring(converted.replace("<mi>;</mi>", '<mo separator="true">;</mo>'))
+    parents = {child: parent for parent in root.iter() for child in parent}
+    for parent in root.iter():
+        _pair_bars([child for child in parent if _core(child).text in BARS])
+    for leaf in root.iter():
+        if leaf.text == "′":
+            leaf.tag = f"{{{NAMESPACE}}}mo"
+            leaf.attrib |= {"lspace": "0", "rspace": "0"}
+        elif FUNCTION.fullmatch(leaf.text or "") and leaf.tag.endswith(("}mi", "}mo")):
+            _space_name(leaf, parents)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _core(element: ElementTree.Element) -> ElementTree.Element:
+    """What an index or a power is of."""
+    while element.tag.endswith(("}msub", "}msup", "}msubsup")) and len(element):
+        element = element[0]
+    return element
+
+
+def _pair_bars(bars: list[ElementTree.Element]) -> None:
+    """Set bars around what they enclose; one alone, as in p(y | x), keeps its room."""
+    for index, bar in enumerate(bars if len(bars) % 2 == 0 else []):
+        form = "postfix" if index % 2 else "prefix"
+        _core(bar).attrib |= {"form": form, "stretchy": "false", "lspace": "0", "rspace": "0"}
+
+
+def _space_name(name: ElementTree.Element, parents: dict[ElementTree.Element, ElementTree.Element]) -> None:
+    """Set the name of a function off from what it is of, but not from a bracket."""
+    whole = name
+    while (
+        whole in parents and parents[whole].tag.endswith(("}msub", "}msup", "}msubsup")) and parents[whole][0] is whole
+    ):
+        whole = parents[whole]
+    beside = [*parents[whole]] if whole in parents else [whole]
+    place = beside.index(whole)
+    before, after = (
+        _core(each) for each in ((beside[place - 1] if place else whole), (beside[place + 1 :] or [whole])[0])
+    )
+    is_operand = place > 0 and (not before.tag.endswith("}mo") or (before.text or "") in ")]")
+    room = {True: "0.17em", False: "0"}
+    name.tag = f"{{{NAMESPACE}}}mo"
+    name.attrib |= {
+        "lspace": room[is_operand],
+        "rspace": room[after is not _core(whole) and (after.text or "") not in "([{"],
+    }
 
 
 def _with_indices(match: re.Match[str]) -> str:
