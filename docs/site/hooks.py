@@ -26,6 +26,8 @@ INDEX: Final = re.compile(
 )
 """As in `a_ij`, `s_{i-1}` and `(W q)_j`: names of one letter or one Greek letter, and never names of Python."""
 POWER: Final = re.compile(r"(?<=[\w)}])\^(\{[^{}]+\}|\([^()]*\)|-?\w+(?:\.\d+)?)")
+ENUMERATED: Final = re.compile(r"(</code>[、，])(?=<code)")
+"""Mark between pieces of code in Chinese, behind which a line may break."""
 CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
 INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")
 OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
@@ -48,7 +50,7 @@ def on_page_content(content: str, **_: object) -> str:
     """
     content = ENDED.sub(r'<span class="whole">\1\2</span>', FORMULA.sub(_formula, content))
     content = TEXT.sub(_with_indices, content)
-    return CELL.sub(_cell, CODE.sub(_breakable, content))
+    return CELL.sub(_cell, CODE.sub(_breakable, ENUMERATED.sub(r"\1<wbr>", content)))
 
 
 def _formula(match: re.Match[str]) -> str:

@@ -57,6 +57,10 @@ def test_names_of_functions_bars_and_primes_have_their_room(hook: Callable[[str]
     assert re.search(r'<span class="whole"><math.*</math>,</span> so', text, re.DOTALL)  # no comma begins a line
 
 
+def test_a_line_may_break_between_pieces_of_code(hook: Callable[[str], str]):
+    assert "</code>、<wbr><code>" in hook("<td><code>/languages</code>、<code>/health</code></td>")
+
+
 TEXT = """# All
 
 [中文](all.zh.md)
