@@ -90,7 +90,7 @@ def _mathml(source: str, display: str) -> str:
 
 
 def _core(element: ElementTree.Element) -> ElementTree.Element:
-    """What an index or a power is of."""
+    """Element that carries an index or a power, below all of them."""
     while element.tag.endswith(("}msub", "}msup", "}msubsup")) and len(element):
         element = element[0]
     return element

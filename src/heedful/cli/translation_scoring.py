@@ -111,7 +111,7 @@ class TranslationScoring:
 
         report = measure_confidence(translator, items, outputs, self.seed, generated)
         if report is None and ROLE in translator.folder.facts:
-            reason = "it needs attention, which the named engine does not give"
+            reason = f"it needs attention, which --engine {translator.backends.engine} does not give"
             messages.warn(f"{translator.folder.path}: confidence not measured: {reason}")
         return report
 
