@@ -89,7 +89,7 @@ def tables_of(text: str) -> int:
 
 
 def is_to_be_cut(text: str, longest: int | None, tables: int | None) -> bool:
-    """Whether a text is too long for one page, or has too many tables."""
+    """True for a text that is too long for one page, or has too many tables."""
     return len(text.encode()) > (longest or 0) or (tables is not None and tables_of(text) > tables)
 
 

@@ -160,7 +160,7 @@ class Reader:
         self.models = {**models}
         """Models by the names that pages give them; a page gets copies of those that it names."""
         self.files = files
-        """What makes the files of a section, before its first block."""
+        """Code that makes the files of a section, before its first block."""
         self.shorter: Mapping[str, Sequence[str]] = {}
         """Further words for lines that train, by their beginning, with which they are over in a moment."""
         self.free = free

@@ -439,7 +439,7 @@ def test_no_page_names_a_host_for_packages_or_a_path_of_a_machine():
 
 
 def unknown_words(line: str) -> str:
-    """What is wrong with a line of heedful; what other programs do in it, and values to fill in, do not matter."""
+    """Faults of a command line of heedful; other programs in the line, and values to fill in, are left out."""
     words = shlex.split(re.sub(r"\$\w+|(?<= )N(?= )", "1", line), comments=True)
     end = next((place for place, word in enumerate(words) if word in ("|", "<", ">", "&&", ";")), len(words))
     if "..." in words[:end]:  # the options of another line

@@ -173,7 +173,7 @@ def test_no_page_has_much_prose(pages: list[Any]):
 
 
 def has_command(text: str) -> bool:
-    """Whether a page has a fenced block, or names a command in its text."""
+    """True for a page with a fenced block, or with a command in its text."""
     return "\n```" in text or any(COMMAND.match(code) for code in re.findall(r"`([^`\n]+)`", text))
 
 

@@ -38,7 +38,7 @@ class TranslationScoring:
     lowercase: bool
     seed: int
     is_ensemble: bool = False
-    """Whether further models decode together with the first; the confidence is that of one alone."""
+    """True where further models decode together with the first; the confidence is that of one model alone."""
     is_recorded: bool = False
     png: Path | None = None
     """Picture of the score by source length."""

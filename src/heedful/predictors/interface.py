@@ -99,7 +99,7 @@ class Predictor(ABC):
     """Loaded model."""
 
     generates_text: ClassVar[bool] = False
-    """Whether outputs are written token by token, by a search, and measured by metrics of texts."""
+    """True for models that write outputs token by token, by a search; metrics of texts measure them."""
     folder: ModelFolder
     """Verified folder of the model."""
     opened_with: tuple[Callable[..., "Predictor"], tuple[Any, ...]] | None = None
