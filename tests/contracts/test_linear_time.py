@@ -124,13 +124,15 @@ def growth(
 ) -> str:
     """What is wrong with the time of a parser on a family of inputs; empty if nothing.
 
-    The smallest times of up to seven rounds are compared with each other and with those of a reference: other work on
-    the machine slows all down, but not all rounds of a quadratic parser to less than the half of the others.
+    The smallest times of up to twelve rounds are compared with each other and with those of a reference: other work on
+    the machine slows all down, but not all rounds of a quadratic parser to less than the half of the others. Each round
+    waits longer than the one before, to outlast the other work.
     """
     whole, unit = float("inf"), float("inf")
     smaller = dict.fromkeys(DOUBLINGS, float("inf"))
     grew: dict[int, float] = {}
-    for _ in range(7):
+    for waited in range(12):
+        time.sleep(0.1 * waited)
         whole = min(whole, seconds(lambda: run(grown(family, largest))))
         if whole < LEAST_SECONDS * 4:
             return ""

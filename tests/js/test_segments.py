@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.segmented import Segmenter
 from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
+from heedful.search.constraints import Constraints
 from heedful.text.kept import has_words
 from heedful.text.lexicon import Lexicon
 from heedful.text.tokenizer import TextConfig, UnitTokenizer
@@ -130,7 +131,7 @@ def in_python(folder: ModelFolder, can_align: bool, shift: int) -> list[Any]:
     found: list[Any] = []
     for text in texts():
         parts = segmenter.split(text)
-        given = parts.segments, cast("SourceConstraints", None), [0] * len(parts.segments)
+        given = parts.segments, SourceConstraints(Constraints(), Constraints(), None, {}), [0] * len(parts.segments)
         outputs = [*SegmentDecoding(decoding).translate(*given)]
         layout = parts.join([one.text for one in outputs])
         rows: list[Any] = []
