@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from heedful.cli.settings_reference import SettingLine, all_settings
+from heedful.models.table import MODELS
 
 PAGE: Final = Path(__file__).with_name("settings.md")
 HEAD: Final = """# Settings
@@ -18,8 +19,19 @@ All settings of a training, as `--set KEY=VALUE`, a file for `--config`, and `he
 
 <!-- Written by `python docs/make_settings.py`. -->
 """
-MODELS: Final = "Those that several models share, and then those of each."
-"""First sentence below the heading of the models."""
+LEADS: Final = {
+    "text": "From lines of text to tokens: units, vocabularies, lengths, word vectors, labels.",
+    "images": "Sizes of the images that a model of captions reads, and of the regions that it attends to.",
+    "training": "Batches, optimizer, learning rate, averages, validation, the end of a training, several processes.",
+    "search": "From a model to its output: greedy or beam search, sampling, lengths, unknown words.",
+    "model": "Settings that several models share, and then those of each; `model.kind` chooses the model.",
+}
+"""First sentence of each section."""
+SHARED: Final = {
+    "Several models: other settings": "The last column names the models that have a setting with this default.",
+    "Several models: attention": "Each place of a model where it attends has these settings; in models with several "
+    "places their names stand before them, as in `model.encoder_attention.score`.",
+}
 TITLES: Final = {
     "text": "Text",
     "images": "Images",
@@ -37,18 +49,19 @@ def page() -> str:
     """
     parts = [HEAD]
     for section, lines in groupby(all_settings(), lambda line: line.key.partition(".")[0]):
-        parts.append(f"\n## {TITLES[section]}\n")
+        parts.append(f"\n## {TITLES[section]}\n\n{LEADS[section]}\n")
         if section != "model":
             parts.append("\n" + _table(lines, has_models=False))
             continue
-        parts.append(f"\n{MODELS}\n")
         groups: dict[str, list[SettingLine]] = {}
         for line in lines:
             part = "attention" if line.key.startswith("model.attention.") else "other settings"
             title = f"Several models: {part}" if len(line.kinds) > 1 else line.kinds[0]
             groups.setdefault(title, []).append(line)
         for title, own in sorted(groups.items(), key=lambda group: not group[0].startswith("Several")):
-            parts.append(f"\n### {title}\n\n" + _table(own, has_models=title.startswith("Several")))
+            described = (MODELS[title].__doc__ or "") if title in MODELS else ""
+            lead = SHARED.get(title) or described.partition("\n")[0].replace("Configuration of", "Settings of")
+            parts.append(f"\n### {title}\n\n{lead}\n\n" + _table(own, has_models=title in SHARED))
     return "".join(parts)
 
 

@@ -2,9 +2,11 @@
 
 import ast
 import importlib
+import json
 import re
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 from unittest.mock import MagicMock
 
 import typer
@@ -26,7 +28,9 @@ PARTS: Final = {
     "heedful.course.diagram": ("arrow", "box", "canvas"),
     "heedful.data.batching": ("PairSampler",),
     "heedful.data.encoded": ("EncodedCorpus",),
+    "heedful.engines.scored_pairs": ("ScoredPair",),
     "heedful.evaluation.alignment_error": ("AlignmentErrorRate",),
+    "heedful.evaluation.labels": ("LabelReport", "LabelScore"),
     "heedful.evaluation.metrics.bleu": ("Bleu",),
     "heedful.evaluation.report": ("Report",),
     "heedful.inspection.plot": ("save_heat_map", "text_heat_map"),
@@ -39,7 +43,8 @@ PARTS: Final = {
     "heedful.models.store": ("store_weights",),
     "heedful.models.transformer": ("TransformerConfig",),
     "heedful.pages.bundle": ("offline_page",),
-    "heedful.predictors.answerer": ("Answerer",),
+    "heedful.predictors.answerer": ("Answer", "Answerer"),
+    "heedful.predictors.captioner": ("Caption",),
     "heedful.predictors.classifier": ("Classification",),
     "heedful.predictors.sentence_view": ("SentenceViewer", "ViewRequest"),
     "heedful.predictors.translation": ("Alternative",),
@@ -53,7 +58,7 @@ private and may change."""
 PART_PAGES: Final = {
     "parts": ("Parts for loops and pictures of your own", ("course", "data", "inspection", "text", "training")),
     "models": ("Models and search", ("models", "search")),
-    "results": ("Results, scores and pages", ("evaluation", "pages", "predictors")),
+    "results": ("Results, scores and pages", ("engines", "evaluation", "pages", "predictors")),
 }
 """Pages of these names: address, title and packages."""
 MOST_NAMES: Final = 20
@@ -61,6 +66,13 @@ MOST_NAMES: Final = 20
 SECRET: Final = "    options:\n      show_attribute_values: false\n"
 """Option for a value that a page does not give: whoever looks up the exercises does not want their answers."""
 HTTP_VERBS: Final = ("get", "post", "put", "delete")
+JSON_TYPES: Final = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true, false",
+    "object": "object",
+}
 
 
 def commands() -> Page:
@@ -147,28 +159,76 @@ def python() -> Page:
 def http() -> Page:
     """Page of all routes of the server, from its OpenAPI description."""
     from heedful.serving.app import make_app_with_page
+    from heedful.serving.schemas import ERRORS
 
     described = make_app_with_page(MagicMock()).openapi()
     lines = [
         "# HTTP routes",
         "",
         "All routes of `heedful serve`; `/spec` gives the same as OpenAPI, `/docs` as a page.",
-        "",
     ]
-    lines += ["| route | what it does | fields |", "| --- | --- | --- |"]
+    tag = ""
     for route, verbs in described["paths"].items():
         for verb, operation in verbs.items():
             if verb not in HTTP_VERBS:
                 continue
-            content = operation.get("requestBody", {}).get("content", {})
-            properties = {name for kind in content.values() for name in kind.get("schema", {}).get("properties", {})}
-            properties |= {each["name"] for each in operation.get("parameters", ())}
-            words = operation.get("description") or operation.get("summary") or ""
-            what = " ".join(re.split(r"\n\s*(?:Args|Returns|Raises):", words)[0].split())
-            fields = ", ".join(f"`{name}`" for name in sorted(properties))
-            lines.append(f"| `{verb.upper()} {route}` | {what} | {fields} |")
+            if operation["tags"][0] != tag:
+                tag = operation["tags"][0]
+                lines += ["", f"## {tag[0].upper()}{tag[1:]}"]
+            lines += ["", f"### {verb.upper()} {route}", "", *_route(operation)]
+    lines += [
+        "",
+        "## Errors",
+        "",
+        'Every error has the body `{"error": "…"}`, which says where and why; under `/v1` it is an object.',
+        "",
+    ]
+    lines += ["| status | meaning |", "| --- | --- |"]
+    lines += [f"| {status} | {one['description']} |" for status, one in ERRORS.items()]
     document = Document("reference/http.md", "reference/http", "\n".join([*lines, ""]), False, None)
     return Page(document, document.address, "HTTP routes", document.text)
+
+
+def _route(operation: Mapping[str, Any]) -> Iterator[str]:
+    """Lines about a route: purpose, fields, answers."""
+    words = operation.get("description") or operation.get("summary") or ""
+    yield " ".join(re.split(r"\n\s*(?:Args|Returns|Raises):", words)[0].split())
+    content = operation.get("requestBody", {}).get("content", {})
+    rows = [
+        _field(one["name"], one["schema"], one["required"], one.get("description", ""))
+        for one in operation.get("parameters", ())
+    ]
+    for body in [*content.values()][:1]:  # a form has the fields of JSON
+        fields, needed = body["schema"]["properties"], body["schema"]["required"]
+        rows += [_field(name, one, name in needed, one.get("description", "")) for name, one in fields.items()]
+    if content:
+        yield f"\nBody: {' or '.join(f'`{kind}`' for kind in content)}."
+    if rows:
+        yield from ("", "| field | values | default | meaning |", "| --- | --- | --- | --- |", *rows)
+    answers = operation["responses"]["200"].get("content", {}).values()
+    parts = [f"`{name}`" for one in answers for name in one["schema"].get("properties", ())]
+    if parts:
+        yield f"\nAnswer: an object with {', '.join(parts)}."
+
+
+def _field(name: str, schema: Mapping[str, Any], is_needed: bool, meaning: str) -> str:
+    default = f"`{json.dumps(schema['default'])}`" if "default" in schema else "needed" if is_needed else "none"
+    return f"| `{name}` | {_values(schema)} | {default} | {meaning} |"
+
+
+def _values(schema: Mapping[str, Any]) -> str:
+    """Values that a field takes, in words."""
+    if "anyOf" in schema:
+        return " or ".join(_values(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"`{one}`" for one in schema["enum"])
+    if schema["type"] == "array":
+        least, most = schema.get("minItems", 0), schema.get("maxItems", 0)
+        return f"list of {least} to {most} texts" if most else "list of texts"
+    if schema["type"] == "object" and "properties" in schema:
+        return "object with " + " and ".join(f"`{one}`" for one in schema["properties"])
+    bounds = [f"{word} {schema[key]:g}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in schema]
+    return " ".join(["file" if schema.get("format") == "binary" else JSON_TYPES[schema["type"]], *bounds])
 
 
 def formats() -> Page:

@@ -126,4 +126,11 @@ def test_the_routes_are_those_of_the_server(reference: Any):
     pytest.importorskip("fastapi")
     text = reference.http().text
     for route in ("POST /translate", "POST /v2/translate", "GET /languages", "POST /translate_file"):
-        assert f"`{route}`" in text
+        assert f"\n### {route}\n" in text
+
+
+def test_every_field_of_a_route_is_described(reference: Any):
+    pytest.importorskip("fastapi")
+    rows = [line.split("|") for line in reference.http().text.split("\n") if line.startswith("| `")]
+    assert len(rows) > 30
+    assert [row[1] for row in rows if not row[4].strip()] == []

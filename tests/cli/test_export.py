@@ -292,8 +292,8 @@ def test_a_model_without_an_engine_is_trained_and_one_line_says_so(trained: Trai
     assert done.code == 0, done.err
     lines = [line for line in done.err.split("\n") if "no engine" in line]
     assert lines == [
-        "no engine onnx, the model runs with PyTorch: onnx: a tree needs a loop over spans, and exported graphs have "
-        "no loops"
+        "heedful: warning: no engine onnx, the model runs with PyTorch: onnx: a tree needs a loop over spans, "
+        "and exported graphs have no loops"
     ]
     assert heedful("translate", tmp_path / "m", "abc").code == 0
 
@@ -305,10 +305,10 @@ def test_a_failed_export_costs_no_model(
         raise RuntimeError("the exporter broke\nhere and there")
 
     monkeypatch.setattr("heedful.tasks.translation.export_engine", fail)
-    done = heedful("train", trained.data, "--out", tmp_path / "m", "--config", with_export(settings))
+    done = heedful("train", trained.data, "--out", tmp_path / "m", "--config", with_export(settings), "-q")
     assert done.code == 0, done.err
-    assert "no engine onnx, the model runs with PyTorch: the exporter broke\n" in done.err
-    assert f"next:  heedful translate {tmp_path / 'm'}" in done.out
+    assert "heedful: warning: no engine onnx, the model runs with PyTorch: the exporter broke\n" in done.err
+    assert f"model: {tmp_path / 'm'}" in done.out
 
 
 def test_without_ctranslate2_the_other_engine_runs(model: Path, monkeypatch: pytest.MonkeyPatch):

@@ -76,7 +76,7 @@ def with_back_translation(
     share = f" for {reverse_minutes:g} of {minutes:g} minutes" if minutes else ""
     messages.say(f"first a model from {target} to {source}{share}: {folder / REVERSE}")
     started, _ = train(reverse)
-    export_engines(started, messages.say)
+    export_engines(started, messages.say, messages.warn)
     teacher = load_to_run(folder / REVERSE, "auto", request.device, kind=Translator)
     mixed = mix_pairs(teacher, selected, real, folder, messages.say)
     return replace(forward, data=(mixed,), settings=_limited(request.settings, minutes * (1 - REVERSE_SHARE)))

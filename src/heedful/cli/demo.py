@@ -135,7 +135,7 @@ def run(
     print(_exact_match(translator, seed))
     print(_conversions(translator))
     print(_attention(translator, out, messages))
-    export_engines(info, messages.say)
+    export_engines(info, messages.say, messages.warn)
     print(f"\nmodel: {out}{_page(out, messages)}")
     print(f"next:  heedful translate {shlex.quote(str(out))} '{next(iter(SAMPLES))}'")
 

@@ -59,7 +59,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     answers = answerer.answer(held_out[:NUM_SHOWN])
     print("\n".join(map(_described, answers)))
     print(_drawn(max(answers, key=lambda answer: len(answer.story.facts)), out, messages))
-    export_engines(info, messages.say)
+    export_engines(info, messages.say, messages.warn)
     print(f"\nmodel: {out}\nnext:  heedful answer {shlex.quote(str(out))}")
 
 

@@ -84,7 +84,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         note = "" if caption.text == scene.text else f" (should be: {scene.text})"
         print(f"  {Path(caption.image).name}  {caption.text}{note}")
     print(_drawn(captioner, pictures[0], out, messages))
-    export_engines(info, messages.say)
+    export_engines(info, messages.say, messages.warn)
     print(f"\nmodel: {out}\nnext:  heedful caption {shlex.quote(str(out))} {shlex.quote(str(pictures[1]))}")
 
 

@@ -79,7 +79,7 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
     for result in results[:NUM_SHOWN]:
         print(f"  {result.label}\n{weighted_text(result, console)}")
     print(_drawn(results[0], out, messages))
-    export_engines(info, messages.say)
+    export_engines(info, messages.say, messages.warn)
     command = f"heedful classify {shlex.quote(str(out))} --show-attention"
     print(f"\nmodel: {out}\nnext:  {command} 'We stayed for two nights. What a charming view.'")
 

@@ -51,7 +51,7 @@ def demonstrate(
     print(ending(info, outcome))
     translator = load(out, device, kind=Translator)
     print(_exact_match(translator, seed, language))
-    export_engines(info, messages.say)
+    export_engines(info, messages.say, messages.warn)
     sentence = "It is 3:45 pm." if language == "en" else "现在是15:30。"
     print(f"\nmodel: {out}\nnext:  heedful pronounce MODEL --readings {shlex.quote(str(out))} '{sentence}'")
 

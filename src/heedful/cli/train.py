@@ -279,7 +279,7 @@ def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages, by_fi
     for line in (compare_with_pretrained(info, info.device), judge(info, outcome)):
         if line:
             print(line)
-    export_and_calibrate(info, messages.say)
+    export_and_calibrate(info, messages.say, messages.warn)
     print(f"model: {info.folder}\npage:  {_write_page(info.folder)}")
     if not messages.is_quiet:
         print(f"next:  heedful {find_task(info.experiment.task).command} {shlex.quote(str(info.folder))}")

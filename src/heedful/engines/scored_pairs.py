@@ -37,6 +37,11 @@ class ScoredPair:
         was_cut: whether a side was longer than the model accepts and was truncated.
         alignment_shift: number of steps between the one that predicts a token and the one whose attention aligns it.
         has_end: whether the last target token is EOS.
+
+    Example:
+        >>> pair = ScoredPair("Guten Tag", "Good day", (-0.1, -0.3, -0.1), ("Guten", "Tag"), ("Good", "day", "<eos>"))
+        >>> pair
+        <ScoredPair 'Guten Tag' -> 'Good day', log_prob -0.50>
     """
 
     source: str

@@ -50,7 +50,12 @@ def wilson_interval(num_right: int, number: int) -> tuple[float, float]:
 @final
 @dataclass(frozen=True)
 class LabelScore:
-    """Prediction scores of one label."""
+    """Prediction scores of one label.
+
+    Example:
+        >>> LabelScore("good", 2, precision=50.0, recall=100.0).f1
+        66.66666666666667
+    """
 
     label: str
     num_items: int
@@ -70,7 +75,12 @@ class LabelScore:
 @final
 @dataclass(frozen=True)
 class LabelReport(Shown):
-    """Scores of predicted labels on one set of items."""
+    """Scores of predicted labels on one set of items.
+
+    Example:
+        >>> LabelReport(4, 3, (LabelScore("bad", 2, 100.0, 50.0), LabelScore("good", 2, 200 / 3, 100.0)))
+        <LabelReport of 4 texts: accuracy 75.00, macro-F1 73.33>
+    """
 
     num_items: int
     num_correct: int

@@ -98,7 +98,12 @@ def _is_within_word(text: str, index: int) -> bool:
 @final
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Answer to a question, with the weights of the facts."""
+    """Answer to a question, with the weights of the facts.
+
+    Example:
+        >>> Answer(Story(("Ada went to the attic.",), "Where is Ada?"), "attic", 0.9, {"attic": 0.9, "hall": 0.1})
+        <Answer 'Where is Ada?' -> 'attic', probability 0.9000>
+    """
 
     story: Story
     answer: str

@@ -53,7 +53,12 @@ WINDOW_IMAGES: Final = 256
 @final
 @dataclass(frozen=True, eq=False)
 class Caption:
-    """Best caption of an image, with alternatives and attention."""
+    """Best caption of an image, with alternatives and attention.
+
+    Example:
+        >>> Caption("dog.jpg", "a dog runs", -0.5, -0.2, ())
+        <Caption 'dog.jpg' -> 'a dog runs', log_prob -0.50>
+    """
 
     image: str
     """Path of the image; empty for one in memory."""

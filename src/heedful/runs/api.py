@@ -1,5 +1,6 @@
 """Training from Python: `heedful.train`."""
 
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -210,7 +211,7 @@ def _trained(
         say(text)
     if together and not quiet:
         say("\n".join(file_scores(result.info, result.info.device)))
-    export_and_calibrate(result.info, say)
+    export_and_calibrate(result.info, say, (lambda text: warnings.warn(text, stacklevel=2)) if quiet else say)
     return result.info.folder
 
 

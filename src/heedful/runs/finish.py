@@ -139,17 +139,18 @@ def _complete_at_signal(folder: Path) -> Generator[None]:
         raise Stopped(message, signal.SIGINT) from None
 
 
-def export_and_calibrate(info: RunInfo, say: Callable[[str], None]) -> None:
+def export_and_calibrate(info: RunInfo, say: Callable[[str], None], warn: Callable[[str], None] | None = None) -> None:
     """Make a trained model ready for use: export its engines, and fit its confidence.
 
     Args:
         info: facts about a completed run; without `training.export` nothing is done.
         say: callback for lines about the work.
+        warn: callback for failed exports; None = `say`.
 
     Raises:
         Stopped: Ctrl-C; the model is complete.
     """
-    export_engines(info, say)
+    export_engines(info, say, warn)
     calibrate_model(info, say)
 
 
@@ -182,7 +183,7 @@ def calibrate_model(info: RunInfo, say: Callable[[str], None]) -> None:
             say(report.to_text().rstrip())
 
 
-def export_engines(info: RunInfo, say: Callable[[str], None]) -> None:
+def export_engines(info: RunInfo, say: Callable[[str], None], warn: Callable[[str], None] | None = None) -> None:
     """Export the engines that run the trained model without PyTorch, unless it has them already.
 
     A failed export is reported in one line and costs nothing but its time: the model then runs with PyTorch.
@@ -190,6 +191,7 @@ def export_engines(info: RunInfo, say: Callable[[str], None]) -> None:
     Args:
         info: facts about a completed run.
         say: callback for a line before the work, which takes seconds, and for the result of each export.
+        warn: callback for failed exports; None = `say`.
 
     Raises:
         Stopped: Ctrl-C; the model is complete.
@@ -213,4 +215,6 @@ def export_engines(info: RunInfo, say: Callable[[str], None]) -> None:
             raise
         except Exception as error:  # whatever the exporters raise, the model is trained and saved
             reason = str(error).partition("\n")[0] or type(error).__name__
-            say(f"no engine {name}, the model runs with PyTorch: {reason.removesuffix('; use --engine torch')}")
+            (warn or say)(
+                f"no engine {name}, the model runs with PyTorch: {reason.removesuffix('; use --engine torch')}"
+            )

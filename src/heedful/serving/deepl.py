@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from heedful.documents.markup_rules import TagHandling
 from heedful.serving.bodies import read_fields, text_field
 from heedful.serving.languages import name_of
-from heedful.serving.schemas import DEEPL, DEEPL_ANSWERS
+from heedful.serving.schemas import DEEPL, DEEPL_ANSWERS, DEEPL_LANGUAGES
 from heedful.serving.service import AUTO, Order, Service
 from heedful.serving.waiting import while_connected
 
@@ -42,7 +42,7 @@ def make_router(service: Service) -> APIRouter:
         rows = [{"detected_source_language": _upper(answer.source), "text": answer.text} for answer in answers]
         return JSONResponse({"translations": rows})
 
-    @router.get("/languages")
+    @router.get("/languages", openapi_extra=DEEPL_LANGUAGES)
     async def languages(request: Request) -> Response:
         """List source or target languages, by the parameter `type`."""
         catalog = service.catalog

@@ -10,10 +10,11 @@ import weakref
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import IO, Final, NamedTuple, final
+from typing import IO, Annotated, Final, NamedTuple, final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
+from fastapi import Path as PathField
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -164,7 +165,10 @@ def make_router(service: Service) -> APIRouter:
         return JSONResponse({"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"})
 
     @router.get("/download_file/{token}/{name}", responses=ERRORS)
-    async def download_file(token: str, name: str) -> Response:
+    async def download_file(
+        token: Annotated[str, PathField(description="Key of the file, from the answer of /translate_file.")],
+        name: Annotated[str, PathField(description="Name of the file, from the same answer.")],
+    ) -> Response:
         """Download a translated file.
 
         Raises:

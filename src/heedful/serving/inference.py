@@ -7,10 +7,10 @@ The client of `huggingface_hub` takes the address of a model, such as http://loc
 import binascii
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -94,6 +94,10 @@ class Question(NamedTuple):
             raise HTTPException(400, f"Invalid request: the parameter {others[0][:40]} is not supported here")
 
 
+ModelName = Annotated[str, Path(description="Name of the model, as /v1/models lists it.")]
+TaskName = Annotated[str, Path(description="Task, such as translation, text-classification, feature-extraction.")]
+
+
 def make_router(service: Service) -> APIRouter:
     """Make the routes.
 
@@ -103,12 +107,12 @@ def make_router(service: Service) -> APIRouter:
     router = APIRouter(tags=["inference"])
 
     @router.post("/models/{name}", openapi_extra=INFER, responses=INFERRED)
-    async def infer(name: str, request: Request) -> Response:
+    async def infer(name: ModelName, request: Request) -> Response:
         """Do the task of a model, as Hugging Face Inference does."""
         return await _answer(service, name, "", request)
 
     @router.post("/models/{name}/pipeline/{task}", openapi_extra=INFER, responses=INFERRED)
-    async def infer_task(name: str, task: str, request: Request) -> Response:
+    async def infer_task(name: ModelName, task: TaskName, request: Request) -> Response:
         """Do one of the tasks of a model, such as feature-extraction."""
         return await _answer(service, name, task, request)
 

@@ -4,7 +4,22 @@ from typing import Any, Final
 
 _TEXT: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
 _CODE: Final[dict[str, Any]] = {"type": "string", "minLength": 1, "examples": ["en"]}
-_KEY: Final[dict[str, Any]] = {"type": "string"}
+_TEXTS: Final[dict[str, Any]] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 500}]}
+_NAMES: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_QUESTION: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"question": _TEXT, "context": _TEXT},
+    "required": ["question", "context"],
+}
+
+
+def _field(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {**schema, "description": description}
+
+
+_SOURCE: Final = _field(_CODE, "Language of the source, as /languages lists it; auto = detected from the text.")
+_TARGET: Final = _field(_CODE, "Language to translate into, as /languages lists it.")
+_KEY: Final = _field({"type": "string"}, "Key of the client, where the server asks for keys.")
 
 
 def _described(properties: dict[str, Any], required: list[str], kinds: tuple[str, ...]) -> dict[str, Any]:
@@ -15,54 +30,86 @@ def _described(properties: dict[str, Any], required: list[str], kinds: tuple[str
 _BOTH: Final = ("application/json", "application/x-www-form-urlencoded")
 TRANSLATE: Final = _described(
     {
-        "q": {"anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 500}]},
-        "source": _CODE,
-        "target": _CODE,
-        "format": {"type": "string", "enum": ["text", "html"]},
-        "alternatives": {"type": "integer", "minimum": 0, "maximum": 10},
+        "q": _field(
+            {"anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 500}]},
+            "Text or texts to translate; texts of a list may be empty.",
+        ),
+        "source": _SOURCE,
+        "target": _TARGET,
+        "format": _field(
+            {"type": "string", "enum": ["text", "html"], "default": "text"},
+            "Kind of text; tags of html stay around the words that they mark.",
+        ),
+        "alternatives": _field(
+            {"type": "integer", "minimum": 0, "maximum": 10, "default": 0}, "Number of further translations of a text."
+        ),
         "api_key": _KEY,
     },
     ["q", "source", "target"],
     _BOTH,
 )
-DETECT: Final = _described({"q": _TEXT, "api_key": _KEY}, ["q"], _BOTH)
+DETECT: Final = _described({"q": _field(_TEXT, "Text whose language is asked for."), "api_key": _KEY}, ["q"], _BOTH)
 SUGGEST: Final = _described(
-    {"q": _TEXT, "s": _TEXT, "source": _CODE, "target": _CODE, "api_key": _KEY}, ["q", "s", "source", "target"], _BOTH
+    {
+        "q": _field(_TEXT, "Source text."),
+        "s": _field(_TEXT, "Better translation of it."),
+        "source": _SOURCE,
+        "target": _TARGET,
+        "api_key": _KEY,
+    },
+    ["q", "s", "source", "target"],
+    _BOTH,
 )
 FILE: Final = _described(
-    {"file": {"type": "string", "format": "binary"}, "source": _CODE, "target": _CODE, "api_key": _KEY},
+    {
+        "file": _field({"type": "string", "format": "binary"}, "File to translate; its suffix tells its format."),
+        "source": _SOURCE,
+        "target": _TARGET,
+        "api_key": _KEY,
+    },
     ["file", "source", "target"],
     ("multipart/form-data",),
 )
-_NAMES: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 DEEPL: Final = _described(
     {
-        "text": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-        "source_lang": {"type": "string"},
-        "target_lang": _CODE,
-        "tag_handling": {"type": "string", "enum": ["html", "xml"]},
-        "ignore_tags": _NAMES,
-        "splitting_tags": _NAMES,
-        "non_splitting_tags": _NAMES,
-        "outline_detection": {"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["0", "1"]}]},
+        "text": _field({"type": "array", "items": {"type": "string"}, "minItems": 1}, "Texts to translate."),
+        "source_lang": _field({"type": "string"}, "Language of the source; without it, it is detected from the texts."),
+        "target_lang": _field(_CODE, "Language to translate into."),
+        "tag_handling": _field(
+            {"type": "string", "enum": ["html", "xml"]}, "Kind of markup in the texts; without it, tags are text."
+        ),
+        "ignore_tags": _field(_NAMES, "Elements whose contents are not translated: a list, or separated by commas."),
+        "splitting_tags": _field(_NAMES, "Elements that end a sentence."),
+        "non_splitting_tags": _field(_NAMES, "Elements that never end a sentence."),
+        "outline_detection": _field(
+            {"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["0", "1"]}], "default": True},
+            "Whether elements of XML that never stand beside text end a sentence too.",
+        ),
     },
     ["text", "target_lang"],
     _BOTH,
 )
-_TEXTS: Final[dict[str, Any]] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 500}]}
+DEEPL_LANGUAGES: Final = {
+    "parameters": [
+        {
+            "name": "type",
+            "in": "query",
+            "required": False,
+            "schema": {"type": "string", "enum": ["source", "target"], "default": "source"},
+            "description": "Side of the languages to list.",
+        }
+    ]
+}
 INFER: Final = _described(
     {
-        "inputs": {
-            "anyOf": [
-                *_TEXTS["anyOf"],
-                {
-                    "type": "object",
-                    "properties": {"question": _TEXT, "context": _TEXT},
-                    "required": ["question", "context"],
-                },
-            ]
-        },
-        "parameters": {"type": "object"},
+        "inputs": _field(
+            {"anyOf": [*_TEXTS["anyOf"], _QUESTION]},
+            "Text or texts, or a question with its context; a picture is sent as the body itself.",
+        ),
+        "parameters": _field(
+            {"type": "object"},
+            "Options of the task, such as top_k, normalize, src_lang and tgt_lang; others are refused.",
+        ),
         "api_key": _KEY,
     },
     ["inputs"],
@@ -70,10 +117,14 @@ INFER: Final = _described(
 )
 EMBED: Final = _described(
     {
-        "input": _TEXTS,
-        "model": _TEXT,
-        "encoding_format": {"type": "string", "enum": ["float", "base64"]},
-        "dimensions": {"type": "integer", "minimum": 1},
+        "input": _field(_TEXTS, "Text or texts to encode as vectors."),
+        "model": _field(_TEXT, "Name of a classifier, as /v1/models lists it."),
+        "encoding_format": _field(
+            {"type": "string", "enum": ["float", "base64"], "default": "float"}, "Form of the vectors."
+        ),
+        "dimensions": _field(
+            {"type": "integer", "minimum": 1}, "Length of the vectors; only that of the model is accepted."
+        ),
     },
     ["input", "model"],
     ("application/json",),
