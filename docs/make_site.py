@@ -32,6 +32,8 @@ from site_pages import (
 )
 
 NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
+LEADS: Final = {"en": "In this part:", "zh": "本部分包括："}
+"""Line above the list of the pages below a page."""
 CHINESE_TITLES: Final[dict[str, str]] = json.loads((ROOT / "docs/site/titles.zh.json").read_text(encoding="utf-8"))
 """Titles in the Chinese navigation of pages that are in English only."""
 
@@ -140,6 +142,8 @@ def parts(language: str) -> list[Page]:
             pages.append(page)
         if part is PARTS[-1]:
             pages.insert(3, decisions(language))
+        if pages[0].address.count("/") == 1:
+            pages[0].beside = pages[1:]  # the front page of a tab lists all others
         for page in walk(pages):
             page.title = CHINESE_TITLES.get(page.title, page.title) if language == "zh" else page.title
         tabs.append(Page(pages[0].document, pages[0].address, part.titles[number], "", pages))
@@ -164,7 +168,7 @@ def write_sources(folder: Path, language: str) -> list[dict[str, object]]:
         path = folder / f"{page.address}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         notice = "" if page.document.is_translated else NOTICES[language]
-        path.write_bytes(rendered(page, where, pictures, notice).encode("utf-8"))
+        path.write_bytes(rendered(page, where, pictures, notice, LEADS[language]).encode("utf-8"))
     for picture in pictures:
         (folder / "pictures").mkdir(exist_ok=True)
         shutil.copy(ROOT / picture, folder / "pictures")

@@ -51,6 +51,8 @@ class Page:
     """Anchors of its headings, in order."""
     lists_children: bool = False
     """Whether its text has links to all of its children."""
+    beside: list["Page"] = field(default_factory=list)
+    """Pages of other documents that it lists after its children."""
 
 
 def anchor_of(heading: str) -> str:
@@ -177,7 +179,9 @@ def addresses(pages: Iterable[Page]) -> dict[tuple[str, str], tuple[str, str]]:
     return where
 
 
-def rendered(page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictures: set[str], notice: str = "") -> str:
+def rendered(
+    page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictures: set[str], notice: str = "", lead: str = ""
+) -> str:
     """Text of a page as the site generator reads it.
 
     Args:
@@ -185,6 +189,7 @@ def rendered(page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictu
         where: from `addresses`.
         pictures: receives the pictures that the page shows, from the root of the project.
         notice: line below the title, such as that the page is not translated.
+        lead: line above the list of the pages below.
 
     Returns:
         Markdown with anchors, links between pages, and code in lists indented as the generator wants it.
@@ -207,8 +212,9 @@ def rendered(page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictu
         if match and notice and match[1] == "#":
             out += ["", notice, ""]
     if page.children and not page.lists_children:
-        listed = (f"- [{child.title}]({_relative(child.address + '.md', page.address)})" for child in page.children)
-        out += ["", *listed, ""]
+        below = (*page.children, *page.beside)
+        listed = (f"- [{child.title}]({_relative(child.address + '.md', page.address)})" for child in below)
+        out += ["", lead, "", *listed, ""]
     return "\n".join(out)
 
 

@@ -26,8 +26,9 @@ INDEX: Final = re.compile(
 )
 """As in `a_ij`, `s_{i-1}` and `(W q)_j`: names of one letter or one Greek letter, and never names of Python."""
 POWER: Final = re.compile(r"(?<=[\w)}])\^(\{[^{}]+\}|\([^()]*\)|-?\w+(?:\.\d+)?)")
-ENUMERATED: Final = re.compile(r"(</code>[、，])(?=<code)")
-"""Mark between pieces of code in Chinese, behind which a line may break."""
+BEFORE_CODE: Final = re.compile(r"(?<=[、，。：；！？）」])(?=<code)")
+"""Place between a Chinese mark and code, at which a line may break; browsers break none before a hyphen."""
+PERCENT: Final = re.compile(r"(?<=\d) (?=%)")
 CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
 INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")
 OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
@@ -37,6 +38,8 @@ SHORT: Final = 24
 """Characters of a name that is broken on phones alone."""
 LONG: Final = 60
 """Characters of a cell that needs a wide column; a Chinese one counts twice."""
+SEVERAL: Final = 20
+"""Characters of a cell that needs a column of some width."""
 
 
 def on_page_content(content: str, **_: object) -> str:
@@ -50,7 +53,20 @@ def on_page_content(content: str, **_: object) -> str:
     """
     content = ENDED.sub(r'<span class="whole">\1\2</span>', FORMULA.sub(_formula, content))
     content = TEXT.sub(_with_indices, content)
-    return CELL.sub(_cell, CODE.sub(_breakable, ENUMERATED.sub(r"\1<wbr>", content)))
+    return CELL.sub(_cell, CODE.sub(_breakable, BEFORE_CODE.sub("<wbr>", content)))
+
+
+def on_post_template(content: str, template_name: str, **_: object) -> str:
+    """Mend the links to the languages on the page of missing addresses, which the theme begins with two slashes.
+
+    Args:
+        content: HTML of a template.
+        template_name: file of the template.
+
+    Returns:
+        The HTML, whose links stay on the site.
+    """
+    return content.replace('href="//./', 'href="/') if template_name == "404.html" else content
 
 
 def _formula(match: re.Match[str]) -> str:
@@ -125,7 +141,7 @@ def _space_name(name: ElementTree.Element, parents: dict[ElementTree.Element, El
 
 
 def _with_indices(match: re.Match[str]) -> str:
-    return _indices(match[2]) if match[2] else match[0]
+    return PERCENT.sub("&nbsp;", _indices(match[2])) if match[2] else match[0]
 
 
 def _indices(text: str) -> str:
@@ -148,6 +164,6 @@ def _pieces(text: str) -> str:
 def _cell(match: re.Match[str]) -> str:
     text = html.unescape(re.sub(r"<[^>]*>", "", match[2]))
     length = sum(2 if character > "⺀" else 1 for character in text)
-    kind = ' class="long"' if length > LONG else ""
+    kind = ' class="long"' if length > LONG else ' class="several"' if length > SEVERAL else ""
     content = INTERVAL.sub(r"\1&nbsp;", match[2])
     return f"<td{kind}{match[1] or ''}>{content}</td>"

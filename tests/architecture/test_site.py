@@ -57,8 +57,31 @@ def test_names_of_functions_bars_and_primes_have_their_room(hook: Callable[[str]
     assert re.search(r'<span class="whole"><math.*</math>,</span> so', text, re.DOTALL)  # no comma begins a line
 
 
-def test_a_line_may_break_between_pieces_of_code(hook: Callable[[str], str]):
+def test_a_line_may_break_before_code_in_chinese(hook: Callable[[str], str]):
     assert "</code>、<wbr><code>" in hook("<td><code>/languages</code>、<code>/health</code></td>")
+    assert '。<wbr><code><span class="option">--wait</span></code>' in hook("<p>等待。<code>--wait</code></p>")
+
+
+def test_a_number_stays_with_its_percent(hook: Callable[[str], str]):
+    assert hook("<p>95 % of 100 texts, <code>95 % x</code></p>") == "<p>95&nbsp;% of 100 texts, <code>95 % x</code></p>"
+
+
+def test_links_of_the_page_of_missing_addresses_stay_on_the_site(hook: Callable[[str], str]):
+    mended = importlib.import_module("hooks").on_post_template
+    assert mended('<a href="//./zh/index.html">', "404.html") == '<a href="/zh/index.html">'
+
+
+def test_the_front_page_of_a_tab_lists_all_pages_of_the_tab(site: Any):
+    make = importlib.import_module("make_site")
+    for language in ("en", "zh"):
+        tabs = make.parts(language)
+        guide = tabs[1].children
+        where = site.addresses([page for tab in tabs for page in tab.children])
+        text = site.rendered(guide[0], where, set(), "", make.LEADS[language])
+        below = text[text.index(make.LEADS[language]) :]
+        assert [*re.findall(r"\]\((.*)\)", below)] == [
+            page.address.removeprefix("guide/") + ".md" for page in (*guide[0].children, *guide[1:])
+        ]
 
 
 TEXT = """# All
