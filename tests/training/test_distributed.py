@@ -132,6 +132,13 @@ def test_buckets_hold_every_parameter_in_order_and_one_type_each(monkeypatch: py
 
 
 @together
+def test_processes_differ_as_those_of_torchrun_do(tmp_path: Path):
+    """Forked from one process, they would share the order of sets and of tensors of a file, and hide a wrong one."""
+    assert len(set(told(tmp_path, 3, lambda ranks: os.getppid()))) == 3
+    assert len(set(told(tmp_path, 3, lambda ranks: hash("a")))) == 3
+
+
+@together
 def test_gradients_are_added_and_numbers_exchanged(tmp_path: Path):
     def body(ranks: Ranks) -> object:
         rank = ranks.place.rank
