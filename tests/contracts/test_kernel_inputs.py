@@ -299,6 +299,29 @@ def test_types_that_a_kernel_cannot_compute_with_are_named():
     kernel(np.zeros(3))
 
 
+def test_shapes_that_are_known_are_not_compared_again(monkeypatch: pytest.MonkeyPatch):
+    """A comparison takes ten times as long as a whole check may."""
+
+    @cached_njit()
+    def double(numbers: np.ndarray) -> bool:
+        numbers *= 2.0
+        return True
+
+    compared: list[tuple[tuple[int, ...], ...]] = []
+    compare = CheckedKernel._compare
+
+    def counted(kernel: CheckedKernel, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        compared.append(shapes)
+        return compare(kernel, shapes)
+
+    monkeypatch.setattr(CheckedKernel, "_compare", counted)
+    before, within = checked(numbers="row")(double), self_checked(numbers="row")(double)
+    for size in (2, 2, 3, 2, 3):
+        before(np.zeros(size))
+        within(np.zeros(size))
+    assert compared == [((2,),), ((3,),)]
+
+
 def test_calls_of_two_threads_check_their_own_sizes():
     """A call of another thread with other shapes, between any two lines of a call."""
 
