@@ -1,6 +1,9 @@
 """Process of a document: limits of time and memory, and the same documents as without it."""
 
 import asyncio
+import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Coroutine
@@ -13,6 +16,7 @@ from heedful.documents.table import FORMATS
 from heedful.serving import document_process
 from heedful.serving.document_process import DocumentRefused, read_document, write_document
 from heedful.text.tagged_text import TaggedText
+from tests.architecture.package import SOURCE
 from tests.documents import made
 from tests.prove import serving_attacks as attacks
 
@@ -57,6 +61,18 @@ def test_a_document_that_takes_too_much_memory_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(document_process, "BYTES_OF_A_MEGABYTE", 1 << 20)
     with pytest.raises(DocumentRefused, match="too much"):
         run(read_document(".properties", content, 10**6, 60))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processor time is not limited there")
+def test_a_document_that_takes_too_much_processor_time_is_ended():
+    """By the system: a server that is killed ends no process of a document."""
+    code = (
+        "from heedful.serving import document_process as limited; limited.SECONDS = 1.0; limited._limit(1 << 30)\n"
+        "while True: pass"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=100)
+    assert done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
 
 
 def test_the_server_answers_others_beside_a_hostile_document():
