@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
 from starlette.types import Message
 
 from heedful.serving.guard import Hosts
@@ -185,3 +186,18 @@ def test_a_network_of_addresses_has_one_budget():
         budget.spend(client_of("2001:db8::ffff:1:2:3"), now=0.0)
     budget.spend(client_of("2001:db8:0:1::1"), now=0.0)
     assert client_of("testclient") == "testclient"
+
+
+def test_requests_of_a_network_of_addresses_are_counted_as_one_clients():
+    app = serve(limits=Limits(requests_per_minute=2)).app
+    addresses = (
+        "2001:db8::1",
+        "2001:db8::2",
+        "2001:db8::ffff:1:2:3",
+        "2001:db8:0:1::1",
+        "192.0.2.1",
+        "::ffff:192.0.2.1",
+    )
+    answers = [TestClient(app, client=(address, 50_000)).get("/health").status_code for address in addresses]
+    assert answers == [200, 200, 429, 200, 200, 200]
+    assert TestClient(app, client=("192.0.2.1", 50_000)).get("/health").status_code == 429
