@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from heedful.documents.table import FORMATS
 from heedful.serving import files
@@ -54,6 +55,21 @@ def test_many_files_of_one_client_take_no_file_of_another():
     assert all(downloads.find(token) for token in theirs)
     kept = [token for token in ours if downloads.find(token)]
     assert kept == ours[-(MOST_FILES - 2) :]
+
+
+def test_many_files_of_one_network_take_no_file_of_another(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files, "MOST_FILES", 3)
+    app = serve().app
+
+    def upload(address: str) -> str:
+        form = {"data": {"source": "de", "target": "en"}, "files": {"file": ("a.txt", b"Haus")}}
+        answer = TestClient(app, client=(address, 50_000)).post("/translate_file", **form)  # type: ignore[arg-type]
+        return str(answer.json()["translatedFileUrl"])
+
+    theirs = upload("192.0.2.1")
+    ours = [upload(f"2001:db8::{number}") for number in range(1, 5)]
+    client = TestClient(app)
+    assert [client.get(address).status_code for address in (theirs, *ours)] == [200, 404, 404, 200, 200]
 
 
 def test_a_server_leaves_no_file_behind_however_it_ends(tmp_path: Path):
