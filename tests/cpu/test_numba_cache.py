@@ -142,10 +142,21 @@ def test_a_setting_of_numba_has_kernels_of_its_own(folder: Path, monkeypatch: py
     assert calls() == 1
 
 
-def test_two_versions_share_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_another_processor_and_other_flags_have_kernels_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    calls()
+    signature = (numba.float64,)
+    kernel = cached_njit()(doubled)
+    assert kernel._cache.find(signature) is not None
+    assert cached_njit("contract")(doubled)._cache.find(signature) is None
+    monkeypatch.setattr(type(kernel.targetctx.codegen()), "magic_tuple", lambda codegen: ("triple", "CPU", "features"))
+    assert kernel._cache.find(signature) is None
+
+
+@pytest.mark.parametrize("name", ["numba", "llvmlite", "numpy"])
+def test_two_versions_share_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     calls()
     with monkeypatch.context() as patch:
-        patch.setattr(numba, "__version__", "999.0")
+        patch.setattr(f"{name}.__version__", "999.0")
         assert [calls(), calls()] == [0, 1]
     assert calls() == 1
     assert len([*folder.glob("*.kernel")]) == 2
