@@ -1,5 +1,6 @@
 """Model that reverses its sources: every answer proves which request it belongs to."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -104,3 +105,12 @@ def serve(
     client = TestClient(app, raise_server_exceptions=False)
     client.service = service  # type: ignore[attr-defined]
     return client
+
+
+def is_in_event_loop() -> bool:
+    """Whether this thread runs an event loop, which waits for what is called here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

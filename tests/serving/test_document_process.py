@@ -1,12 +1,14 @@
 """Process of a document: limits of time and memory, and the same documents as without it."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import httpx
@@ -19,6 +21,7 @@ from heedful.text.tagged_text import TaggedText
 from tests.architecture.package import SOURCE
 from tests.documents import made
 from tests.prove import serving_attacks as attacks
+from tests.serving.reversing import is_in_event_loop
 
 ResultT = TypeVar("ResultT")
 
@@ -73,6 +76,25 @@ def test_a_document_that_takes_too_much_processor_time_is_ended():
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=100)
     assert done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+
+
+def test_requests_and_answers_are_written_and_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch):
+    """Those with many tags take a tenth of a second."""
+    places: list[bool] = []
+
+    def noted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            places.append(is_in_event_loop())
+            return work(*arguments)
+
+        return call
+
+    for name in ("_rows", "_passages"):
+        monkeypatch.setattr(document_process, name, noted(getattr(document_process, name)))
+    monkeypatch.setattr(document_process, "json", SimpleNamespace(loads=noted(json.loads), dumps=noted(json.dumps)))
+    passages = run(read_document(".md", b"a *b*\n", 10**6, 60))
+    assert run(write_document(".md", b"a *b*\n", 10**6, passages, 60)) == b"a *b*\n"
+    assert places == [False] * 6
 
 
 def test_the_server_answers_others_beside_a_hostile_document():

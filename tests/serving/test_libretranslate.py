@@ -1,13 +1,17 @@
 """LibreTranslate's interface, body for body."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heedful.errors import ResourceError
+from heedful.serving import service
 from heedful.serving.keys import Keys
+from heedful.serving.limits import Limits
 from heedful.serving.suggestions import Suggestions
-from tests.serving.reversing import Reverser, serve
+from tests.serving.reversing import Reverser, is_in_event_loop, serve
 
 PAIR = {"source": "de", "target": "en"}
 
@@ -62,6 +66,28 @@ def test_tags_stay():
 def test_what_a_model_writes_becomes_no_tag():
     answer = serve().post("/translate", json={"q": "&gt;b&lt;", "format": "html", **PAIR}).json()
     assert answer["translatedText"] == "&lt;b&gt;"
+
+
+@pytest.mark.parametrize(("number", "is_beside"), [(2, False), (600, True)])
+def test_long_markup_is_parsed_and_divided_beside_the_event_loop(
+    number: int, is_beside: bool, monkeypatch: pytest.MonkeyPatch
+):
+    model, found = Reverser(), set[bool]()
+
+    def noted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            found.add(not is_in_event_loop())
+            return work(*arguments)
+
+        return run
+
+    monkeypatch.setattr(service, "_read_markup", noted(service._read_markup))
+    model.split = noted(model.split)  # type: ignore[method-assign]
+    text = "<p>abc def ghi jkl</p>" * number
+    answer = serve(model, limits=Limits(characters=50_000, work=50_000)).post(
+        "/translate", json={"q": text, "format": "html", **PAIR}
+    )
+    assert (answer.status_code, found) == (200, {is_beside})
 
 
 def test_lines_and_spaces_stay():
