@@ -10,6 +10,7 @@ import torch
 
 from heedful import __version__
 from heedful.cli.doctor import _is_older, _package
+from heedful.cpu import numba_cache
 from heedful.errors import install_command
 from tests.cli.command import heedful
 
@@ -43,8 +44,10 @@ def test_damaged_kernels_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "none yet\n" in heedful("doctor").out
     folder = tmp_path / "heedful"
     folder.mkdir(mode=0o755)
+    numba_cache._write("scores-1-1.kernel", b"whole")
+    assert f"1 in {folder}, 0.0 MB\n" in heedful("doctor").out
     (folder / "scores-1-2.kernel").write_bytes(b"cut")
-    assert f"1 in {folder}, 0.0 MB; 1 damaged, compiled again when needed\n" in heedful("doctor").out
+    assert f"2 in {folder}, 0.0 MB; 1 damaged, compiled again when needed\n" in heedful("doctor").out
     if sys.platform != "win32":
         folder.chmod(0o777)
         assert f"{folder} is not used: others can write to it\n" in heedful("doctor").out
