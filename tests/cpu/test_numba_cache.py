@@ -232,6 +232,21 @@ def test_whoever_compiles_too_long_is_not_waited_for(folder: Path, monkeypatch: 
         assert [calls(), calls()] == [0, 1]
 
 
+def test_others_wait_until_a_kernel_is_compiled_and_written(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    fcntl = pytest.importorskip("fcntl")
+    write, written = numba_cache._write, list[str]()
+
+    def noted(name: str, content: bytes) -> None:
+        with (folder / "compiling.lock").open("rb") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        write(name, content)
+        written.append(name)
+
+    monkeypatch.setattr(numba_cache, "_write", noted)
+    assert [calls(), calls()] == [0, 1]
+    assert len(written) == 1
+
+
 def test_a_kernel_that_cannot_be_compiled_frees_the_lock(folder: Path):
     kernel = cached_njit()(doubled)
     with pytest.raises(numba.core.errors.TypingError):
