@@ -1,5 +1,6 @@
 """LibreTranslate's interface, body for body."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from heedful.serving import service
 from heedful.serving.keys import Keys
 from heedful.serving.limits import Limits
 from heedful.serving.suggestions import Suggestions
+from tests.cli.command import disk_quota
 from tests.serving.reversing import Reverser, is_in_event_loop, serve
 
 PAIR = {"source": "de", "target": "en"}
@@ -152,6 +154,16 @@ def test_suggestions_are_stored(tmp_path: Path):
     client = serve(suggestions=Suggestions(path))
     assert client.post("/suggest", data=fields).json() == {"success": True}
     assert '"s": "better", "source": "de", "target": "en"' in path.read_text("utf-8")
+
+
+def test_a_suggestion_that_the_disk_has_no_room_for_is_refused_and_leaves_no_part_of_a_line(tmp_path: Path):
+    path = tmp_path / "suggestions.jsonl"
+    client = serve(suggestions=Suggestions(path))
+    with disk_quota(20):
+        answer = client.post("/suggest", data={"q": "abc", "s": "lost", **PAIR})
+    assert (answer.status_code, answer.json()) == (403, {"error": "The suggestion cannot be written."})
+    assert client.post("/suggest", data={"q": "abc", "s": "better", **PAIR}).json() == {"success": True}
+    assert [json.loads(line)["s"] for line in path.read_text("utf-8").splitlines()] == ["better"]
 
 
 def test_a_suggestion_corrects_the_model_where_the_server_takes_corrections(tmp_path: Path):

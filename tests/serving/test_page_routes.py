@@ -21,6 +21,7 @@ from heedful.serving.keys import Keys
 from heedful.serving.limits import Limits
 from heedful.serving.service import Service
 from heedful.serving.suggestions import LinksFile
+from tests.cli.command import disk_quota
 from tests.cli.conftest import Trained
 
 
@@ -87,6 +88,9 @@ def test_links_are_stored_where_the_server_has_a_file(trained: Trained, tmp_path
     headers = {"X-API-Key": "secret"}
     assert client.get("/page/models", headers=headers).json()["takesLinks"] is True
     assert client.post("/page/links", json=body).status_code == 403
+    with disk_quota(20):
+        answer = client.post("/page/links", json=body, headers=headers)
+    assert (answer.status_code, answer.json()) == (403, {"error": "The links cannot be written."})
     assert client.post("/page/links", json=body, headers=headers).json() == {"success": True}
     assert client.post("/page/links", json=body | {"links": "0-7"}, headers=headers).status_code == 400
     assert client.post("/page/links", json=body | {"source": "a " * 5000}, headers=headers).status_code == 400
