@@ -155,6 +155,7 @@ KNOWN = (
     ("html", ("<svg><a>", "</b>")),  # 17.7 s once
     ("html", "<p><b a=1>"),  # a tree of HTML5 grows with the square
     ("html", "<!---->"),
+    ("html", ("<b>", "</i>")),
     ("xml", "<a>"),
     ("srt", "<"),  # 8.4 s for 40 KB once
     ("srt", "{"),
