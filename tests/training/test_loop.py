@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -581,6 +582,19 @@ def test_speed_counts_updates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     outcome = make_run(tmp_path, max_steps=5, validate_every=2).trainer().run()
     assert outcome.tokens_per_second == outcome.num_target_tokens / 5
     assert outcome.seconds > 5
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process is stopped there")
+def test_time_in_which_the_process_stood_still_is_no_training_time(tmp_path: Path):
+    run = make_run(tmp_path, max_steps=1)
+
+    def stand_still(module: torch.nn.Module, inputs: object) -> None:
+        if module.training:
+            time.sleep(3.0)
+            signal.raise_signal(signal.SIGCONT)
+
+    run.model.register_forward_pre_hook(stand_still)
+    assert run.trainer().run().seconds < 3.0
 
 
 def test_training_ends_when_validation_stops_improving(tmp_path: Path):
