@@ -42,6 +42,17 @@ def test_a_file_is_translated_and_downloaded(ending: str, make: Callable[[], byt
     assert FORMATS[ending](download.content, 10**7).passages[0].text == first[::-1]
 
 
+def test_no_document_is_parsed_in_the_process_of_the_server(monkeypatch: pytest.MonkeyPatch):
+    """It has no limits of time and memory there, and holds up all others."""
+
+    def refuse(content: bytes, most_bytes: int) -> None:
+        raise AssertionError
+
+    monkeypatch.setitem(FORMATS, ".txt", refuse)
+    answer = serve().post("/translate_file", data={"source": "de", "target": "en"}, files={"file": ("a.txt", b"Haus")})
+    assert answer.status_code == 200
+
+
 def test_a_format_that_is_not_read_is_refused_with_those_that_are():
     answer = serve().post("/translate_file", data={"source": "de", "target": "en"}, files={"file": ("a.pdf", b"x")})
     assert answer.status_code == 400
