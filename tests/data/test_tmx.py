@@ -145,6 +145,14 @@ def test_what_is_no_safe_memory_is_refused(content: str, message: str, tmp_path:
         find_pairs([path])
 
 
+def test_a_unit_within_another_is_read_once(tmp_path: Path):
+    segments = "".join(f'<tuv xml:lang="{code}"><seg>{{}}</seg></tuv>' for code in ("de", "en"))
+    inner, outer = segments.format("ja", "yes"), segments.format("nein", "no")
+    path = tmp_path / "a.tmx"
+    path.write_text(f"<tmx><body><tu>{outer}<tu>{inner}</tu></tu></body></tmx>", encoding="utf-8")
+    assert [tuple(row.values()) for row in tmx_rows(path)].count(("ja", "yes")) == 1
+
+
 def test_a_segment_without_end_is_refused(tmp_path: Path):
     path = tmp_path / "a.tmx"
     with path.open("wb") as file:
