@@ -16,17 +16,20 @@ from heedful.errors import DataError
 SIZES = [(1, 1), (5, 3), (30, 41), (133, 57), (64, 8)]
 LIMITS = 24_000_000, 52_000_000
 MEASURED = """
-import io, resource, sys
+import io, sys
+from pathlib import Path
 from PIL import Image
 from heedful.data.images import ImageConfig, read_picture
-mode, kind, width, height = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+mode, kind = sys.argv[1:]
+def peak():  # unlike that of getrusage not that of the process which started this one
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 content = sys.stdin.buffer.read()
 small = io.BytesIO()
 Image.new(mode, (20, 20)).save(small, kind)
 read_picture(small.getvalue(), ImageConfig())
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 read_picture(content, ImageConfig())
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print((peak() - before) / 1024)
 """
 """Prints the megabytes that a picture takes beyond those of a small one."""
 
@@ -89,15 +92,16 @@ LARGEST = [("RGBA", "PNG", {}, (4300, 3000)), ("RGB", "JPEG", {"progressive": Tr
 
 
 @pytest.mark.thorough
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no such figure there")
 @pytest.mark.parametrize(("mode", "kind", "options", "size"), LARGEST)
 def test_the_largest_picture_of_a_megabyte_takes_sixty_megabytes(
     mode: str, kind: str, options: dict[str, bool], size: tuple[int, int]
 ):
     content = saved(size, mode, kind, **options)
     check_picture(content, *LIMITS)
-    command = [sys.executable, "-c", MEASURED, mode, kind, *map(str, size)]
+    command = [sys.executable, "-c", MEASURED, mode, kind]
     done = subprocess.run(command, input=content, capture_output=True, check=True)
-    assert float(done.stdout) <= 60
+    assert 10 < float(done.stdout) <= 60, "a picture that takes nothing was not measured"
 
 
 @pytest.mark.parametrize(
