@@ -3,6 +3,7 @@
 import contextlib
 import io
 import zipfile
+from collections.abc import Callable
 
 import pytest
 
@@ -67,6 +68,37 @@ def test_many_tags_are_refused_before_they_take_memory():
     part = f"<w:document {namespace}><w:body><w:p>{'<w:r/>' * 600_000}</w:p></w:body></w:document>"
     with pytest.raises(DataError, match="it has more than 500,000 tags; divide it"):
         FORMATS[".docx"](made.archive({"word/document.xml": part.encode()}), MOST)
+
+
+def _word(text: str) -> bytes:
+    namespace = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    body = text.replace("<a>", "<w:ins>").replace("</a>", "</w:ins>").replace("x", "<w:r><w:t>x</w:t></w:r>")
+    part = f"<w:document {namespace}><w:body><w:p>{body}</w:p></w:body></w:document>"
+    return made.archive({"word/document.xml": part.encode()})
+
+
+def _open_text(text: str) -> bytes:
+    names = 'xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
+    names += ' xmlns:t="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    body = text.replace("<a>", "<t:span>").replace("</a>", "</t:span>")
+    part = f"<o:document-content {names}><o:body><o:text><t:p>{body}</t:p></o:text></o:body></o:document-content>"
+    return made.archive({"mimetype": b"application/vnd.oasis.opendocument.text", "content.xml": part.encode()})
+
+
+def _xliff(text: str) -> bytes:
+    body = text.replace("<a>", '<pc id="1">').replace("</a>", "</pc>")
+    return (
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="de"><file id="f"><unit id="u">'
+        f"<segment><source>{body}</source></segment></unit></file></xliff>"
+    ).encode()
+
+
+@pytest.mark.parametrize(("ending", "frame"), [(".docx", _word), (".odt", _open_text), (".xlf", _xliff)])
+def test_words_within_too_many_elements_stay(ending: str, frame: Callable[[str], bytes]):
+    """Each word would have a tag for each of them."""
+    for depth, expected in ((32, "xx"), (33, "x")):
+        (passage,) = FORMATS[ending](frame(f"x{'<a>' * depth}x{'</a>' * depth}"), MOST).passages
+        assert passage.text == expected, depth
 
 
 def test_damaged_bytes_are_one_line_or_another_document():
