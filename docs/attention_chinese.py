@@ -168,9 +168,7 @@ CHINESE: Final = {
         "梯度传不到打分函数，无法学习；straight_through 注意到同一个键，而且可以学习"
     ),
     "a tree needs queries and keys that are the same words (the keys may have a root before them), as in "
-    "self-attention of an encoder; got 1 queries and 3 keys": (
-        "树要求查询和键是同样的词（键的最前面可以多一个根），例如编码器的自注意力；这里有 1 个查询和 3 个键"
-    ),
+    "self-attention of an encoder": ("树要求查询和键是同样的词（键的最前面可以多一个根），例如编码器的自注意力"),
     "local-p predicts its centre from the state of a recurrent decoder; with heads use local-m": (
         "local-p 由循环解码器的状态预测中心；多头注意力请用 local-m"
     ),

@@ -86,4 +86,5 @@ def _cell(place: Place, score: str, settings: Mapping[str, object], reasons: dic
 
 def _refusal(place: Place, table: Mapping[str, object]) -> str:
     config = AttentionConfig.model_validate(table)
-    return why_unsuitable(config, place.query_size, place.key_size, place.num_heads, place.role)
+    reason = why_unsuitable(config, place.query_size, place.key_size, place.num_heads, place.role)
+    return reason.partition("; got ")[0]  # a message also has the sizes of its call

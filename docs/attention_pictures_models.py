@@ -97,7 +97,9 @@ def monotonic() -> Picture:
             picture.text(left - 6, 28 + (step + 0.5) * side + 4, phone, anchor="end", size=12)
         for place, letter in enumerate(letters):
             picture.text(left + (place + 0.5) * side, 28 + len(phones) * side + 16, letter, size=12)
-    picture.dots([(420.0 + (place + 0.5) * side, 28 + (step + 0.5) * side) for step, place in enumerate(path)], ORANGE)
+    picture.dots(
+        [(420.0 + (place + 0.5) * side, 28 + (step + 0.5) * side) for step, place in enumerate(path)], ORANGE, 5
+    )
     return picture
 
 

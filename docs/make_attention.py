@@ -20,6 +20,25 @@ from heedful.cli.list import Mechanism, list_biases, list_kernels, list_masks, l
 FOLDER: Final = Path(__file__).resolve().parent
 TABLE: Final = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 LINKS: Final = {"arXiv:": "https://arxiv.org/abs/", "doi:": "https://doi.org/"}
+SIGNS: Final = (
+    (" . ", " · "),
+    ("^2", "²"),
+    ("^3", "³"),
+    (" * ", " × "),
+    (" - ", " − "),
+    ("-> infinity", "→ ∞"),
+    ("->", "→"),
+    (" in {", " ∈ {"),
+    ("|", r"\|"),
+)
+"""Signs that docstrings write in ASCII."""
+MATHEMATICS: Final = (
+    (r"sqrt\((\w+)\)", r"√\1"),
+    (r"(^|[\s(\[,])-(?=[\w\\])", r"\1−"),
+    (r"\b(\d)\.\.(\w)", r"\1, …, \2"),
+    (r"\b(eq\.|式) (\d+)-(\d+)", r"\1 \2–\3"),
+)
+"""Patterns of such signs: roots, minus before a number, sequences, ranges of equations."""
 ENGLISH_WORDS: Final = re.compile(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,}\b")
 """Pattern of a sentence, which no formula matches."""
 
@@ -131,9 +150,10 @@ def cell(text: str, words: Mapping[str, str]) -> str:
     written = words.get(text, text)
     if words and any(prefix in text for prefix in LINKS):
         written = _chinese_source(written)
-    for plain, sign in ((" . ", " · "), ("^2", "²"), ("^3", "³"), (" * ", " × "), ("|", r"\|")):
+    for plain, sign in SIGNS:
         written = written.replace(plain, sign)
-    written = re.sub(r"sqrt\((\w+)\)", r"√\1", written)
+    for pattern, sign in MATHEMATICS:
+        written = re.sub(pattern, sign, written)
     return re.sub(r"\b(arXiv:|doi:)([\w./]*\w)", lambda found: f"[{found[0]}]({LINKS[found[1]]}{found[2]})", written)
 
 
@@ -142,6 +162,7 @@ def _chinese_source(source: str) -> str:
         (r" et al\. ", " 等 "),
         (r", (\w+) and (\w+ \d{4})", r"、\1、\2"),
         (r"(\w+) and (\w+ \d{4})", r"\1、\2"),
+        (r"(?<=\w) (\d{4})\b", r"，\1"),
         (r"\bsection ([\d.]*\d)", r"第 \1 节"),
         (r": `LinearChain` without transitions", "：没有转移的 `LinearChain`"),
         (r"\balgorithm (\d)", r"算法 \1"),

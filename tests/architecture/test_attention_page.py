@@ -86,9 +86,9 @@ def test_a_new_score_shows_up(maker: Any, language: int, monkeypatch: pytest.Mon
     fresh = maker.fill(text, maker.PAGES[language])
     assert fresh != text
     (row,) = [line for line in set(fresh.split("\n")) - set(text.split("\n")) if line.startswith("| `Novel`")]
-    comma, eq = (", ", "eq. 4") if language == 0 else ("，", "式 4")
+    year, comma, eq = (" 2099", ", ", "eq. 4") if language == 0 else ("，2099", "，", "式 4")
     link = "[arXiv:2999.00001](https://arxiv.org/abs/2999.00001)"
-    start = rf"| `Novel` | \|q · k\|² × 3, for a while | Nobody 2099{comma}{link}{comma}{eq} | a wink per pair | "
+    start = rf"| `Novel` | \|q · k\|² × 3, for a while | Nobody{year}{comma}{link}{comma}{eq} | a wink per pair | "
     assert row.startswith(start)
     assert row.endswith(" | query + key | window, sdpa, plain |")
 
