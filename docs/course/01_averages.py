@@ -23,7 +23,7 @@
 #
 # $$f(x) = \frac{1}{n} \sum_i y_i.$$
 #
-# 更好的方案是 60 年代提出来的 **Nadaraya-Watson核回归**：近的点权重大，$K$ 是核函数，
+# 更好的方案是 60 年代提出来的 **Nadaraya–Watson 核回归**：近的点权重大，$K$ 是核函数，
 #
 # $$f(x) = \sum_i \frac{K(x - x_i)}{\sum_j K(x - x_j)}\, y_i .$$
 #
@@ -93,7 +93,7 @@ for h in (0.05, 0.5, 100.0):
     print(f"h = {h}: {answers.round(2)}")
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 #
 # As an estimator with `fit` and `predict`, and as a score inside a network, where it works on vectors and with any mask:
 
@@ -147,14 +147,14 @@ plt.show()
 # ## Two kinds of cues
 #
 # Nobody can take in everything at once; computers cannot either, and **limited computing power** is why attention is there at all. Psychology knows two
-# ways to choose. A black spot on a white sheet is seen by everyone, whatever they are doing: a *nonvolitional cue*, or **salience**,
-# which convolution models. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
+# ways to choose. A black spot on a white sheet is seen by everyone, whatever they are doing: a *nonvolitional cue*, **saliency-based
+# attention**, which convolution models. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
 # In attention the query is the volitional cue and the keys are the nonvolitional ones; the query chooses among them with a bias.
 
 # %% [markdown] lang="zh"
 # ## 两种线索
 #
-# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人有两种选法。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模。想找书的人，看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，query 就是随意线索，key 就是不随意线索，通过 query 有偏向性地选择 key。
+# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人有两种选法。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模。想找书的人，看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，查询就是随意线索，键就是不随意线索，通过查询有偏向性地选择键。
 
 # %% picture="kernels" alt="Weights of 41 keys for a query at 2.5: flat for a wide Gaussian, a narrow peak for a narrow one" alt_zh="查询 2.5 对 41 个键的权重：宽的高斯核几乎是平的，窄的高斯核是一个尖峰"
 keys = np.linspace(0, 5, 41)

@@ -6,13 +6,13 @@
 #
 # $$f(q) = \sum_i \mathrm{softmax}_i(a(q, k_i))\, v_i .$$
 #
-# Four score functions are in nearly all papers.
+# Nearly all papers use one of four **score functions**.
 #
-# - **Additive attention**: $a(k, q) = v^T \tanh(W_k k + W_q q)$. Query and key are joined and go into a network with a **single hidden
-#   layer** of size $h$ and one output. They may differ in size.
+# - **Additive attention**: $a(k, q) = v^T \tanh(W_k k + W_q q)$. Query and key are joined and enter a **network with a single hidden layer**,
+#   of size $h$, and one output. They may differ in size.
 # - **Dot product**: $a(q, k) = q^T k$. No parameters, equal sizes.
 # - **Scaled dot product**: $a(q, k) = \langle q, k \rangle / \sqrt{d}$.
-# - **Bilinear**: $a(q, k) = q^T W k$, a dot product after a map of the query.
+# - **Bilinear form**: $a(q, k) = q^T W k$, a dot product after a map of the query.
 
 # %% [markdown] lang="zh"
 # # 2 打分函数：查询和键怎样比较
@@ -23,7 +23,7 @@
 #
 # **打分函数**常见的有四种形式。
 #
-# - **加性模型**（Additive Attention）：$a(k, q) = v^T \tanh(W_k k + W_q q)$。等价于将 key 和 query 合并起来，放入一个隐藏大小为 $h$、输出大小为 1 的**单隐藏层MLP**。两者的长度可以不同。
+# - **加性模型**（Additive Attention）：$a(k, q) = v^T \tanh(W_k k + W_q q)$。等价于将键和查询合并起来，放入一个隐藏大小为 $h$、输出大小为 1 的**单隐藏层 MLP**。两者的长度可以不同。
 # - **点积模型**：$a(q, k) = q^T k$。没有参数，长度必须相同。
 # - **缩放点积模型**（Scaled Dot-Product Attention）：$a(q, k) = \langle q, k \rangle / \sqrt{d}$。
 # - **双线性模型**：$a(q, k) = q^T W k$，先把查询变换一下再做点积。
@@ -77,7 +77,7 @@ def additive(Q, K, W_q, W_k, v):
 scaled_dot(Q, K, V).shape
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 #
 # Every score is a module, and `attend` is the same call for all of them.
 
@@ -139,7 +139,7 @@ print(weights[:, 0].numpy().round(2), by_heedful.weights[:, 0].numpy().round(2))
 #
 # If the components of $q$ and $k$ are independent with variance 1, then $q^T k$ has variance $d$. For large $d$ the scores are large,
 # softmax puts nearly all weight on one key, and hardly any gradient passes through it. Division by the root of $d_k$ brings the variance
-# back to 1.
+# back to 1, which **keeps the products from growing too large**.
 
 # %% [markdown] lang="zh"
 # ## 一幅图：为什么除以平方根

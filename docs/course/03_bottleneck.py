@@ -22,9 +22,9 @@
 #
 # **机器翻译**、**问答系统**这类任务，输入是序列，输出也是序列，叫做 **Seq2Seq**。**编码器-解码器**结构里，编码器读源序列 $x_{1:S}$，解码器写目标序列 $y_{1:T}$。这种结构**处处可微**，两者一起训练，是**端到端**的方法。
 #
-# **词变成向量。** **词表**给每个词编号，词的数学表达就是 **one-hot** 向量 $[0, …, 1, …, 0]$，和词表一样长；**嵌入矩阵** $W_e$ 把它变成短而稠密的向量，$e_i = W_e x_i$，其实就是取一行。**词嵌入**（Embedding）可以和模型一起训练，也可以用 **Word2Vec**、GloVe 预训练得到。广义地说，能表示一个文本的向量都是它的 embedding，包括编码器的输出，也叫**高层语义表示**。
+# **词变成向量**。**词表**给每个词编号，词的数学表达就是 **one-hot** 向量 $[0, …, 1, …, 0]$，和词表一样长；**嵌入矩阵** $W_e$ 把它变成短而稠密的向量，$e_i = W_e x_i$，其实就是取一行。**词嵌入**（Embedding）可以和模型一起训练，也可以用 **Word2Vec**、GloVe 预训练得到。广义地说，能表示一个文本的向量都是它的 embedding，包括编码器的输出，也叫**高层语义表示**。
 #
-# **目标函数。** 目标序列的概率是各个词的条件概率之积，
+# **目标函数**。目标序列的概率是各个词的条件概率之积，
 #
 # $$p_\theta(y_{1:T} \mid x_{1:S}) = \prod_{t=1}^{T} p_\theta(y_t \mid y_{1:t-1}, x_{1:S}),$$
 #
@@ -84,7 +84,7 @@ def encode(vectors, *parameters):
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
@@ -118,7 +118,7 @@ states.shape
 # ## The decoder
 #
 # The decoder is a second RNN. All it has of the source is one vector, the encoder's last state $c = h_S$. In Sutskever, Vinyals and Le (2014) its state begins with $c$; in Cho et al.
-# (2014) it also sees $c$ at every step, $s_t = f(s_{t-1}, y_{t-1}, c)$. A linear map and a softmax turn each state into probabilities of the next word.
+# (2014) it also sees $c$ at every step, $s_t = f(s_{t-1}, y_{t-1}, c)$. The **output layer**, a linear map and a softmax, turns each state into probabilities of the next word.
 #
 # Under teacher forcing it reads the target one word late, and an **end symbol** is the last word that it has to say:
 #
@@ -279,7 +279,7 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 一幅图：瓶颈
 #
-# 不管源句多长，解码器都只看到一个**定长向量**，即**最后时间步**的隐状态。单个向量的**表征能力**有限，很多信息会损失掉，这就是**瓶颈**。下面让权重随机的 GRU 读 4,000 个序列，再用线性回归从隐状态猜出第一个词。只看最后的状态，序列一长就猜不出；看整个**隐藏状态序列**就没有问题，因为第一个状态也在里面。看全部状态，就要在其中选择，这就是注意力：**每个生成的词可能相关于源句子中不同的词**，普通的 seq2seq 不能对此直接建模。**双向RNN** 则让每个状态都包含左右两边的信息。
+# 不管源句多长，解码器都只看到一个**定长向量**，即**最后时间步**的隐状态。单个向量的**表征能力**有限，很多信息会损失掉，这就是**瓶颈**。下面让权重随机的 GRU 读 4,000 个序列，再用线性回归从隐状态猜出第一个词。只看最后的状态，序列一长就猜不出；看整个**隐藏状态序列**就没有问题，因为第一个状态也在里面。看全部状态，就要在其中选择，这就是注意力：**每个生成的词可能相关于源句子中不同的词**，普通的 seq2seq 不能对此直接建模。**双向 RNN** 则让每个状态都包含左右两边的信息。
 
 # %% picture="bottleneck" alt="Share of first words told from states, by length: from the last state it falls from 1 to chance, from all states it stays 1" alt_zh="从隐状态猜出第一个词的比例，随长度变化：只看最后的状态从 1 降到随机水平，看全部状态一直是 1"
 torch.manual_seed(1)

@@ -9,30 +9,30 @@
 # **Encoder.** A bidirectional RNN of GRUs. The states of both directions are **joined**, $h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$, so
 # that with $n$ units each an *annotation* has $2n$ numbers. The **encoder states** are keys and values.
 #
-# **Attention.** The query is the **decoder state** from before the word, $s_{i-1}$. A small **feed-forward network** and a softmax:
+# **Attention.** The query is the **decoder's previous state**, $s_{i-1}$. A small **feed-forward network** and a softmax:
 #
 # $$e_{ij} = v_a^T \tanh(W_a s_{i-1} + U_a h_j), \qquad \alpha_{ij} = \frac{\exp e_{ij}}{\sum_k \exp e_{ik}}, \qquad c_i = \sum_j \alpha_{ij} h_j$$
 #
-# The **shapes**: with $n'$ units of the decoder, $W_a$ is $[n', n']$, $U_a$ is $[n', 2n]$ and $v_a$ is $[n']$; both products have the same size, and in that sense they are
+# The **shapes of the parameters**: with $n'$ units of the decoder, $W_a$ is $[n', n']$, $U_a$ is $[n', 2n]$ and $v_a$ is $[n']$; both products have the same size, and in that sense they are
 # **aligned**. $U_a h_j$ does not depend on $i$, so it is computed once.
 #
-# **Decoder.** A one-way GRU whose gates also see the **context vector** $c_i$; what it reads is the last word, embedded, joined with the
-# output of attention. A **maxout** layer takes the larger of each pair of numbers, and a softmax gives the probabilities.
+# **Decoder.** A one-way GRU whose gates also see the **context vector** $c_i$; it reads the **embedding of the last word, joined with the
+# output of attention**. A **maxout** layer takes the larger of each pair of numbers, and a softmax gives the probabilities.
 
 # %% [markdown] lang="zh"
 # # 4 Bahdanau：一边对齐，一边翻译
 #
 # Bahdanau、Cho 和 Bengio（2015）打破了这个瓶颈。编码器保留每个词的隐状态；每要翻译一个词，解码器就在源句里**自动搜索**（soft-search）相关程度最大的位置。（Graves（2013）曾让网络写手写字，它在文本上有一个软窗口，只能向前移动。这里的注意力可以跳到任何地方，因为两种语言的词序不同。）
 #
-# **编码器。** **双向RNN**，门控单元是 GRU。两个方向的隐状态**拼接**（concat）在一起，$h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$；每个方向 $n$ 个单元，维度就是 $2n$。编码器对每个词的输出作为 key 和 value。
+# **编码器**。**双向 RNN**，门控单元是 GRU。两个方向的隐状态**拼接**（concat）在一起，$h_j = [\overrightarrow{h_j}; \overleftarrow{h_j}]$；每个方向 $n$ 个单元，维度就是 $2n$。编码器对每个词的输出作为键和值。
 #
-# **注意力。** 解码器上一步的隐状态 $s_{i-1}$ 是 query。一个**前馈神经网络**加一个 softmax：
+# **注意力**。解码器上一步的隐状态 $s_{i-1}$ 是查询。一个**前馈神经网络**加一个 softmax：
 #
 # $$e_{ij} = v_a^T \tanh(W_a s_{i-1} + U_a h_j), \qquad \alpha_{ij} = \frac{\exp e_{ij}}{\sum_k \exp e_{ik}}, \qquad c_i = \sum_j \alpha_{ij} h_j$$
 #
 # **参数维度**：解码器有 $n'$ 个单元，$W_a$ 是 $[n', n']$，$U_a$ 是 $[n', 2n]$，$v_a$ 是 $[n']$；两项的维度都变成 $n'$，所以也称为**对齐**。$U_a h_j$ 与 $i$ 无关，只算一次。
 #
-# **解码器。** 单向 GRU，门控里还用到**上下文向量** $c_i$：注意力的输出和上一个词的词嵌入合并进入。输出层用 **maxout**，每两个数取大的，再用 softmax 得到概率。
+# **解码器**。单向 GRU，门控里还用到**上下文向量** $c_i$：注意力的输出和上一个词的词嵌入合并进入。输出层用 **maxout**，每两个数取大的，再用 softmax 得到概率。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -114,7 +114,7 @@ def rnnsearch(source, target_in):
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍

@@ -4,12 +4,12 @@
 # Luong, Pham and Manning (2015) made attention simpler, and tried what works best. Encoder and decoder are **stacked LSTMs of two layers**, both one-way; the
 # decoder starts from the last state of the encoder, so both have the same size.
 #
-# The query is the *present* state $h_t$ of the top layer, not the one before. The **context vector** and the state are joined to the **attentional hidden state**,
+# The query is the *present* state $h_t$ of the top layer, not the one before. The **basic model** joins the **context vector** and the state to the **attentional hidden state**,
 #
 # $$\tilde{h}_t = \tanh(W_c [c_t; h_t]), \qquad p(y_t \mid y_{<t}, x) = \mathrm{softmax}(W_s \tilde{h}_t).$$
 #
-# **Global attention** looks at all source states $\bar{h}_s$. Its weights, the **alignment vector** $a_t$, follow from one of three scores: **dot**
-# $h_t^T \bar{h}_s$; **general** $h_t^T W_a \bar{h}_s$, which is a fully connected layer without a bias; **concat** $v_a^T \tanh(W_a [h_t; \bar{h}_s])$.
+# **Global attention** looks at all source states $\bar{h}_s$. Its weights, the **alignment vector** $a_t$, follow from a **score function**, for which
+# there are three **ways to align**: **dot** $h_t^T \bar{h}_s$; **general** $h_t^T W_a \bar{h}_s$, which is a fully connected layer without a bias; **concat** $v_a^T \tanh(W_a [h_t; \bar{h}_s])$.
 #
 # **Local attention** looks at a **window of fixed size** $2D+1$ around a centre $p_t$, so its cost does not grow with the source, and unlike hard
 # attention it is **differentiable almost everywhere**. In **local-m** (monotonic) the centre is $p_t = t$. In **local-p** (predictive) it is learned,
@@ -20,7 +20,7 @@
 #
 # $$a_t(s) = \mathrm{softmax}_s(\mathrm{score}(h_t, \bar{h}_s)) \exp\left(-\frac{(s - p_t)^2}{2\sigma^2}\right).$$
 #
-# Over which words does the softmax run? In the paper over the window; some lecture notes run it over the whole source and cut afterwards, a **truncated
+# Over which words does the softmax run? In the paper, over the window; in notes 3 of [this course](README.md), over the whole source, with a cut afterwards, a **truncated
 # normal distribution**. heedful has both, and a third without the cut.
 
 # %% [markdown] lang="zh"
@@ -28,11 +28,11 @@
 #
 # Luong、Pham 和 Manning（2015）把注意力简化了，并且试出了哪种效果最好。编码器和解码器都是**两层单向循环神经网络**，门控单元是 LSTM；编码器最后时刻的隐状态直接送入解码器，所以两者的大小相同。
 #
-# query 是解码器顶层*当前*的隐状态 $h_t$，不是上一步的。**基础模型**把**上下文向量** $c_t$ 和 $h_t$ 拼接，得到**引入注意力的隐藏状态向量**，再预测：
+# 查询是解码器顶层*当前*的隐状态 $h_t$，不是上一步的。**基础模型**把**上下文向量** $c_t$ 和 $h_t$ 拼接，得到**引入注意力的隐藏状态向量**，再预测：
 #
-# $$\tilde{h}_t = \tanh(W_c [c_t; h_t]), \qquad P(y_t \mid y_{<t}, x) = \mathrm{softmax}(W_s \tilde{h}_t).$$
+# $$\tilde{h}_t = \tanh(W_c [c_t; h_t]), \qquad p(y_t \mid y_{<t}, x) = \mathrm{softmax}(W_s \tilde{h}_t).$$
 #
-# **全局注意力**考虑源句的全部隐状态 $\bar{h}_s$。权重叫做**校准向量** $a_t$（alignment vector），**score函数**有三种**对齐方式**，任选一种：**dot** $h_t^T \bar{h}_s$；**general** $h_t^T W_a \bar{h}_s$，相当于一个没有偏置的**全连接层**；**concat** $v_a^T \tanh(W_a [h_t; \bar{h}_s])$。
+# **全局注意力**考虑源句的全部隐状态 $\bar{h}_s$。权重叫做**校准向量** $a_t$（alignment vector），**score 函数**有三种**对齐方式**，任选一种：**dot** $h_t^T \bar{h}_s$；**general** $h_t^T W_a \bar{h}_s$，相当于一个没有偏置的**全连接层**；**concat** $v_a^T \tanh(W_a [h_t; \bar{h}_s])$。
 #
 # **局部注意力**只考虑中心 $p_t$ 附近**固定窗口大小** $2D+1$ 的一部分，代价不会随着源句变长而增加，而且与硬性注意力不同，**几乎处处可导**。**local-m** 的中心就是当前时间步，$p_t = t$；**local-p** 的中心是学出来的，
 #
@@ -42,7 +42,7 @@
 #
 # $$a_t(s) = \mathrm{softmax}_s(\mathrm{score}(h_t, \bar{h}_s)) \exp\left(-\frac{(s - p_t)^2}{2\sigma^2}\right).$$
 #
-# softmax 对哪些词做？论文里只对窗口之内的词做；笔记里对整个源句做，之后再截断，即**截断的正态分布**。heedful 两种都有，还有不截断的第三种。
+# softmax 对哪些词做？论文里只对窗口之内的词做；[本课程](README.md)的笔记 3 对整个源句做，之后再截断，即**截断的正态分布**。heedful 两种都有，还有不截断的第三种。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -87,11 +87,11 @@ def local_p(scores, p, over):
     if over == "window":  # the paper: softmax within the window
         return torch.softmax(scores.masked_fill(~near, -torch.inf), -1) * bell
     weights = torch.softmax(scores, -1) * bell  # softmax over the whole source
-    return weights * near if over == "cut" else weights  # the notes: and cut
+    return weights * near if over == "cut" else weights  # notes 3: and cut
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
@@ -260,14 +260,14 @@ plt.show()
 # and BLEU by source length.
 
 # %% [markdown] lang="zh"
-# 论文的实验里，**local-p + general** 的组合效果最好。[结果](../results.md)一页有 Multi30k 上的同样比较，包括 Input-feeding 和按源句长度统计的 BLEU：**长句**上，有注意力的模型普遍要好一些。
+# 论文的实验里，**local-p + general** 的组合效果最好。[结果](../results.md)一页（英文）有 Multi30k 上的同样比较，包括 Input-feeding 和按源句长度统计的 BLEU：**长句**上，有注意力的模型普遍要好一些。
 
 # %% [markdown] lang="en"
 # ## Exercises
 #
 # 1. `luong.window`: $p_t = 7.3$, $D = 2$, and the source has 20 words (numbered from 0). Which are attended to? Give a list.
 # 2. `luong.general`: a function of `query [3], key [5, 4], W [3, 4]` that gives the five general scores.
-# 3. `luong.local`: a function of `scores, p, D` that gives the weights of local-p as the notes have it: softmax over the whole source, the
+# 3. `luong.local`: a function of `scores, p, D` that gives the weights of local-p as notes 3 have it: softmax over the whole source, the
 #    normal distribution, and zero outside of the window.
 
 # %% [markdown] lang="zh"
@@ -275,7 +275,7 @@ plt.show()
 #
 # 1. `luong.window`：$p_t = 7.3$，$D = 2$，源句有 20 个词（从 0 编号）。会注意到哪些词？给出列表。
 # 2. `luong.general`：写一个函数，参数是 `query [3], key [5, 4], W [3, 4]`，给出五个 general 分数。
-# 3. `luong.local`：写一个函数，参数是 `scores, p, D`，按笔记给出 local-p 的权重：对整个源句做 softmax，再乘正态分布项，窗口之外为零。
+# 3. `luong.local`：写一个函数，参数是 `scores, p, D`，按笔记 3 给出 local-p 的权重：对整个源句做 softmax，再乘正态分布项，窗口之外为零。
 
 # %%
 check("luong.window", ...)

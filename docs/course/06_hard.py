@@ -1,7 +1,7 @@
 # %% [markdown] lang="en"
-# # 6 Hard, sparse, monotonic, structured
+# # 6 Hard, sparse, monotonic and structured attention
 #
-# **Soft attention** takes the weighted mean of all values. **Hard attention** takes one value, and there are two ways to choose it: the best key,
+# **Soft attention** takes the weighted mean of all values. **Hard attention** takes one value, and there are two ways to choose it: the **best key**,
 # $\mathrm{att}(x, q) = x_j$ with $j = \mathrm{argmax}_i \alpha_i$, or a **random draw**, with probability $\alpha_i$. The choice has no gradient. A drawn choice is learned by
 # REINFORCE or by a relaxation (Gumbel–softmax).
 #
@@ -14,7 +14,7 @@
 # **Structured attention** gives weights to whole structures, such as runs of neighbours or trees, and attends with their marginal probabilities.
 
 # %% [markdown] lang="zh"
-# # 6 硬性、稀疏、单调、结构化
+# # 6 硬性、稀疏、单调和结构化注意力
 #
 # **软性注意力**对所有值加权平均。**硬性注意力**只取一个值，有两种取法：**最大采样**，$\mathrm{att}(x, q) = x_j$，$j = \mathrm{argmax}_i\, \alpha_i$；或者在注意力分布上做**随机采样**，第 $i$ 个值的概率是 $\alpha_i$。选择没有梯度；采样可以用 REINFORCE 学习，也可以用连续松弛（Gumbel-softmax）。
 #
@@ -91,7 +91,7 @@ def chain(
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍

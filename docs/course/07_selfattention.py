@@ -1,25 +1,24 @@
 # %% [markdown] lang="en"
 # # 7 Self-attention: order, cost, and what came before
 #
-# In **self-attention** a sequence $x_1, …, x_n$ asks itself: each $x_i$ is query, key and value at once, and $y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$. Nothing is decoded; what comes
-# out represents what went in. (Cheng et al. 2016 and Lin et al. 2017 had it above a recurrent network; without one it is the next lesson.) Three learned matrices make it more than a comparison of a vector with itself,
+# In **self-attention** a sequence $x_1, …, x_n$ asks itself: each $x_i$ is query, key and value at once, and $y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$. There is **no decoder**: the output is a **representation of the input**. (Cheng et al. 2016 and Lin et al. 2017 had it above a recurrent network; without one it is the next lesson.) Three learned matrices make it more than a comparison of a vector with itself,
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
-# so it is not true that $K = Q = V$: all three are **linear maps** of the same $X$. $QK^T$ is an $n \times n$ table of **strengths of attention** between words; each row of the output $Z$ is the weighted sum of all values.
+# so it is not true that $K = Q = V$: all three are **linear maps** of the same $X$. $QK^T$ is an $n \times n$ table of **strengths of attention** between words; each row of the **output matrix** $Z$ is the weighted sum of all values.
 #
 # **Multi-head attention** runs $h$ of them side by side, each with its own maps, say one for **near relations** and one for **far relations**; the results are **concatenated** and mapped. A head has $d/h$ numbers, so that all of them cost as much as a single one of $d$:
 #
 # $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
-# (Some notes call **several query vectors** $q_1, …, q_M$ heads, each of which looks at another part of the input; their results are concatenated as well.)
+# (Notes 4 of [this course](README.md) call **several query vectors** $q_1, …, q_M$ heads, each of which looks at another part of the input; their results are concatenated as well.)
 #
-# **Position.** Self-attention alone does not know the order of words: shuffle them, and the outputs are shuffled in the same way (a **bag of words**). So a
-# **position encoding** $P$ is added to the input, $X + P$: a learned table, or
+# **Position encoding.** Self-attention alone does not know the order of words: shuffle them, and the outputs are shuffled in the same way (a **bag of words**). So a
+# **matrix of position encodings** $P$ is added to the input, $X + P$: a learned table, or
 #
 # $$p_{i,2j} = \sin\left(\frac{i}{10000^{2j/d}}\right), \qquad p_{i,2j+1} = \cos\left(\frac{i}{10000^{2j/d}}\right).$$
 #
-# The formula also gives positions for **sentences longer than any of the training**, and **relative positions** are linear: with $\omega_j = 1/10000^{2j/d}$ the pair at $i + \delta$ is the pair at $i$ turned by a
+# The formula also gives positions for **sentences longer than any in the training set**, and **relative positions** are linear: with $\omega_j = 1/10000^{2j/d}$ the pair at $i + \delta$ is the pair at $i$ turned by a
 # **projection matrix** that does not depend on $i$,
 #
 # $$\begin{pmatrix} \cos(\delta\omega_j) & \sin(\delta\omega_j) \\ -\sin(\delta\omega_j) & \cos(\delta\omega_j) \end{pmatrix} \begin{pmatrix} p_{i,2j} \\ p_{i,2j+1} \end{pmatrix} = \begin{pmatrix} p_{i+\delta,2j} \\ p_{i+\delta,2j+1} \end{pmatrix}.$$
@@ -27,19 +26,19 @@
 # %% [markdown] lang="zh"
 # # 7 自注意力：次序、代价，与 CNN、RNN 对比
 #
-# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做 key、value、query，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。（Cheng 等（2016）、Lin 等（2017）把它放在循环网络之上；完全不用循环网络的，是下一课。）有了三个可学习的矩阵，就不只是自己和自己比，
+# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做键、值和查询，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。（Cheng 等（2016）、Lin 等（2017）把它放在循环网络之上；完全不用循环网络的，是下一课。）有了三个可学习的矩阵，就不只是自己和自己比，
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
-# 所以“自注意力就是 **K=Q=V**”的说法不对：三者是同一个 $X$ 的不同**线性变换**。$QK^T$ 是 $n \times n$ 的矩阵，表示单词之间的 **attention 强度**；**输出矩阵Z** 的每一行是所有值的加权和。
+# 所以“自注意力就是 **K=Q=V**”的说法不对：三者是同一个 $X$ 的不同**线性变换**。$QK^T$ 是 $n \times n$ 的矩阵，表示单词之间的 **attention 强度**；**输出矩阵 Z** 的每一行是所有值的加权和。
 #
 # **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换。每个头只有 $d/h$ 维，所以全部的头合起来，代价和一个 $d$ 维的头一样：
 #
 # $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
-# 有的笔记里，多头的“头”指**多个查询向量** $q_1, …, q_M$，各关注输入的不同部分，再把结果拼接；两种说法要区分。
+# 在[本课程](README.md)的笔记 4 里，多头的“头”指**多个查询向量** $q_1, …, q_M$，各关注输入的不同部分，再把结果拼接；两种说法要区分。
 #
-# **位置编码。** 自注意力没有记录位置信息：把词的次序打乱，输出只是跟着打乱，这就成了**词袋模型**。所以把**位置编码矩阵** $P$ 加到输入上，$X + P$ 就是单词的**表示向量**。$P$ 可以**训练得到**，也可以用公式：
+# **位置编码**。自注意力没有记录位置信息：把词的次序打乱，输出只是跟着打乱，这就成了**词袋模型**。所以把**位置编码矩阵** $P$ 加到输入上，$X + P$ 就是单词的**表示向量**。$P$ 可以**训练得到**，也可以用公式：
 #
 # $$p_{i,2j} = \sin\left(\frac{i}{10000^{2j/d}}\right), \qquad p_{i,2j+1} = \cos\left(\frac{i}{10000^{2j/d}}\right).$$
 #
@@ -88,7 +87,7 @@ def positions(n, d):
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍
@@ -248,8 +247,8 @@ plt.show()
 # %% [markdown] lang="en"
 # ## Masks
 #
-# A decoder must not see words after its own. **Masked** self-attention computes $x_i$ as if the sequence ended there: scores above the diagonal are
-# taken out **before the softmax**, so that every row still sums to 1.
+# A decoder must not see words after its own. **Masked multi-head attention** computes the output for $x_i$ **as if the sequence had length $i$**: a **mask matrix** takes
+# out the scores above the diagonal, **before the softmax**, so that every row still sums to 1.
 
 # %% [markdown] lang="zh"
 # ## 掩码

@@ -8,16 +8,16 @@
 #
 # $$Z = \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X)), \qquad X' = \mathrm{LayerNorm}(Z + \mathrm{FFN}(Z)).$$
 #
-# *Add* is a **residual connection**: the sub-layer learns only a difference, which keeps deep networks from **degrading**. *Norm* is **layer normalisation**: mean 0 and variance 1 within each
-# vector. (**Batch normalisation** does so for each feature over all examples, which does not suit sequences of varying length.)
+# *Add* is a **residual connection**: the sub-layer learns only a difference, which prevents the **degradation** of deep networks. *Norm* is **layer normalisation**: mean 0 and variance 1 within each
+# vector, for **faster convergence**. (**Batch normalisation** does so for each feature over all examples, which does not suit sequences of varying length.)
 #
 # **Position-wise feed-forward network**: two fully connected layers with a ReLU between, $\mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$, the same at every position. So it is also two **convolutions of width 1**.
 #
-# **Decoder block**: the first attention is **masked**; the second, **encoder–decoder attention**, takes its queries from the decoder and its keys and values from the **encoder's output** $C$; then comes the feed-forward network.
+# **Decoder block**: the first attention is **masked**; the second, **encoder–decoder attention**, takes its queries from the decoder and its keys and values from the **encoder's output** $C$, which is the **transfer of information** between the two; then comes the feed-forward network.
 #
-# A linear map and a softmax give the **probabilities of the next word**. In training all positions are predicted **in parallel**, as the right words are given (teacher forcing) and the mask hides what comes after; in use
-# word $t+1$ is predicted from the first $t$, the **prefix**, which are keys and values, while word $t$ is the query. Keys and values of the prefix stay as they are, so a program keeps them (a **cache**)
-# and computes one new row a step. BERT and GPT are such blocks, the first of the encoder, the second of the decoder.
+# A linear map and a softmax give the **probabilities of the next word**. In training all positions are predicted **in parallel**, as the right words are given (teacher forcing) and the mask hides what comes after; in
+# **prediction**, word $t+1$ follows from the first $t$, the **prefix**, which are keys and values, while word $t$ is the query. Keys and values of the prefix stay as they are, so a program keeps them (a **cache**)
+# and computes one new row a step. BERT and GPT-3 are such blocks, the first of the encoder, the second of the decoder.
 #
 # |  | encoder | decoder |
 # | --- | --- | --- |
@@ -42,9 +42,9 @@
 #
 # **基于位置的前馈网络**：两个全连接层，中间是 ReLU，$\mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$，每个位置都一样，即**逐位置**；所以也等价于两层核窗口为 1 的**一维卷积**。
 #
-# **Decoder block**：第一个注意力有 **Masked** 操作；第二个是**编码器-解码器注意力**，query 来自目标序列，K、V 用 Encoder 输出的**编码信息矩阵** $C$ 计算，这就是**信息传递**；最后是前馈网络。
+# **Decoder block**：第一个注意力有 **Masked** 操作；第二个是**编码器-解码器注意力**，查询来自目标序列，K、V 用 Encoder 输出的**编码信息矩阵** $C$ 计算，这就是**信息传递**；最后是前馈网络。
 #
-# 最后的**输出层**是线性变换和 softmax，给出下一个单词的概率。训练时用 Teacher Forcing，各个位置可以**并行化训练**，掩码挡住后面的词；**预测**第 $t+1$ 个输出时，前 $t$ 个预测值（**前缀序列**）作为 key 和 value，第 $t$ 个还作为 query。前缀的 key 和 value 不会再变，所以程序把它们存起来（**缓存**），每步只算新的一行。BERT 由 Encoder 的 block 叠成，GPT-3 由 Decoder 的 block 叠成。
+# 最后的**输出层**是线性变换和 softmax，给出下一个单词的概率。训练时用 Teacher Forcing，各个位置可以**并行化训练**，掩码挡住后面的词；**预测**第 $t+1$ 个输出时，前 $t$ 个预测值（**前缀序列**）作为键和值，第 $t$ 个还作为查询。前缀的键和值不会再变，所以程序把它们存起来（**缓存**），每步只算新的一行。BERT 由 Encoder 的 block 叠成，GPT-3 由 Decoder 的 block 叠成。
 #
 # |  | 编码器 | 解码器 |
 # | --- | --- | --- |
@@ -276,7 +276,7 @@ def transformer(p, source, lengths, target_in, num_blocks, num_heads):
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 #
 # A model of heedful in the paper's form, with two blocks each; its parameters, by their names, are the dictionary.
 
@@ -343,7 +343,7 @@ print(
 # %% [markdown] lang="zh"
 # ## 一幅图：学会翻译
 #
-# 这 120 行代码也能训练，用来做机器翻译：梯度传得过去。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；**目标函数**和第 3 课一样，只是对真正的词取平均。训练里不出现 “red car” 这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符，再用 BLEU（第 10 课）评测。
+# 这 120 行代码也能训练，用来做机器翻译：梯度传得过去。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；**目标函数**和第 3 课一样，只是对真正的词取平均。训练里不出现“red car”这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符，再用 BLEU（第 10 课）评测。
 
 # %%
 DETERMINERS = {"the": "le la", "a": "un une", "this": "ce cette", "my": "mon ma"}
@@ -565,7 +565,7 @@ plt.show()
 # 1. `transformer.mask`：写一个函数，参数是 `n`，给出 [查询, 键] 的表：解码器的查询可以看的地方是 1，其余是 0。
 # 2. `transformer.norm`：用 NumPy 写一个函数，参数是 `x [4, 6]`，对每一行做层归一化，方差加 1e-5。
 # 3. `transformer.parameters`：一个 Encoder block，$d = 512$，前馈网络隐藏层 2048，连同偏置和归一化共有多少个参数？
-# 4. `transformer.cache`：输出 10 个词，前缀的 key 和 value 都存着，每步只算新的一行。解码器自注意力的一个头一共要算多少个分数？
+# 4. `transformer.cache`：输出 10 个词，前缀的键和值都存着，每步只算新的一行。解码器自注意力的一个头一共要算多少个分数？
 
 # %%
 check("transformer.mask", ...)

@@ -3,8 +3,8 @@
 #
 # Attention left translation long ago. What changes is where queries, keys and values come from.
 #
-# **Documents.** A document has no decoder that could ask. So the query itself is learned. Each state goes through a layer, $u_i = \tanh(W h_i)$,
-# and is compared with a vector $u$ that is trained with the rest (the notes call it the mean optimal vector, one for each step $t$; often only the last step counts, $s = s_T$):
+# **Documents.** A document has no decoder that could ask. So the query itself is learned. Each state goes through a **fully connected layer**, $u_i = \tanh(W h_i)$,
+# and is compared with a vector $u$ that is trained with the rest (notes 3 of [this course](README.md) call it the mean optimal vector, one for each step $t$; often only the last step counts, $s = s_T$):
 #
 # $$\alpha_i = \mathrm{softmax}_i(u_i^T u), \qquad s = \sum_i \alpha_i h_i .$$
 #
@@ -19,15 +19,15 @@
 #
 # 注意力早已不局限于翻译；变化的是查询、键和值从哪里来。
 #
-# **文档。** 文档分类没有解码器来提供查询，所以查询本身也要学。每个隐状态先过一个全连接层，$u_i = \tanh(W h_i)$，再和**平均最优向量** $u$ 比较，$u$ 通过训练得到（笔记里每个时间步 $t$ 一个 $u_t$；通常只关心最后时间步的输出，$s = s_T$）：
+# **文档**。文档分类没有解码器来提供查询，所以查询本身也要学。每个隐状态先过一个全连接层，$u_i = \tanh(W h_i)$，再和**平均最优向量** $u$ 比较，$u$ 通过训练得到（[本课程](README.md)的笔记 3 里，每个时间步 $t$ 一个 $u_t$；通常只关心最后时间步的输出，$s = s_T$）：
 #
 # $$\alpha_i = \mathrm{softmax}_i(u_i^T u), \qquad s = \sum_i \alpha_i h_i .$$
 #
-# **层级注意力**做两次，符合文档的层级结构，**词->句子->文档**：先看句子里哪些单词重要，再看文档里哪些句子重要。
+# **层级注意力**做两次，符合文档的层级结构，**词 → 句子 → 文档**：先看句子里哪些单词重要，再看文档里哪些句子重要。
 #
-# **图像。** 图像分成一格一格的**区域**，区域的特征是键和值；解码器每写一个词，先查询一次，这就是**图像描述**。**文本摘要**也一样，只是原文很长。
+# **图像**。图像分成一格一格的**区域**，区域的特征是键和值；解码器每写一个词，先查询一次，这就是**图像描述**。**文本摘要**也一样，只是原文很长。
 #
-# **答案。** 问答系统里，问题是查询，事实是记忆。答案需要两条事实时就注意两次：第一次找到的内容加到查询上，$u_2 = u_1 + \sum_i p_i c_i$。
+# **答案**。问答系统里，问题是查询，事实是记忆。答案需要两条事实时就注意两次：第一次找到的内容加到查询上，$u_2 = u_1 + \sum_i p_i c_i$。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -67,7 +67,7 @@ def hops(question, keys, values, num_hops):
 
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 
 # %% [markdown] lang="zh"
 # ## 用 heedful 再算一遍

@@ -14,13 +14,13 @@
 # %% [markdown] lang="zh"
 # # 10 搜索、BLEU，以及热力图可以相信几分
 #
-# **搜索。** 要找的是 $\hat{y} = \mathrm{argmax}_y\, p(y \mid x)$，但候选太多，不能一一比较。**贪心搜索**每步取概率最大的词；**束搜索**保留 $k$ 个最好的开头。输出越长，概率越小，所以按 $\log p(y \mid x) / |y|^\alpha$ 排序。
+# **搜索**。要找的是 $\hat{y} = \mathrm{argmax}_y\, p(y \mid x)$，但候选太多，不能一一比较。**贪心搜索**每步取概率最大的词；**束搜索**保留 $k$ 个最好的开头。输出越长，概率越小，所以按 $\log p(y \mid x) / |y|^\alpha$ 排序。
 #
 # **BLEU** 数输出里有多少 n 元组在参考译文里出现，每个 n 元组最多算它在参考译文里出现的次数，译文太短还要扣分：
 #
 # $$\mathrm{BLEU} = \min(1, e^{1 - r/c}) \exp\left(\tfrac{1}{4} \sum_{n=1}^{4} \log p_n\right).$$
 #
-# **热力图。** 注意力权重看起来像是解释。可以相信几分，有三种检验：与人工对齐比较，即**对齐错误率** $\mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$；**去掉**一个词，看输出怎么变；与梯度比较。
+# **热力图**。注意力权重看起来像是解释。可以相信几分，有三种检验：与人工对齐比较，即**对齐错误率** $\mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$；**去掉**一个词，看输出怎么变；与梯度比较。
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -127,7 +127,7 @@ for width in (1, 2, 64):
     )
 
 # %% [markdown] lang="en"
-# ## The same by heedful
+# ## The same with heedful
 #
 # BLEU and AER on made-up outputs; the search on a model that learns to turn digits round, as in lesson 4, trained here for a quarter of a
 # minute.
@@ -226,7 +226,7 @@ print([int(token) - 4 for token in source[:-1]], "->", [token - 4 for token in t
 # %% [markdown] lang="zh"
 # ## 一幅图：注意力与真正起作用的词
 #
-# 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务只是照抄，所以多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从结束符开始反向读，把信息传给了别的位置。翻译时两者就没有这么一致了。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用别的方法核对；`heedful serve` 的网页里有五种。
+# 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务只是照抄，所以多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从结束符开始反向读，把信息传给了别的位置。翻译时两者就没有这么一致了。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)（英文）：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用别的方法核对；`heedful serve` 的网页里有五种。
 
 # %% picture="trust" alt="Two maps of eight output words over eight source words: attention, and the loss of probability when a source word is replaced; both are bright on the same diagonal, the second also in the last column" alt_zh="两幅图，八个输出词对八个源词：左边是注意力，右边是替换一个源词时概率的下降；两幅都亮在同一条对角线上，第二幅的最后一列也亮"
 torch.manual_seed(5)
@@ -295,7 +295,7 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 练习
 #
-# 1. `trust.precision`：输出是 “the the the”，参考译文是 “the cat”。修正后的精确率 $p_1$ 是多少？
+# 1. `trust.precision`：输出是“the the the”，参考译文是“the cat”。修正后的精确率 $p_1$ 是多少？
 # 2. `trust.beam`：假设 0 有 5 个 token，对数概率 −3.0；假设 1 有 3 个 token，−2.5。$\alpha = 1$ 时哪个排在前面？
 # 3. `trust.alignment`：$A$ = {0-0, 1-1, 2-1}，$S$ = {0-0, 1-1}，$P$ = {0-0, 1-1, 2-2}。对齐错误率是多少（0 到 1）？
 # 4. `trust.search`：第一个词是 A（0.6）或 B（0.4）。A 之后是 A（0.4）、B（0.3）或结束（0.3）；B 之后是结束（0.9）、A（0.05）或 B（0.05）；两个词之后一定结束。概率最大的输出，概率是多少？
