@@ -204,10 +204,10 @@ def concept_table(language: str) -> str:
         Markdown.
     """
     if language == "en":
-        head = "# Concepts\n\nEvery concept of the five lecture notes, and where it is explained, computed and drawn.\n"
+        head = "# Concepts\n\nEvery concept of the five [lecture notes](README.md), and where it is explained, computed and drawn.\n"
         names = ("concept", "in Chinese", "lesson", "code", "picture")
     else:
-        head = "# 概念表\n\n五篇笔记里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"
+        head = "# 概念表\n\n五篇[笔记](README.md)里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"
         names = ("概念", "英文", "课", "代码", "图")
     titles = {"en": ("Notes {}",), "zh": ("笔记 {}",)}[language]
     public = {f"{module}.{name}" for module in site_reference.PUBLIC for name in site_reference.public_names(module)}
