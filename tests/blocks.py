@@ -208,7 +208,6 @@ class Reader:
         from heedful.config.base import parse_overrides
         from heedful.runs.receipt import read_receipt
         from heedful.runs.settings import load_experiment
-        from heedful.text.term_files import read_terms
 
         if block.kind == "python":
             code = ADDRESS.sub(self.address, block.code)
@@ -229,8 +228,6 @@ class Reader:
                 read_receipt(path)
         elif block.kind == "js":
             self._run_node(block)
-        elif block.kind == "":
-            assert read_terms(path), "a block without a kind is a list of terms"
         else:
             assert block.kind in ("html", "bat"), f"nothing runs blocks of the kind {block.kind}"
 
@@ -245,6 +242,10 @@ class Reader:
             return self._run_heedful(words[1:], line)
         if words[0] == "curl":
             return self._run_curl(words)
+        if words[0] == "printf":
+            subprocess.run(["sh", "-c", line], cwd=self.folder, check=True)
+            self.num_run += 1
+            return ""
         if words[0] == "python" and words[1].endswith(".py"):
             runpy.run_path(str(self.folder / words[1]), run_name="__main__")
             self.num_run += 1

@@ -138,11 +138,6 @@ def write_documents(folder: Path) -> None:
     (folder / "page.html").write_text("<title>Hund</title>" + "<p>Ein Hund läuft.</p>" * 4, "utf-8")
 
 
-def write_terms(folder: Path) -> None:
-    (folder / "en-de.tsv").write_text("puppy\tWelpe\n", "utf-8")
-    (folder / "news.en").write_text("Two puppies are playing in the snow.\n", "utf-8")
-
-
 def calibrate(folder: Path) -> None:
     rows = (folder / "pairs.tsv").read_bytes().splitlines(keepends=True)
     (folder / "dev.tsv").write_bytes(b"".join(rows[:100]))
@@ -219,7 +214,7 @@ def newcomer(
     pairs = tmp_path / "examples" / "write_pairs.py"
     pairs.write_text(pairs.read_text("utf-8").replace("20_000", "200"), "utf-8")
     models = {
-        **dict.fromkeys(("dates", "pairs", "trees", "words", "zhen"), trained.model),
+        **dict.fromkeys(("dates", "pairs", "trees", "words"), trained.model),
         **dict.fromkeys(("de-en", "ende", "other", "articles"), sentences),
         "reviews": task_models.classifier,
         "stories": task_models.answerer,
@@ -228,7 +223,6 @@ def newcomer(
     }
     files = {
         "Translate documents": write_documents,
-        "Bind terms": write_terms,
         "Leave out doubtful translations": calibrate,
         "Sources of several columns": write_columns,
         "One model for several files": write_languages,

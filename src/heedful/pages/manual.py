@@ -18,7 +18,7 @@ DOCUMENTS: Final = ("start", "guide", "page", "serve", "engines", "settings", "a
 LANGUAGES: Final = ("en", "zh")
 FORMULA: Final = re.compile(r"^\$\$(.+)\$\$$", re.MULTILINE)
 """Formula that stands by itself, in TeX."""
-_CHINESE_TITLES: Final = {"engines": "引擎的计算图", "settings": "设置"}
+_CHINESE_TITLES: Final = {"engines": "模型的 ONNX 计算图", "settings": "设置"}
 """Titles in Chinese of documents that are in English only."""
 _HEADING: Final = re.compile(r"(#{1,4}) +(.+?) *#*$")
 _FENCE: Final = re.compile(r" *(```|~~~)")
