@@ -204,7 +204,7 @@ def concept_table(language: str) -> str:
         Markdown.
     """
     if language == "en":
-        head = "# Concepts\n\nEvery concept of the five [lecture notes](README.md), and where it is explained, computed and drawn.\n"
+        head = "# Concepts\n\nEvery concept of the five [lecture notes](README.md), with lesson, code and picture.\n"
         names = ("concept", "in Chinese", "lesson", "code", "picture")
     else:
         head = "# 概念表\n\n五篇[笔记](README.md)里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"

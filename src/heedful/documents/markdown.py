@@ -6,6 +6,7 @@ Blocks are found by markdown-it (CommonMark with tables); all that is not transl
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import accumulate
 from typing import Final, NamedTuple, final
 
 from heedful.documents.inline import Passage, PassageBuilder
@@ -75,9 +76,7 @@ class MarkdownFile(DocumentFile):
         skipped = front.end() if front else 0
         # Lines of the front matter are blank for the parser, so that lines keep their numbers.
         text = "\n" * document.count("\n", 0, skipped) + document[skipped:]
-        starts = [0]
-        for line in document.split("\n"):
-            starts.append(starts[-1] + len(line) + 1)
+        starts = [0, *accumulate(len(line) + 1 for line in document.split("\n"))]
         cursors = [*starts]  # of each line, the end of what was found in it
         starts += [starts[-1]] * 2
         for first, content in import_module("heedful.documents.markdown_blocks").text_blocks(text):

@@ -1,7 +1,7 @@
 """Blocks of a Markdown document that hold text, found by markdown-it (CommonMark with tables)."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -23,14 +23,23 @@ _MARKS_OF_RULES: Final = {
 
 
 @final
+class _Text:
+    """Text of a block, as the rules fill it in."""
+
+    __slots__ = ("children", "content", "map")
+
+
+@final
 class _TextBlocks(StateBlock):
-    """Parsing that keeps the blocks with text; a cell has three tokens otherwise, most of the time of a large table."""
+    """Parsing that keeps the texts of blocks; a cell has three tokens otherwise, most of the time of a large table."""
 
     _OTHER: Final = Token("", "", 0)
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         if ttype == "inline":
-            return super().push(ttype, tag, nesting)
+            text: Any = _Text()
+            self.tokens.append(text)
+            return text
         self.level += nesting
         return self._OTHER
 
