@@ -24,9 +24,11 @@ _MARKS_OF_RULES: Final = {
 
 @final
 class _Text:
-    """Text of a block, as the rules fill it in."""
+    """Text of a block, as the rules fill it in; the rule of lists asks each for its level and type."""
 
     __slots__ = ("children", "content", "map")
+    level: Final = 0
+    type: Final = "inline"
 
 
 @final
