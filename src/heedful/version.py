@@ -4,4 +4,4 @@ import time
 
 IMPORTED_AT = time.time()
 """Seconds since 1970 when this process began to import the package: sources that changed later may not be its own."""
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"
