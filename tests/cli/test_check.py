@@ -115,3 +115,11 @@ def test_standard_input_is_not_left_behind(tmp_path: Path):
     done = subprocess.run([sys.executable, "-c", program], input=GOOD.encode(), env=environment, capture_output=True)
     assert done.stdout.endswith(b"\n0\n"), done.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+def test_headings_and_names_of_files_steer_no_terminal(tmp_path: Path):
+    data = tmp_path / "a\x1b[2J.csv"
+    data.write_bytes(b"id,sou\x1b[2Jrce,tar\n1,a,b\n")
+    done = heedful("check", data)
+    assert "\x1b" not in done.out
+    assert "a\\x1b[2J.csv" in done.out

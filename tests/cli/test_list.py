@@ -138,3 +138,15 @@ def test_docstrings_are_read(text: str, expected: tuple[str, str, str]):
 
     documented.__doc__ = text
     assert describe(documented) == Description(*expected)
+
+
+def test_a_description_is_never_that_of_a_base():
+    """As under `python -OO`, where classes of our own have none."""
+
+    class Base:
+        """Base of others."""
+
+    class Bare(Base):
+        pass
+
+    assert (first_line(Base), first_line(Bare), describe(Bare).formula) == ("Base of others.", "", "")

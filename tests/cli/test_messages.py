@@ -3,6 +3,7 @@ import io
 
 import pytest
 
+from heedful.cli.lines import opened_output
 from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, aligned
 
 
@@ -53,3 +54,19 @@ def test_messages_that_cannot_be_printed_are_no_error(number: int, monkeypatch: 
 
 def test_aligned_nothing():
     assert aligned([]) == ""
+
+
+def test_cells_steer_no_terminal():
+    assert aligned([("languages", "de\x1b[2J")]) == "languages  de\\x1b[2J"
+
+
+def test_results_on_a_terminal_steer_nothing(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((Terminal(), "a\t\x1b[1mb\x1b[0m\\x1b[2J\n"), (io.StringIO(), "a\t\x1b[1mb\x1b[0m\x1b[2J\n")):
+        monkeypatch.setattr("sys.stdout", stream)
+        with opened_output(None) as output:
+            output.writelines(["a\t\x1b[1mb\x1b[0m\x1b[2J\n"])
+        assert stream.getvalue() == shown

@@ -52,5 +52,8 @@ def test_what_is_no_encoding_of_files_is_refused_by_name():
         declared = f'<?xml version="1.0" encoding="{encoding}"?>{NEWER}'
         with pytest.raises(DataError, match=f"declares the encoding '{encoding}', which no file is read in"):
             XliffFile(declared.encode(), 10_000)
+    long = f'<?xml version="1.0"{" " * 1100}encoding="utf-7"?>{NEWER}'.encode()
+    with pytest.raises(DataError, match="its XML declaration has more than 1,024 bytes"):
+        XliffFile(long, 10_000)
     with pytest.raises(DataError, match="not readable XML: 'gbk' codec"):
         XliffFile(f'<?xml version="1.0" encoding="GBK"?>{NEWER}'.encode() + b"\xff\xff", 10_000)

@@ -1,5 +1,6 @@
 """Session of ONNX Runtime with a limit of time."""
 
+import threading
 import time
 from pathlib import Path
 
@@ -50,3 +51,19 @@ def test_a_graph_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.
             session.run(None, {"start": np.zeros((), np.float32)})
     assert time.monotonic() - started < 60
     assert not onnx_session._WATCH._running
+
+
+def test_a_graph_whose_constants_take_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """They are computed while it is loaded."""
+    monkeypatch.setattr(onnx_session, "MOST_SECONDS", 0.01)
+    helper, proto = onnx.helper, onnx.TensorProto
+    nodes = [helper.make_node("ConstantOfShape", ["shape"], ["square"])]
+    nodes += [helper.make_node("MatMul", ["square", "square"], ["end"])]
+    shape = helper.make_tensor("shape", proto.INT64, [2], [1000, 1000])
+    end = helper.make_tensor_value_info("end", proto.FLOAT, [1000, 1000])
+    model = helper.make_model(helper.make_graph(nodes, "graph", [], [end], [shape]), ir_version=9)
+    (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(FileRefused, match=r"a\.onnx: the graph was loaded for 0 s without an end"):
+        open_session(tmp_path / "a.onnx", 1)
+    while any(thread.name == "heedful-onnx-load" for thread in threading.enumerate()):
+        time.sleep(0.01)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
+from heedful.documents import epub, gettext_catalog, xml_parts
 from heedful.documents.table import FORMATS
 from heedful.serving import document_process
 from heedful.serving.document_process import DocumentRefused, read_document, write_document
@@ -64,6 +65,22 @@ def test_a_document_that_takes_too_much_memory_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(document_process, "BYTES_OF_A_MEGABYTE", 1 << 20)
     with pytest.raises(DocumentRefused, match="too much"):
         run(read_document(".properties", content, 10**6, 60))
+
+
+def exhausted(*_: object) -> None:
+    raise MemoryError
+
+
+def test_a_format_that_runs_out_of_memory_does_not_blame_the_file(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("lxml")
+    pytest.importorskip("translate")
+    monkeypatch.setattr(epub, "HtmlMarkup", exhausted)
+    monkeypatch.setattr(xml_parts, "parse_xml", exhausted)
+    for ending, name in ((".epub", "a.xhtml"), (".docx", "word/document.xml")):
+        with pytest.raises(MemoryError):
+            FORMATS[ending](made.archive({name: b"<p>a</p>"}), 10**6)
+    with pytest.raises(MemoryError):
+        gettext_catalog._read(exhausted, b"", 1)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processor time is not limited there")

@@ -30,6 +30,7 @@ from heedful.cli.options import (
     parse_columns,
 )
 from heedful.text.counts import counted
+from heedful.text.quoting import harmless
 
 if TYPE_CHECKING:
     from heedful.data.findings import CheckReport, FileFacts
@@ -82,7 +83,8 @@ def run(
     elif sys.stdout.isatty():
         _draw(report)
     else:
-        print("\n".join([*map(_about, report.files), *map(str, report.findings), report.summary()]))
+        for line in [*map(_about, report.files), *map(str, report.findings), report.summary()]:
+            print(harmless(line))
     if report.count("error") or (strict and report.count("warning")):
         raise typer.Exit(FAILED)
 
@@ -105,7 +107,7 @@ def _draw(report: "CheckReport") -> None:
 
     console = Console()
     for facts in report.files:
-        console.print(Text(_about(facts)))
+        console.print(Text(harmless(_about(facts))))
     if report.findings:
         table = Table(show_edge=False, pad_edge=False)
         for heading in ("", "where", "what", "what to do"):
@@ -113,6 +115,6 @@ def _draw(report: "CheckReport") -> None:
         for finding in report.findings:
             # Text, not str: rich would interpret brackets in file names as markup.
             cells = (finding.where, finding.message, finding.advice)
-            table.add_row(Text(finding.level, style=_STYLES[finding.level]), *map(Text, cells))
+            table.add_row(Text(finding.level, style=_STYLES[finding.level]), *(Text(harmless(cell)) for cell in cells))
         console.print(table)
-    console.print(Text(report.summary()))
+    console.print(Text(harmless(report.summary())))

@@ -15,6 +15,7 @@ from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import FILES
 from heedful.errors import DataError, UsageError
 from heedful.files.atomic_write import written_in_parts
+from heedful.text.quoting import visible
 from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
@@ -196,6 +197,23 @@ def _watched(lines: "Lines", messages: Messages, is_prompting: bool) -> Iterator
     replaced.close()
 
 
+@final
+class _Terminal(io.TextIOBase):
+    """Terminal that texts of others do not steer, such as a translation that a client stored."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Wrap a stream."""
+        self._stream: Final = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, control characters as escapes."""
+        return self._stream.write(visible(text))
+
+    def flush(self) -> None:
+        """Write what is left."""
+        self._stream.flush()
+
+
 @contextmanager
 def opened_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> Generator[TextIO]:
     """Open a file that is renamed to its final name once it is complete.
@@ -212,7 +230,7 @@ def opened_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> Gene
         OSError: writing failed; the message names the file.
     """
     if path is None or path == STANDARD:
-        yield sys.stdout
+        yield cast(TextIO, _Terminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
     refuse_overwriting(path, inputs)

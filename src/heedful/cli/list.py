@@ -78,7 +78,7 @@ def first_line(thing: object) -> str:
     Returns:
         Its first paragraph on one line; empty without a docstring.
     """
-    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return " ".join(inspect.cleandoc(thing.__doc__ or "").split("\n\n")[0].split())
 
 
 class Description(NamedTuple):
@@ -110,7 +110,7 @@ def describe(thing: object) -> Description:
         >>> describe(dot)
         Description(formula='a(q, k) = q . k', source='Luong et al. 2015, section 3.1', cost='depth multiply-adds')
     """
-    paragraphs = [" ".join(text.split()) for text in (inspect.getdoc(thing) or "").split("\n\n")]
+    paragraphs = [" ".join(text.split()) for text in inspect.cleandoc(thing.__doc__ or "").split("\n\n")]
     prose = list(itertools.takewhile(lambda text: not SECTION.match(text), paragraphs))
     sentences = [[sentence.rstrip(".") for sentence in SENTENCES.split(text)] for text in prose]
     source = next((each for each in itertools.chain.from_iterable(sentences) if YEAR.search(each)), "")

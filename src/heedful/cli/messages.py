@@ -88,7 +88,7 @@ class RepeatedWarning:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Write rows with aligned columns, two spaces apart.
+    """Write rows with aligned columns, two spaces apart; what would steer a terminal is shown as an escape.
 
     Args:
         rows: cells, the same number in every row.
@@ -101,6 +101,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         dot       short
         additive  longer
     """
+    rows = [[harmless(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

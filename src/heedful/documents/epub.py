@@ -28,6 +28,7 @@ class EpubFile(DocumentFile):
 
         Raises:
             DataError: it is no electronic book, or too large.
+            MemoryError: it takes too much memory.
         """
         check_archive(content, most_bytes)
         self._content: Final = content
@@ -43,7 +44,7 @@ class EpubFile(DocumentFile):
                     elif ending == ".ncx":
                         text = decode_text(archive.read(name))
                         self._markup[name] = HtmlMarkup(text, TagHandling("xml").rules(text))
-        except DataError:
+        except (DataError, MemoryError):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
             raise DataError(f"not a readable electronic book ({type(error).__name__})") from None

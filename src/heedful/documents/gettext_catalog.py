@@ -50,6 +50,8 @@ def _read(parse: Any, content: bytes, most_bytes: int) -> Any:
         raise DataError(f"its content exceeds {most_bytes} bytes")
     try:
         return parse()
+    except MemoryError:
+        raise
     except Exception as error:  # any error of the parser: the file is not what it claims to be
         raise DataError(f"not a readable catalogue ({type(error).__name__})") from None
 

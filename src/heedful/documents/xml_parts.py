@@ -122,6 +122,7 @@ class XmlArchive(DocumentFile):
 
         Raises:
             DataError: it is no such document, or too large.
+            MemoryError: it takes too much memory.
             MissingExtra: lxml is not installed.
         """
         check_archive(content, most_bytes)
@@ -141,7 +142,7 @@ class XmlArchive(DocumentFile):
                         self._trees[name] = parse_xml(part)
                     except ValueError as error:
                         raise DataError(f"not a readable {self.kind}: {name}: {error}") from None
-        except (DataError, MissingExtra):
+        except (DataError, MissingExtra, MemoryError):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
             raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None

@@ -129,7 +129,7 @@ def open_session(path: Path, threads: int) -> Session:
         threads: number of threads; 0 = ONNX Runtime's own choice.
 
     Raises:
-        FileRefused: the file is missing or damaged.
+        FileRefused: the file is missing or damaged, or takes longer than `MOST_SECONDS` to load.
     """
     onnxruntime = import_runtime()
     options = onnxruntime.SessionOptions()
@@ -138,10 +138,25 @@ def open_session(path: Path, threads: int) -> Session:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    try:
-        return Session(path, onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
-    except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
-        raise FileRefused(f"{path}: not readable: {first_line(error)}; export the model again") from None
+    # Constants are computed while a graph is loaded, in a thread, because nothing else ends a wait for it.
+    loaded: list[Any] = []
+
+    def load() -> None:
+        try:
+            loaded.append(onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
+        except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
+            loaded.append(error)
+
+    thread = threading.Thread(target=load, name="heedful-onnx-load", daemon=True)
+    thread.start()
+    thread.join(MOST_SECONDS)
+    if not loaded:
+        raise FileRefused(
+            f"{path}: the graph was loaded for {MOST_SECONDS:.0f} s without an end; export the model again"
+        )
+    if isinstance(loaded[0], Exception):
+        raise FileRefused(f"{path}: not readable: {first_line(loaded[0])}; export the model again")
+    return Session(path, loaded[0])
 
 
 def import_runtime() -> Any:

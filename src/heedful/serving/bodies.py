@@ -1,6 +1,7 @@
 """Fields of a request, from its query string and a JSON, form or multipart body."""
 
 import asyncio
+import gc
 import json
 import re
 from collections.abc import Mapping
@@ -106,10 +107,15 @@ def parse_json(body: bytes) -> dict[str, Any]:
         >>> parse_json(b'{"q": "text"}')
         {'q': 'text'}
     """
+    has_collector = gc.isenabled()
+    gc.disable()  # else it looks through all of the server's objects again and again while lists within lists are made
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise HTTPException(400, "Invalid request: the body is not valid JSON") from None
+    finally:
+        if has_collector:
+            gc.enable()
     if not isinstance(value, dict):
         raise HTTPException(400, "Invalid request: the body is not a JSON object")
     return cast(dict[str, Any], value)

@@ -1,11 +1,16 @@
 """Texts of others as messages show them: quoted in few characters, without characters that steer a terminal."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 _STEERING: Final = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Control characters, separators of lines and paragraphs, and overrides of the direction of writing."""
 _SHOWN: Final = {code: repr(chr(code))[1:-1] for code in _STEERING} | {code: " " for code in b"\t\n\r"}
+
+
+_STEERED: Final = re.compile(r"\x1b\[[\d;]*+m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Sequence that sets colours, which is left, or a control character."""
 
 
 def harmless(text: str) -> str:
@@ -16,6 +21,16 @@ def harmless(text: str) -> str:
         'a b\\x1b[2J'
     """
     return text.translate(_SHOWN)
+
+
+def visible(text: str) -> str:
+    r"""Replace characters that steer a terminal by their escapes, all but tabs, line feeds and colours.
+
+    Example:
+        >>> visible("a\tb\x1b[2J")
+        'a\tb\\x1b[2J'
+    """
+    return _STEERED.sub(lambda match: match[0] if match[0][1:] else _SHOWN[ord(match[0])], text)
 
 
 def shortened(text: str, most: int = 40) -> str:

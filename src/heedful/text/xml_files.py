@@ -16,6 +16,7 @@ from heedful.errors import DataError
 from heedful.text.lines import BYTE_ORDER_MARK, read_chunks
 
 _DECLARATION: Final = re.compile(rb"""\s*+<\?xml[^>]*?\sencoding\s*+=\s*+["']([^"'>]*+)["']""")
+_HEAD: Final = re.compile(rb"\s*+<\?xml\s")
 _HEAD_BYTES: Final = 1024
 _OF_EXPAT: Final = frozenset({"utf-8", "utf-16", "iso8859-1", "ascii"})
 _NO_ENCODINGS_OF_FILES: Final = frozenset(
@@ -102,12 +103,14 @@ def declared_codec(head: bytes) -> str:
         none is declared.
 
     Raises:
-        ValueError: no file is read in that encoding.
+        ValueError: no file is read in that encoding, or the declaration is too long to be one.
 
     Example:
         >>> declared_codec(b'<?xml version="1.0" encoding="GB2312"?>')
         'GB2312'
     """
+    if _HEAD.match(head) and b"?>" not in head[:_HEAD_BYTES]:  # parsers would find an encoding beyond
+        raise ValueError(f"its XML declaration has more than {_HEAD_BYTES:,} bytes; write one without blanks")
     match = _DECLARATION.match(head[:_HEAD_BYTES])
     if match is None:
         return ""
