@@ -24,4 +24,6 @@ class Examples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Rewrite one docstring."""
         if obj.docstring is not None:
-            obj.docstring.value = as_markdown(obj.docstring.value)
+            text = as_markdown(obj.docstring.value)
+            # That of a constructor follows the class's own, which says all that its first paragraph does.
+            obj.docstring.value = text.partition("\n\n")[2] if obj.name == "__init__" else text

@@ -33,7 +33,7 @@ CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
 INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")
 OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 NAME: Final = re.compile(r"\S+")
-BREAK: Final = re.compile(r"(?<=[\w}][._/=,])(?=[\w{])")
+BREAK: Final = re.compile(r"(?<=[\w}][._/=,])(?<!\d[.,](?=\d))(?=[\w{])|(?<=\w)(?=\|)")
 SHORT: Final = 24
 """Characters of a name that is broken on phones alone."""
 LONG: Final = 60
@@ -162,7 +162,7 @@ def _pieces(text: str) -> str:
 
 
 def _cell(match: re.Match[str]) -> str:
-    text = html.unescape(re.sub(r"<[^>]*>", "", match[2]))
+    text = " ".join(html.unescape(re.sub(r"<[^>]*>", "", match[2])).split())
     length = sum(2 if character > "⺀" else 1 for character in text)
     kind = ' class="long"' if length > LONG else ' class="several"' if length > SEVERAL else ""
     content = INTERVAL.sub(r"\1&nbsp;", match[2])

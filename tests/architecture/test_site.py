@@ -62,6 +62,13 @@ def test_a_line_may_break_before_code_in_chinese(hook: Callable[[str], str]):
     assert '。<wbr><code><span class="option">--wait</span></code>' in hook("<p>等待。<code>--wait</code></p>")
 
 
+def test_cells_are_measured_by_their_text_and_numbers_stay_whole(hook: Callable[[str], str]):
+    assert "several" not in hook("<td>\n                  <code>value</code>\n                </td>")
+    text = hook("<p><code>mix_share=0.7</code></p>")
+    assert "share=" in text.replace('<wbr class="narrow">', "")
+    assert "0.7" in text
+
+
 def test_a_number_stays_with_its_percent(hook: Callable[[str], str]):
     assert hook("<p>95 % of 100 texts, <code>95 % x</code></p>") == "<p>95&nbsp;% of 100 texts, <code>95 % x</code></p>"
 

@@ -16,8 +16,8 @@ def test_every_setting_says_its_meaning():
 
 def test_types_and_bounds_are_those_of_the_fields():
     values = {line.key: line.values for line in all_settings()}
-    assert values["model.dropout"] == "number in [0, 1)"
-    assert values["training.optimizer.learning_rate"].startswith("number in (0, ")
+    assert values["model.dropout"] == "number from 0, below 1"
+    assert values["training.optimizer.learning_rate"].startswith("number above 0, at most ")
     assert values["text.source_units"] == "pieces, characters, words"
     assert values["training.train"] == "list of: text"
     assert values["text.shared"] == "true, false"

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -67,13 +66,14 @@ def _values(field: FieldInfo) -> str:
     bounds = {name: value for each in field.metadata for name, value in _bounds(each)}
     if not bounds:
         return words
-    low = f"[{_number(bounds['ge'])}" if "ge" in bounds else f"({_number(bounds.get('gt', -math.inf))}"
-    high = f"{_number(bounds['le'])}]" if "le" in bounds else f"{_number(bounds.get('lt', math.inf))})"
-    return f"{words} in {low}, {high}"
+    if {"ge", "le"} <= bounds.keys():
+        return f"{words} from {_number(bounds['ge'])} to {_number(bounds['le'])}"
+    ends = (("ge", "from"), ("gt", "above"), ("lt", "below"), ("le", "at most"))
+    return f"{words} {', '.join(f'{word} {_number(bounds[end])}' for end, word in ends if end in bounds)}"
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else f"{value:g}".replace("inf", "∞")
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else f"{value:g}"
 
 
 def _bounds(constraint: object) -> Iterator[tuple[str, float]]:
