@@ -16,7 +16,7 @@
 #
 # $$p_t = S \cdot \sigma(v_p^T \tanh(W_p h_t)),$$
 #
-# a real number, and a **normal distribution** with $\sigma = D/2$ around it favours near words:
+# a real number, and a **normal distribution** around it, with the standard deviation $\sigma = D/2$ (no sigmoid here), favours near words:
 #
 # $$a_t(s) = \mathrm{softmax}_s(\mathrm{score}(h_t, \bar{h}_s)) \exp\left(-\frac{(s - p_t)^2}{2\sigma^2}\right).$$
 #
@@ -38,7 +38,7 @@
 #
 # $$p_t = S \cdot \sigma(v_p^T \tanh(W_p h_t)),$$
 #
-# 这是一个**浮点数**；再乘上以它为均值、标准差为 $D/2$ 的**正态分布**项，窗口中心附近的词更重要：
+# 这是一个**浮点数**；再乘上以它为均值、标准差 $\sigma = D/2$ 的**正态分布**项（这个 $\sigma$ 不是上式里的 sigmoid 函数），窗口中心附近的词更重要：
 #
 # $$a_t(s) = \mathrm{softmax}_s(\mathrm{score}(h_t, \bar{h}_s)) \exp\left(-\frac{(s - p_t)^2}{2\sigma^2}\right).$$
 #

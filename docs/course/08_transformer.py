@@ -453,7 +453,7 @@ plt.show()
 # %% [markdown] lang="en"
 # ## A picture: where the heads look
 #
-# The three kinds of **multi-head attention**, two heads each, while a new sentence is written. The decoder's tables are empty above the diagonal. Between the two, each output looks at the word that is to be
+# The three kinds of **multi-head attention**, two heads each, while a new sentence is written. The decoder's tables are empty above the diagonal. Between encoder and decoder, each output looks at the word that is to be
 # written next: where French puts the colour behind the noun, the strong places change their order; and before an article or *ma* a head looks at the noun as well, whose gender it needs.
 # Some heads keep to **near relations**, a word and its neighbours, others find **far relations**, such as the noun of an adjective. Which head matters? Their results are
 # **concatenated**, so that each has columns of its own in $W_O$; each is left out in turn, by zeros there, and the title says how many words of new sentences are then right.
@@ -461,7 +461,7 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 一幅图：各个头看哪里
 #
-# 写一个新句子时的三种**多头注意力**，各有两个头。解码器的表在对角线以上是空的。两者之间，每个输出都注意到下一个要写的词：法语把颜色放在名词后面，权重大的位置次序也就换了；写冠词或 *ma* 之前，还有一个头注意到名词，因为要知道它的性。有的头只看**短距离关系**，即自己和相邻的词；有的头找出**长距离关系**，例如形容词所修饰的名词。哪个头重要？各个头的结果**拼接**在一起，在 $W_O$ 里各有自己的列；轮流去掉一个头，即把这些列换成零，标题写着这时新句子里还有多少词是对的。
+# 写一个新句子时的三种**多头注意力**，各有两个头。解码器的表在对角线以上是空的。编码器和解码器之间，每个输出都注意到下一个要写的词：法语把颜色放在名词后面，权重大的位置次序也就换了；写冠词或 *ma* 之前，还有一个头注意到名词，因为要知道它的性。有的头只看**短距离关系**，即自己和相邻的词；有的头找出**长距离关系**，例如形容词所修饰的名词。哪个头重要？各个头的结果**拼接**在一起，在 $W_O$ 里各有自己的列；轮流去掉一个头，即把这些列换成零，标题写着这时新句子里还有多少词是对的。
 
 # %% picture="heads" alt="Six tables of attention weights, two heads each of the encoder, the decoder and between them; the decoder's are empty above the diagonal; titles give the share of right words without the head" alt_zh="六张注意力权重表，编码器、解码器和两者之间各两个头；解码器的在对角线以上是空的；标题是去掉这个头以后的正确率"
 source = "my small red car sees the white house".split()

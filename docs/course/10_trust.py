@@ -218,7 +218,7 @@ print([int(token) - 4 for token in source[:-1]], "->", [token - 4 for token in t
 # ## A picture: attention beside what matters
 #
 # Left, the attention of a source. Right, what happens to the log probability of each output word when a source word is replaced by another. For most words
-# they agree, since the task is a copy. But the last column, the mark that ends the source, matters to every word, and hardly any word attends to it: the encoder reads
+# they agree, since one source word decides each output. But the last column, the mark that ends the source, matters to every word, and hardly any word attends to it: the encoder reads
 # backwards from it, and passes it on. In translation they agree less. [Measured against links made by hand](../results/how-far-to-trust-a-heat-map.md), the attention of the step that *reads* a word is wrong in 35 to 50 of
 # 100 links, and that of the step that *predicts* it, which heat maps show, in 69 to 77. So a heat map is a hint, to be checked with another method; the page of
 # `heedful serve` has five.
@@ -226,7 +226,7 @@ print([int(token) - 4 for token in source[:-1]], "->", [token - 4 for token in t
 # %% [markdown] lang="zh"
 # ## 一幅图：注意力与真正起作用的词
 #
-# 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务只是照抄，所以多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从结束符开始反向读，把信息传给了别的位置。翻译时两者就没有这么一致了。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)（英文）：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用别的方法核对；`heedful serve` 的网页里有五种。
+# 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务里，每个输出都由一个源词决定，所以多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从结束符开始反向读，把信息传给了别的位置。翻译时两者就没有这么一致了。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)（英文）：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用别的方法核对；`heedful serve` 的网页里有五种。
 
 # %% picture="trust" alt="Two maps of eight output words over eight source words: attention, and the loss of probability when a source word is replaced; both are bright on the same diagonal, the second also in the last column" alt_zh="两幅图，八个输出词对八个源词：左边是注意力，右边是替换一个源词时概率的下降；两幅都亮在同一条对角线上，第二幅的最后一列也亮"
 torch.manual_seed(5)

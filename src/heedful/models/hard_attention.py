@@ -57,7 +57,7 @@ class HardAttentionConfig(Config):
     attention: HardAttentionScore = HardAttentionScore()
     """Distribution p(a_i = j) over the source positions, from the decoder's state."""
     is_monotonic: bool = True
-    """Whether positions never go back: a_i >= a_i-1, Wu and Cotterell 2019, section 4; otherwise Wu et al. 2018."""
+    """Whether positions never go back: a_i >= a_{i-1}, Wu and Cotterell 2019, section 4; otherwise Wu et al. 2018."""
     order: Literal[0, 1] = 1
     """Order of the alignments: 0 = the next position depends on the one before through monotonicity alone; 1 = on the
     distance from it and the state there too, Wu and Cotterell 2019, section 5."""
@@ -157,11 +157,11 @@ class AlignedTargets(NamedTuple):
 
 @final
 class HardAttention(AttentiveSeq2Seq):
-    """p(y) = sum over alignments a of prod_i p(a_i | a_i-1, y_<i) p(y_i | a_i, y_<i).
+    """p(y) = sum over alignments a of prod_i p(a_i | a_{i-1}, y_<i) p(y_i | a_i, y_<i).
 
     Symbols: annotations h_j of a bidirectional encoder; decoder states s_i, which read y_<i alone, not the source;
     p(y_i | a_i = j) = softmax(W tanh(S [s_i; h_j])); p(a_i = j) = softmax_j(score(s_i, h_j)), among the positions
-    j >= a_i-1 if it is monotonic. With order 1, the distance j - j' from the position j' before adds
+    j >= a_{i-1} if it is monotonic. With order 1, the distance j - j' from the position j' before adds
     u_d . [s_i; h_j'] to the score, d = j - j' between -D and D; in the paper's own form it replaces the score.
     A hypothesis of a search holds the distribution of its position, so that it counts all alignments.
     """
