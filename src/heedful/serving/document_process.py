@@ -19,7 +19,7 @@ from heedful.documents.table import FORMATS
 from heedful.errors import HeedfulError
 from heedful.text.tagged_text import Tag, TaggedText
 
-BYTES_OF_A_MEGABYTE: Final = 44 << 20
+BYTES_OF_A_MEGABYTE: Final = 41 << 20
 """Memory for each megabyte of a document, the first one begun, beside that of the empty process."""
 MOST_PASSAGES: Final = 20_000
 """Largest number of passages of a document: the server has all of them in memory at once, with what each needs."""
