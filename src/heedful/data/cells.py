@@ -97,8 +97,9 @@ class CellStyle:
             num_more = 0
             if self.quotes != "ordinary" and line.count('"') % 2 and self.is_open(line):
                 num_more = self._num_more(line, waiting, remaining, num_cells)
-            text = "\n".join([line, *(waiting.popleft() for _ in range(num_more))])
-            yield Record(number, number + num_more, text)
+            if num_more:
+                line = "\n".join([line, *(waiting.popleft() for _ in range(num_more))])
+            yield Record(number, number + num_more, line)
             number += num_more
 
     def is_open(self, line: str) -> bool:
