@@ -32,6 +32,7 @@ def test_no_translated_document_brings_a_payload_to_life(browser: Any, tmp_path:
     assert list(alive(browser, tmp_path, PAYLOADS[::7], "payloads, 1")) == []
 
 
+@thorough
 def test_a_document_that_escapes_nothing_is_found_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(html, "_escaped", lambda text: text)
     found = list(alive(browser, tmp_path, PAYLOADS[::7], "payloads, 1"))

@@ -108,7 +108,7 @@ def serve(
 
 
 def is_in_event_loop() -> bool:
-    """Whether this thread runs an event loop, which waits for what is called here."""
+    """True in a thread that runs an event loop, which waits for what is called here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -96,7 +96,7 @@ def test_a_document_that_takes_too_much_processor_time_is_ended():
 
 
 def test_requests_and_answers_are_written_and_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch):
-    """Those with many tags take a tenth of a second."""
+    """Requests and answers with many tags take a tenth of a second."""
     places: list[bool] = []
 
     def noted(work: Callable[..., Any]) -> Callable[..., Any]:
