@@ -210,7 +210,7 @@ class _Terminal(io.TextIOBase):
         return self._stream.write(visible(text))
 
     def flush(self) -> None:
-        """Write what is left."""
+        """Flush the terminal."""
         self._stream.flush()
 
 

@@ -152,7 +152,7 @@ def open_session(path: Path, threads: int) -> Session:
     thread.join(MOST_SECONDS)
     if not loaded:
         raise FileRefused(
-            f"{path}: the graph was loaded for {MOST_SECONDS:.0f} s without an end; export the model again"
+            f"{path}: loading the graph took over {MOST_SECONDS:.0f} s and was given up; export the model again"
         )
     if isinstance(loaded[0], Exception):
         raise FileRefused(f"{path}: not readable: {first_line(loaded[0])}; export the model again")

@@ -57,7 +57,7 @@ class HardAttentionConfig(Config):
     attention: HardAttentionScore = HardAttentionScore()
     """Distribution p(a_i = j) over the source positions, from the decoder's state."""
     is_monotonic: bool = True
-    """True for positions that never go back: a_i >= a_{i-1}, Wu and Cotterell 2019, section 4; otherwise Wu et al. 2018."""
+    """True for positions that never go back, a_i >= a_{i-1}: Wu and Cotterell 2019, section 4; else Wu et al. 2018."""
     order: Literal[0, 1] = 1
     """Order of the alignments: 0 = the next position depends on the one before through monotonicity alone; 1 = on the
     distance from it and the state there too, Wu and Cotterell 2019, section 5."""
