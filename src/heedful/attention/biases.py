@@ -41,6 +41,7 @@ class ScoreBias(nn.Module, ABC):
 
         Args:
             num_heads: heads with a bias of their own, the last leading axis of the scores; 0 = no such axis.
+            query_size: features of a query.
             is_causal: whether keys after the query are never attended, so that nothing is learned for them.
 
         Raises:
@@ -283,6 +284,7 @@ class RelativeKeys(_Relative):
 
         Args:
             num_heads: not used, because heads share the vectors.
+            query_size: features of a query, at least 1.
             is_causal: whether keys after the query are never attended.
             max_distance: k, the distance from which on all positions share a vector.
 

@@ -130,6 +130,7 @@ def attend(
         score: how a query is compared with a key; a plain function of queries and keys will do (`scores.Function`).
         mask: who may attend whom; None = all. A tensor of bools is a table, True = may attend, that is broadcast
             against [*batch, query, key] from the right, as PyTorch does it.
+        normalizer: map from scores to weights; softmax by default.
         dropout: probability in [0, 1) of leaving out a weight, the rest scaled up; pass 0 when not training.
         need: what to return beside the context: weights, log_normalizer, argmax, entropy, log_prob; one or several.
         kernel: "auto" takes the first that supports the request; a named one raises rather than falling back.
@@ -209,7 +210,13 @@ def explain(
     """Return every kernel's answer to a call of `attend`: whether it can run, and if not, why.
 
     Args:
-        query: as for `attend`, like all other arguments.
+        query: [*batch, query, query_size], as for `attend`, like all that follow.
+        key: [*batch, key, key_size], or the result of `score.prepare` on it.
+        value: [*batch, key, value_size].
+        score: score module, or function from queries and keys to scores.
+        mask: pairs that may attend; None = all.
+        normalizer: map from scores to weights.
+        dropout: probability in [0, 1) of leaving out a weight.
         need: results requested beside the context.
 
     Returns:

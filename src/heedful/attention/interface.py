@@ -108,6 +108,7 @@ class Score(nn.Module, ABC):
         Args:
             query: [*batch, query, query_size].
             prepared: from `prepare`.
+            inverse_temperature: factor of the scores, above 0; a number, or a tensor [].
 
         Returns:
             Lowered score with the values a(query, key) * inverse_temperature; by default those of

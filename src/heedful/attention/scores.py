@@ -266,6 +266,8 @@ class Additive(_Additive):
         """Create the two maps.
 
         Args:
+            query_size: features of a query.
+            key_size: features of a key.
             hidden_size: hidden units; 0 = as many as features of a query.
             has_query_bias: whether a learned vector is added to W q, as other toolkits have it.
         """

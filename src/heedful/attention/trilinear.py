@@ -30,6 +30,8 @@ class Trilinear(Score):
         """Draw the weights.
 
         Args:
+            query_size: features of a query.
+            key_size: features of a key, the same number.
             hidden_size: unused; part of every score's constructor.
 
         Raises:

@@ -108,6 +108,8 @@ def compare_grid(
         data: one file of pairs, of any format that `find_pairs` reads, or two aligned files.
         out: the folder for runs and tables; empty = named after the grid.
         task: name of the task; empty = the grid's.
+        dev: files of validation examples; none = some examples are held out.
+        test: files of test examples; none = some examples are held out, unless there are validation files.
         columns: 1-based columns of source and target.
         languages: language codes of source and target; empty = taken from the file names.
         minutes_per_run: longest training of a run in minutes; 0 = the grid's setting.

@@ -279,6 +279,7 @@ class PairSampler(LengthSampler[PairBatch]):
             corpus: encoded pairs; without links if they are changed.
             batch_tokens: as for `LengthSampler`, before pairs are changed.
             seed: seed of the order, and of the changes.
+            changes: random changes of the pairs of each batch; none by default.
         """
         super().__init__(corpus, batch_tokens, seed)
         self._changes: Final = changes

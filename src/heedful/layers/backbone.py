@@ -39,7 +39,10 @@ class BackboneEncoder(nn.Module):
 
         Args:
             name: such as "timm:resnet18".
+            channels: colour channels of a picture.
             region_size: side of a region in pixels, which is the reduction of one stage of the network.
+            num_regions: most regions of a picture; each has a learned vector.
+            size: features of a region.
             dropout: probability in [0, 1) of leaving out a feature of a region.
 
         Raises:

@@ -32,6 +32,7 @@ class GatedConvolution(nn.Module):
         """Make the map.
 
         Args:
+            size: features of h and of the result.
             width: the paper's k, odd: positions that one output sees.
             dropout: probability in [0, 1) of leaving out a feature of the input.
         """
@@ -84,6 +85,7 @@ class ConvolutionalEncoder(nn.Module):
 
         Args:
             size: features of words, keys and values.
+            hidden_size: features of the input and output of each convolution.
             num_layers: number of stacked convolutions.
             width: width of each convolution, odd.
             max_positions: number of positions with a vector.

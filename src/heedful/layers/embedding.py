@@ -35,6 +35,8 @@ class Embedding(nn.Module):
         """Draw the table.
 
         Args:
+            num_tokens: size of the vocabulary.
+            size: features of a vector.
             scale: factor of looked-up rows; sqrt(size) in the Transformer.
             std: standard deviation of the initial weights; None = size^-0.5.
         """
@@ -72,6 +74,8 @@ class OutputLayer(nn.Module):
         """Create or share the weight.
 
         Args:
+            num_tokens: size of the vocabulary.
+            size: features of an input.
             bias: whether each token has a bias, zero at the start.
             tied_to: embedding whose weight is shared, so that the input and output vectors of a word are the same.
         """

@@ -28,6 +28,7 @@ class FeedForward(nn.Module):
         """Make the two maps.
 
         Args:
+            size: features of x and of the result.
             hidden_size: features between.
             dropout: probability in [0, 1) of leaving out a hidden feature (not in the paper).
             activation: function between the maps.

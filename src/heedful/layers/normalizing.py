@@ -29,6 +29,7 @@ def set_soft(module: nn.Module, is_soft: bool) -> None:
     """Begin or end soft steps of a model.
 
     Args:
+        module: the model, or a part of it; changed in place.
         is_soft: whether its attention is softmax in training.
 
     Example:
@@ -88,6 +89,7 @@ class NormalizerLayer(SoftStart):
         """Make the parameters.
 
         Args:
+            normalizer: map from scores to weights, whose fields in `learned` become parameters.
             num_heads: number of heads, each with its own parameters; 0 = the scores have no head axis.
         """
         super().__init__()

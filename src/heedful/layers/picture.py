@@ -68,7 +68,9 @@ class PictureEncoder(nn.Module):
         """Make the layers.
 
         Args:
+            channels: colour channels of a picture.
             region_size: side of a region in pixels, a power of two; each halving doubles the channels up to `size`.
+            num_regions: most regions of a picture; each has a learned vector.
             size: features of a region, a multiple of 8.
             num_blocks: number of blocks without stride at the end.
             dropout: probability in [0, 1) of leaving out a feature of a region.
@@ -157,6 +159,7 @@ class RegionEncoder(nn.Module):
         """Make the map.
 
         Args:
+            num_features: precomputed features of a region.
             size: features after.
             dropout: probability in [0, 1) of leaving out a feature of a region.
         """

@@ -27,6 +27,8 @@ class ProjectedScore(Score):
         """Make the two maps, without biases.
 
         Args:
+            query_size: features of a query before its projection.
+            key_size: features of a key before its projection.
             inner: score of the projections; its query and key sizes are those of the projections.
         """
         super().__init__(query_size, key_size, inner.hidden_size)

@@ -33,6 +33,7 @@ class TanhDot(Score):
 
         Args:
             query_size: features of a query and of the hidden layer, the paper's d_a; 350 there.
+            key_size: features of a key.
             hidden_size: unused; part of every score's constructor.
             has_bias: whether the map has a bias, initialised with zeros.
         """
@@ -70,7 +71,9 @@ class MultiQueryVectorAttention(nn.Module):
 
         Args:
             num_queries: number of query vectors, at least 1; the paper's r, 30 there.
+            score: any score; the query vectors have its query size.
             dropout: probability in [0, 1) of leaving out a weight.
+            normalizer: map from scores to weights; softmax by default.
 
         Raises:
             UsageError: `num_queries` is below 1.
@@ -143,6 +146,8 @@ class StepQueryVectorAttention(nn.Module):
 
         Args:
             num_steps: number of steps with a query vector of their own, at least 1; later steps share the last one.
+            score: any score; the query vectors have its query size.
+            normalizer: map from scores to weights; softmax by default.
 
         Raises:
             UsageError: `num_steps` is below 1.

@@ -125,6 +125,8 @@ class GatedRecurrentUnit(RecurrentUnit):
         """Make the maps from input and from state.
 
         Args:
+            input_size: features of an input x.
+            hidden_size: features of the state h.
             reset: whether the reset gate acts before or after the map of the state.
         """
         super().__init__(hidden_size)
@@ -183,6 +185,7 @@ class LongShortTermMemory(RecurrentUnit):
         """Make the maps from input and from state.
 
         Args:
+            input_size: features of an input x.
             hidden_size: features of h and of c.
         """
         super().__init__(hidden_size)
@@ -318,6 +321,7 @@ class BidirectionalEncoder(nn.Module):
         """Make both directions.
 
         Args:
+            input_size: features of an input.
             hidden_size: features of the state of each direction.
             reset: see `GatedRecurrentUnit`.
             cell: kind of both units.

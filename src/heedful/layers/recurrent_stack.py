@@ -38,6 +38,7 @@ class RecurrentStack(nn.Module):
 
         Args:
             cell: kind of all units.
+            input_size: features of an input of the first layer.
             hidden_size: features of the state of a layer.
             num_layers: at least 1.
             dropout: probability in [0, 1) of leaving out a feature of a layer's input.
@@ -138,6 +139,7 @@ class BidirectionalStack(nn.Module):
 
         Args:
             cell: kind of all units.
+            input_size: features of an input of the first layer.
             hidden_size: features of the state of each direction of a layer.
             num_layers: at least 1.
             dropout: probability in [0, 1) of leaving out a feature of a layer's input.

@@ -29,6 +29,7 @@ class Residual(nn.Module):
         """Make the normalisation.
 
         Args:
+            size: features of x.
             dropout: probability in [0, 1) of leaving out a feature of the sub-layer's output.
             order: whether to normalise after the sum or before the sub-layer.
             epsilon: constant added to the variance.

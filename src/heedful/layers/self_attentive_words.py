@@ -52,8 +52,10 @@ class SelfAttentiveWords(nn.Module):
         """Make the unit that reads the words, and the root.
 
         Args:
+            size: features of a word x_j.
             hidden_size: features of h_j, even: half of them in each direction.
             score: score of a word h_j, the query, and a head h_i.
+            normalizer: map from scores to the weights p_ij.
             cell: kind of the unit.
             is_bounded: whether weights follow from tanh of the score.
         """

@@ -87,6 +87,8 @@ class RNNEncoderDecoderConfig(Config):
         """Build a model with fresh parameters.
 
         Args:
+            num_source_tokens: size of the source vocabulary.
+            num_target_tokens: size of the target vocabulary.
             is_shared: whether both are one vocabulary; each side has its own embedding anyway.
         """
         return RNNEncoderDecoder(self, num_source_tokens, num_target_tokens)

@@ -116,6 +116,8 @@ class RNNsearchConfig(Config):
         """Build a model with fresh parameters.
 
         Args:
+            num_source_tokens: size of the source vocabulary.
+            num_target_tokens: size of the target vocabulary.
             is_shared: whether both are one vocabulary; each side has its own embedding anyway.
         """
         return RNNsearch(self, num_source_tokens, num_target_tokens, is_shared)

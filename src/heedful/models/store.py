@@ -76,6 +76,7 @@ def store_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
 
     Args:
         folder: the model's folder.
+        weights: value of each parameter, by its name in the model.
 
     Raises:
         FileRefused: the model is damaged, or has parameters of other names or shapes.

@@ -101,6 +101,8 @@ class TransformerConfig(Config):
         """Build a model with fresh parameters.
 
         Args:
+            num_source_tokens: size of the source vocabulary.
+            num_target_tokens: size of the target vocabulary.
             is_shared: whether both are one vocabulary.
         """
         return Transformer(self, num_source_tokens, num_target_tokens, is_shared)

@@ -50,6 +50,7 @@ def offline_page(title: str, view: Mapping[str, Any]) -> str:
     """Write the page with its data as one HTML file that needs no network and refuses any request.
 
     Args:
+        title: title of the page, plain text.
         view: data of a sentence, from `SentenceView.to_dict`.
 
     Example:
@@ -59,17 +60,19 @@ def offline_page(title: str, view: Mapping[str, Any]) -> str:
     return _page(title, _sentence_script(), [_json("view-data", view)])
 
 
-def model_page(title: str, facts: Mapping[str, Any], model: bytes, runtime: tuple[str, bytes]) -> str:
+def model_page(title: str, facts: Mapping[str, Any], model: bytes, runtime: tuple[str, bytes, str]) -> str:
     """Write the page with a model inside as one HTML file that needs no network and refuses any request.
 
     Args:
         facts: values that the page knows before the model is loaded: name, kind, languages, scores, examples.
         model: archive of the model (`heedful.export.archive`).
-        runtime: ONNX Runtime: text of its module, and its WebAssembly in gzip.
+        runtime: ONNX Runtime: text of its module, its WebAssembly in gzip, and its licence, which accompanies every
+            copy.
     """
     engine = _engine_script(runtime[0])
     data = [
         _json("model-facts", facts),
+        _text("licence-onnxruntime", runtime[2]),
         _base64("engine-script", gzip.compress(engine.encode("utf-8"), mtime=0)),
         _base64("model-data", model),
         _base64("runtime-data", runtime[1]),
@@ -121,6 +124,11 @@ def _json(name: str, value: Mapping[str, Any]) -> str:
     # Within a script element, only "<" could begin a tag that ends it.
     data = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{data}</script>'
+
+
+def _text(name: str, text: str) -> str:
+    """Text that people read in the source of the page; a browser neither runs nor shows it."""
+    return f'<script type="text/plain" id="{name}">\n{escape(text, quote=False)}</script>'
 
 
 def _base64(name: str, content: bytes) -> str:

@@ -94,6 +94,7 @@ class Captioner(Predictor):
         """Load a model's tokenizer; its weights are loaded on first use.
 
         Args:
+            folder: opened model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch, the name of an exported engine, or "auto": an exported engine whose results equal PyTorch's.
             ensemble: must be empty; part of the signature that all predictors share.

@@ -131,6 +131,7 @@ class Classifier(LabelPredictor):
         """Classify any number of texts in constant memory.
 
         Args:
+            texts: any texts; a blank one is classified like any other.
             window_texts: number of texts that are sorted by length together; 1 yields each result at once.
 
         Yields:
@@ -183,6 +184,7 @@ class Classifier(LabelPredictor):
         """Encode any number of texts as vectors in constant memory.
 
         Args:
+            texts: any texts; a blank one is encoded like any other.
             window_texts: number of texts that are sorted by length together.
 
         Yields:

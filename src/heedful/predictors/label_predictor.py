@@ -55,6 +55,7 @@ class LabelPredictor(Predictor, ABC):
         """Load a model's tokenizer and labels; its weights are loaded on first use.
 
         Args:
+            folder: opened model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch; onnx, if `heedful export` wrote it; or "auto": onnx where its results equal PyTorch's and
                 ONNX Runtime is installed, else torch.

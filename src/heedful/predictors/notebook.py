@@ -50,6 +50,7 @@ def make_widget(translator: Translator, text: str = "") -> Any:
     """Make a widget that shows the page of a sentence and follows what is typed.
 
     Args:
+        translator: model that translates what is typed.
         text: first source; empty = none yet.
 
     Returns:

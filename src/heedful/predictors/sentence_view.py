@@ -181,6 +181,7 @@ class SentenceViewer:
         """Convert a hypothesis for the page.
 
         Args:
+            hypothesis: output of a search with the model.
             num_forced: number of its tokens that were prescribed.
         """
         ended = (EOS,) if hypothesis.finish_reason == "eos" else ()

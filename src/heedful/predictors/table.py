@@ -79,6 +79,7 @@ def load(
     """Open a model folder with the predictor of its task.
 
     Args:
+        path: model folder.
         device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
         engine: torch, the name of an exported engine, or "auto": on the CPU an exported engine whose results equal
             PyTorch's, which needs no PyTorch, and PyTorch in its absence or on another device.

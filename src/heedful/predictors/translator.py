@@ -69,6 +69,7 @@ class Translator(Predictor):
         """Load a model's tokenizers; its weights are loaded on first use.
 
         Args:
+            folder: opened model folder.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch, the name of an exported engine, or "auto": for each search the fastest one whose results
                 equal PyTorch's.
@@ -210,6 +211,7 @@ class Translator(Predictor):
         """Split a text into the segments that are translated one by one.
 
         Args:
+            text: text of any number of lines.
             segments: lines, sentences, or with "auto" sentences of lines that have more of them than the training
                 pairs usually have; None = the text as a whole.
             constraints: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
@@ -305,6 +307,7 @@ class Translator(Predictor):
         """Correct a translation: from now on, `correction` is the output for this source, in every process.
 
         Args:
+            source: text as `translate` takes it, one line.
             correction: translation that is preferred to the model's.
 
         Raises:
@@ -404,6 +407,7 @@ class Translator(Predictor):
         """Translate sources and score the output.
 
         Args:
+            items: sources with one or more references each, from `read_items`.
             metrics: keys of the table of metrics; empty = metrics that suit the model's tokens.
             beam: beam width; 0 = that of the search.
             search: search settings; None = the model's own.

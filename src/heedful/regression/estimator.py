@@ -363,6 +363,7 @@ def toy_data(seed: int, num_points: int = 50, edition: Literal["first", "newer"]
     Args:
         seed: seed of points and noise, at least 0.
         num_points: number of points to fit, at least 1.
+        edition: edition of the book, "first" or "newer".
 
     Raises:
         RegressionError: there is no such edition.

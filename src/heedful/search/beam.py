@@ -73,6 +73,7 @@ def search(
     """Find the best outputs of each source, or draw samples; the module's docstring gives the rules.
 
     Args:
+        engine: the model, such as a `TorchEngine`.
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         config: method, beam, penalties and limits.
         max_length: most tokens that the engine can generate for one output, EOS included; at least 1.

@@ -37,6 +37,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         """Train a model; a tenth of the texts validates it, where there are 100 or more.
 
         Args:
+            X: [text] texts.
             y: label of each.
 
         Raises:

@@ -47,6 +47,7 @@ class TextEstimator(BaseEstimator, ABC):
             preset: name of a preset for classification; empty = `classifier`.
             minutes: longest time of training; 0 = as many epochs as suit the texts.
             settings: values by dotted key, such as ``{"model.dropout": 0.5}``.
+            random_state: seed of initial weights, data order and dropout.
             device: PyTorch's device.
         """
         self.preset = preset
@@ -60,6 +61,7 @@ class TextEstimator(BaseEstimator, ABC):
         """Train a model.
 
         Args:
+            X: [text] texts.
             y: value of each text.
         """
 

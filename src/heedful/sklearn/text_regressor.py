@@ -30,6 +30,7 @@ class TextRegressor(RegressorMixin, TextEstimator):
         """Train a model; a tenth of the texts validates it, where there are 100 or more.
 
         Args:
+            X: [text] texts.
             y: number of each text.
 
         Raises:

@@ -31,6 +31,7 @@ class PairStep(TrainingStep):
         """Combine model and loss.
 
         Args:
+            model: a sequence-to-sequence model (`heedful.models.interface.Seq2Seq`).
             label_smoothing: share of probability spread evenly over the vocabulary, in [0, 1);
                 Szegedy et al. 2016: (1 - e) on the gold token, e / V on each.
             guidance: guided alignment; none by default.
