@@ -15,6 +15,8 @@
 #
 # All of attention is in this line. $x$ is the **query**, the $x_i$ are **keys**, the $y_i$ are **values**; the softmax gives the
 # **attention weights** $\alpha(x, x_i)$, also called the attention distribution, and their weighted mean is **attention pooling**.
+#
+# No kernel is needed for this. Whatever number a function gives for a query and a key, the exponential makes it positive, and the division makes the sum 1.
 
 # %% [markdown] lang="zh"
 # # 1 平均：还没有名字的注意力
@@ -32,6 +34,61 @@
 # $$f(x) = \sum_i \mathrm{softmax}_i\left(-\tfrac{1}{2}(x - x_i)^2\right) y_i .$$
 #
 # 注意力的全部内容，都在这一行公式里。$x$ 是**查询**（query），$x_i$ 是**键**（key），$y_i$ 是**值**（value），合称**键值对**；softmax 给出**注意力权重** $\alpha(x, x_i)$，也叫**注意力分布**；按它加权平均就是**注意力池化**。
+#
+# 这里不一定要用核函数：不管用什么函数给查询和键打分，取指数之后都为正，再除以总和，加起来就是 1。
+
+# %% [markdown] lang="en"
+# ## A picture: from a query to an answer
+#
+# The keys are 1, 2 and 4, their values 10, 30 and 20, and the query is 2.4. Each number in the picture follows from those before it.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：从查询到输出
+#
+# 键是 1、2、4，值是 10、30、20，查询是 2.4。图里的每个数都由前面的数算出来。
+
+# %% picture="pooling" alt="A query 2.4 is compared with three keys; the scores go through a softmax; its weights, darkest for the nearest key, multiply the three values, and the sum of the products is the answer" alt_zh="查询 2.4 与三个键比较，分数经过 softmax 得到权重，最近的键颜色最深；权重乘以三个值，加起来就是输出"
+import math
+
+import matplotlib.pyplot as plt
+
+from heedful.course.diagram import arrow, box, canvas
+
+BLUE, ORANGE, GREY = "#d6e6f7", "#f8e3cf", "#f1f1f1"
+query, pairs = 2.4, ((1, 10), (2, 30), (4, 20))
+numbers = [-((query - key) ** 2) / 2 for key, _ in pairs]
+total = sum(map(math.exp, numbers))
+shares = [math.exp(number) / total for number in numbers]
+figure, axis = plt.subplots(figsize=(9, 3))
+canvas(axis, 90, 30)
+box(axis, 6, 14, f"{query}", colour=BLUE)
+box(axis, 41, 14, "softmax", width=10, height=23, colour=GREY)
+box(
+    axis,
+    85,
+    14,
+    "sum\n" + f"{sum(w * v for w, (_, v) in zip(shares, pairs, strict=True)):.1f}",
+    9,
+    6,
+    ORANGE,
+)
+for row, ((key, value), number, share) in enumerate(
+    zip(pairs, numbers, shares, strict=True)
+):
+    y = 22 - 8 * row
+    arrow(axis, (11, 14), (14, 14), (14, y - 1), (23, y - 1))
+    box(axis, 27, y + 1.7, f"key {key}", width=8, colour=BLUE)
+    box(axis, 27, y - 1.3, f"{number:.2f}", width=8, colour=GREY)
+    arrow(axis, (31, y - 1), (36, y - 1))
+    arrow(axis, (46, y), (51, y))
+    box(axis, 56, y, f"{share:.2f}", colour=plt.cm.Oranges(0.7 * share))
+    arrow(axis, (61, y), (66, y))
+    box(axis, 71, y, f"times {value}", colour=BLUE)
+    arrow(axis, (76, y), (78, y), (78, 14), (80.5, 14))
+for x, name in ((6, "query"), (27, "key and score"), (56, "weights"), (71, "values")):
+    axis.text(x, 28, name, ha="center", fontsize=8)
+axis.text(85, 19, "output", ha="center", fontsize=8)
+plt.show()
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -40,7 +97,6 @@
 # ## 从零实现
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
@@ -122,14 +178,14 @@ assert abs(average.numpy() - y.mean()).max() < 1e-6
 #
 # Everything so far is **nonparametric attention**: nothing is learned, only the points are kept. A bandwidth $h$ that is learned makes
 # it **parametric attention**: $\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$, with $w = 1/h$. Each point is predicted from all others,
-# for if a point predicted itself, the best $h$ would be zero.
+# for if a point predicted itself, the best $h$ would be zero. A narrow kernel follows every point, its noise too; a wide one misses the bends.
 
 # %% [markdown] lang="zh"
 # ## 一幅图
 #
-# 到这里都是**非参数的注意力机制**：什么也不学，只把数据点存下来。让带宽 $h$ 可以学习，就成了**参数化的注意力机制**：$\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$，$w = 1/h$。学习时，每个点都用其余的点来预测；如果用一个点预测它自己，最好的 $h$ 就会是零。
+# 到这里都是**非参数的注意力机制**：什么也不学，只把数据点存下来。让带宽 $h$ 可以学习，就成了**参数化的注意力机制**：$\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$，$w = 1/h$。学习时，每个点都用其余的点来预测；如果用一个点预测它自己，最好的 $h$ 就会是零。核太窄，预测就追着每个点跑，连噪声也学了；核太宽，曲线的弯曲就看不到了。
 
-# %% picture="fits" alt="Fifty points, the true curve and three predictions: a flat line, one too smooth, one close to the truth; beside them the weights of the learned bandwidth, a narrow band" alt_zh="五十个点、真实曲线和三种预测：一条水平线，一条过于平滑，一条接近真实曲线；右边是带宽学好之后的权重，一条窄带"
+# %% picture="fits" alt="Fifty points, the true curve and four predictions: a flat line, one too smooth, one that follows the noise, one close to the truth; beside them the weights of the learned bandwidth, a narrow band" alt_zh="五十个点、真实曲线和四种预测：一条水平线，一条过于平滑，一条追着噪声走，一条接近真实曲线；右边是带宽学好之后的权重，一条窄带"
 learned = NadarayaWatsonRegressor("gaussian", bandwidth="learned").fit(toy.x, toy.y)
 close, weights = nadaraya_watson(grid, x, y, learned.bandwidth_)
 figure, (left, right) = plt.subplots(1, 2, width_ratios=(3, 2))
@@ -137,6 +193,8 @@ left.plot(x, y, "o", ms=3, color="#757a82")
 left.plot(grid, toy.truth, "--", color="#757a82", label="truth")
 left.plot(grid, np.full_like(grid, y.mean()), label="average pooling")
 left.plot(grid, wide, label="h = 1")
+narrow, _ = nadaraya_watson(grid, x, y, 0.05)
+left.plot(grid, narrow, lw=0.8, color="#8a4fbf", label="h = 0.05")
 left.plot(grid, close, label=f"h = {learned.bandwidth_:.2f}, learned")
 left.legend(fontsize=8)
 right.imshow(weights, aspect="auto")
@@ -148,13 +206,13 @@ plt.show()
 #
 # Nobody can take in everything at once; computers cannot either, and **limited computing power** is why attention is there at all. Psychology knows two
 # ways to choose. A black spot on a white sheet is seen by everyone, whatever they are doing: a *nonvolitional cue*, **saliency-based
-# attention**, which convolution models. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
+# attention**, which convolution models; pooling and fully connected layers, too, choose without being asked. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
 # In attention the query is the volitional cue and the keys are the nonvolitional ones; the query chooses among them with a bias.
 
 # %% [markdown] lang="zh"
 # ## 两种线索
 #
-# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人有两种选法。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模。想找书的人，看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，查询就是随意线索，键就是不随意线索，通过查询有偏向性地选择键。
+# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人有两种选法。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模；池化层和全连接层也一样，没有查询，只看输入本身。想找书的人，看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，查询就是随意线索，键就是不随意线索，通过查询有偏向性地选择键。
 
 # %% picture="kernels" alt="Weights of 41 keys for a query at 2.5: flat for a wide Gaussian, a narrow peak for a narrow one" alt_zh="查询 2.5 对 41 个键的权重：宽的高斯核几乎是平的，窄的高斯核是一个尖峰"
 keys = np.linspace(0, 5, 41)
@@ -174,27 +232,38 @@ plt.show()
 # ## Other kernels
 #
 # Any function that falls with the distance can be the kernel. The **boxcar** counts all points within $h$ alike and no others, which is a window;
-# the **triangular** and the **Epanechnikov** kernel fall to zero there. The shape matters less than the width. With more points $h$ may be smaller; if
-# it does not shrink too fast, the prediction comes as close to the truth as one likes, with nothing learned.
+# the **triangular** and the **Epanechnikov** kernel fall to zero there. The shape matters less than the width: below, the tables of weights are much alike, and so are the predictions. All of these look
+# at the distance alone, so that nothing changes if query and keys are shifted or turned together. The width need not be one for all: each coordinate may have its own, and it may be larger where points are few.
+#
+# With more points $h$ may be smaller; if
+# it does not shrink too fast, the prediction comes as close to the truth as one likes, with nothing learned. For smooth functions of $d$ coordinates the best $h$ falls as $n^{-1/(4+d)}$, and the error at best as $n^{-2/(4+d)}$: slowly, if $d$
+# is large, since then hardly any key is near.
 #
 # What cannot be had in this way is a better idea of *near*: here it is the distance of the numbers themselves. From the next lesson on it is learned.
 
 # %% [markdown] lang="zh"
 # ## 别的核
 #
-# 随距离下降的函数都可以当核。**boxcar 核**对 $h$ 以内的点一视同仁，其余一概不看，就是一个窗口；**三角核**和 **Epanechnikov 核**在那里降到零。形状不如宽度重要。点越多，$h$ 可以越小；只要降得足够慢，预测就可以任意接近真相，什么也不用学。
+# 随距离下降的函数都可以当核。**boxcar 核**对 $h$ 以内的点一视同仁，其余一概不看，就是一个窗口；**三角核**和 **Epanechnikov 核**在那里降到零。形状不如宽度重要：下面四张权重表看起来差不多，预测也就差不多。这些核都只看距离，所以查询和键一起平移或旋转，结果不变。宽度不必处处相同：每个坐标可以各有一个，点少的地方也可以宽一些。
+#
+# 点越多，$h$ 可以越小；只要降得足够慢，预测就可以任意接近真相，什么也不用学。对 $d$ 个坐标的光滑函数，最好的 $h$ 按 $n^{-1/(4+d)}$ 下降，误差最快也只按 $n^{-2/(4+d)}$ 下降：$d$ 很大时就很慢，因为几乎没有哪个键是近的。
 #
 # 这样得不到的，是更好的“远近”：这里的远近就是数与数之间的距离。从下一课起，远近也是学来的。
 
-# %% picture="shapes" alt="Four small pictures of points, truth and prediction: Gaussian, boxcar, triangular and Epanechnikov kernels of the same width, all close to the truth, the boxcar with steps" alt_zh="四幅小图，点、真相和预测：宽度相同的高斯核、boxcar 核、三角核和 Epanechnikov 核，都接近真相，boxcar 有台阶"
+# %% picture="shapes" alt="Gaussian, boxcar, triangular and Epanechnikov kernels of the same width; above, their shapes; in the middle, points, truth and prediction, all close to the truth, the boxcar with steps; below, four tables of weights, each a band along the diagonal" alt_zh="宽度相同的高斯核、boxcar 核、三角核和 Epanechnikov 核。上：核的形状；中：点、真相和预测，都接近真相，boxcar 有台阶；下：四张权重表，都是沿对角线的一条带"
 KERNELS = {
     "gaussian": lambda u: np.exp(-(u**2) / 2),
     "boxcar": lambda u: (abs(u) <= 1).astype(float),
     "triangular": lambda u: np.maximum(1 - abs(u), 0),
     "epanechnikov": lambda u: np.maximum(1 - u**2, 0),
 }
-figure, axes = plt.subplots(1, 4, sharey=True, figsize=(9, 2.4))
-for axis, (name, kernel) in zip(axes, KERNELS.items(), strict=True):
+distance = np.linspace(-1, 1, 201)
+figure, axes = plt.subplots(
+    3, 4, sharey="row", figsize=(9, 5.4), height_ratios=(1, 2, 2)
+)
+for (shape, axis, table), (name, kernel) in zip(axes.T, KERNELS.items(), strict=True):
+    shape.plot(distance, kernel(distance / 0.5))
+    shape.set_title(name, fontsize=9)
     weights = kernel((grid[:, None] - x) / 0.5)
     prediction = weights @ y / weights.sum(1)
     same = NadarayaWatsonRegressor(name, bandwidth=0.5).fit(toy.x, toy.y)
@@ -202,8 +271,39 @@ for axis, (name, kernel) in zip(axes, KERNELS.items(), strict=True):
     axis.plot(x, y, "o", ms=2, color="#757a82")
     axis.plot(grid, toy.truth, "--", color="#757a82")
     axis.plot(grid, prediction)
-    axis.set_title(name, fontsize=9)
+    table.imshow(weights / weights.sum(1, keepdims=True), aspect="auto")
+axes[0, 0].set(ylabel="kernel")
+axes[2, 0].set(xlabel="key", ylabel="query")
 plt.show()
+
+# %% [markdown] lang="en"
+# ## Classes and densities
+#
+# A mean of kernels around the points tells how **dense** the points are (Parzen 1962): $\hat{p}(x) = \frac{1}{nh} \sum_i K(\frac{x - x_i}{h})$. If only the points of class $c$ are summed, it is $\hat{p}(x, c)$. With one-hot labels
+# as values, attention pooling divides one by the other,
+#
+# $$f_c(x) = \frac{\hat{p}(x, c)}{\sum_{c'} \hat{p}(x, c')} ,$$
+#
+# the probability of each class at $x$. The largest weight need not win: many fairly near keys outvote a single nearest one.
+
+# %% [markdown] lang="zh"
+# ## 分类与密度
+#
+# 把各个点上的核平均起来，就是点的**密度**估计（Parzen，1962）：$\hat{p}(x) = \frac{1}{nh} \sum_i K(\frac{x - x_i}{h})$。只对类别 $c$ 的点求和，就是 $\hat{p}(x, c)$。把标签的 one-hot 向量当作值，注意力池化就是两者之比，
+#
+# $$f_c(x) = \frac{\hat{p}(x, c)}{\sum_{c'} \hat{p}(x, c')} ,$$
+#
+# 即 $x$ 处各个类别的概率。不一定是权重最大的键说了算：许多比较近的键加起来，可以胜过最近的那一个。
+
+# %%
+labels = (y > 2.0).astype(int)  # two classes of the same points
+one_hot = np.eye(2)[labels]
+probabilities, _ = nadaraya_watson(grid, x, one_hot, 0.3)  # [query, class]
+bells = np.exp(-(((grid[:, None] - x) / 0.3) ** 2) / 2) / math.sqrt(2 * math.pi)
+densities = np.stack([bells[:, labels == c].sum(1) / (len(x) * 0.3) for c in (0, 1)], 1)
+share = densities / densities.sum(1, keepdims=True)
+assert abs(probabilities - share).max() < 1e-6
+probabilities[::40].round(2)
 
 # %% [markdown] lang="en"
 # ## Exercises
@@ -214,6 +314,7 @@ plt.show()
 # 2. `averages.kernel`: what does the Gaussian kernel with $h = 1$ predict there?
 # 3. `averages.function`: a function of `x, keys, values, h` that gives the predictions for all `x` without a loop.
 # 4. `averages.others`: a function of `x, y, h` that predicts each point from all others, with the Gaussian kernel.
+# 5. `averages.classes`: a function of `x, keys, labels, h` that gives a table [x, class] of the probabilities of the classes 0, 1 and 2, with the Gaussian kernel.
 
 # %% [markdown] lang="zh"
 # ## 练习
@@ -224,9 +325,11 @@ plt.show()
 # 2. `averages.kernel`：高斯核取 $h = 1$，在那里预测多少？
 # 3. `averages.function`：写一个函数，参数是 `x, keys, values, h`，不用循环就给出所有 `x` 的预测。
 # 4. `averages.others`：写一个函数，参数是 `x, y, h`，用高斯核，由其余的点预测每一个点。
+# 5. `averages.classes`：写一个函数，参数是 `x, keys, labels, h`，用高斯核，给出 [x, 类别] 的表，即类别 0、1、2 的概率。
 
 # %%
 check("averages.mean", ...)
 check("averages.kernel", ...)
 check("averages.function", ...)
 check("averages.others", ...)
+check("averages.classes", ...)

@@ -41,6 +41,7 @@
 
 # %%
 import math
+import time
 
 import matplotlib.pyplot as plt
 import torch
@@ -110,12 +111,12 @@ assert abs(attend(Q, K, V, score=bilinear).context - by_hand).max() < 1e-6
 #
 # In a batch, shorter sentences are filled up with **padding**, which must not be attended to. **Masked softmax** puts $-\infty$ in the place of its scores, before the softmax, so
 # that the real keys share the whole weight. (A large negative number does the same as long as there is one real key; without any, it gives weight to
-# padding, and $-\infty$ gives NaN. heedful gives zeros.) Code that computes a little too much and masks it is faster than a loop over sentences: `@` multiplies the matrices of all sentences at once.
+# padding, and $-\infty$ gives NaN. heedful gives zeros.) Code that computes a little too much and masks it is faster than a loop over sentences: `@` multiplies the matrices of all sentences at once, $[s, n, d]$ times $[s, d, m]$ to $[s, n, m]$ for $s$ sentences.
 
 # %% [markdown] lang="zh"
 # ## 长短不一的句子
 #
-# 一个批次里，短的句子用**填充符**（padding）补齐，注意力不应该落在填充符上。**带掩码的 softmax** 在 softmax 之前把这些分数换成 $-\infty$，全部权重由真正的键来分。（换成绝对值很大的负数也行，只要至少有一个真正的键；一个都没有时，它会把权重给填充符，$-\infty$ 则得到 NaN。heedful 给出零。）多算一点再遮住，比对句子逐个循环要快：`@` 一次乘完所有句子的矩阵，即批量矩阵乘法。
+# 一个批次里，短的句子用**填充符**（padding）补齐，注意力不应该落在填充符上。**带掩码的 softmax** 在 softmax 之前把这些分数换成 $-\infty$，全部权重由真正的键来分。（换成绝对值很大的负数也行，只要至少有一个真正的键；一个都没有时，它会把权重给填充符，$-\infty$ 则得到 NaN。heedful 给出零。）多算一点再遮住，比对句子逐个循环要快：`@` 一次乘完 $s$ 个句子的矩阵，$[s, n, d]$ 乘 $[s, d, m]$ 得到 $[s, n, m]$，即批量矩阵乘法。
 
 # %%
 lengths = torch.tensor([2, 5, 0])  # the third sentence is empty
@@ -133,6 +134,20 @@ by_heedful = attend(
 )
 assert abs((weights @ values)[:2] - by_heedful.context[:2]).max() < 1e-6
 print(weights[:, 0].numpy().round(2), by_heedful.weights[:, 0].numpy().round(2))
+
+# %% [markdown] lang="en"
+# In training some weights are often dropped at random (**dropout**), so that no answer hangs on a single key. The weights that stay are divided by the share that stays on average, and so the mean context remains the same.
+
+# %% [markdown] lang="zh"
+# 训练时常随机丢弃一部分权重（**dropout**），让输出不依赖单独一个键。留下的权重除以平均留下的比例，所以上下文向量的平均值不变。
+
+# %%
+keeps = 0.8
+kept = (torch.rand(20_000, 5) < keeps) / keeps  # many draws for the second sentence
+dropped = (weights[1] * kept) @ values[1]
+print("one draw:", dropped[0].numpy().round(2))
+print("mean:    ", dropped.mean(0).numpy().round(2))
+print("without: ", (weights @ values)[1, 0].numpy().round(2))
 
 # %% [markdown] lang="en"
 # ## A picture: why the root
@@ -230,6 +245,33 @@ print(
     .abs()
     .max()
 )
+
+# %% [markdown] lang="en"
+# ## Dot product or additive score?
+#
+# For $n$ queries and $m$ keys of $d$ numbers, dot products take $nmd$ multiplications and leave a table of $nm$ numbers. The additive score maps all queries and keys once, $(n + m)dh$ multiplications, and then takes a $\tanh$ of $h$ numbers for each
+# *pair*: a table of $nmh$, which is written to memory and read again. The lengths are those of a sentence in lesson 4, where either will do; the Transformer of lesson 8 has attention in every layer and takes the product.
+
+# %% [markdown] lang="zh"
+# ## 点积还是加性？
+#
+# $n$ 个查询、$m$ 个键，每个 $d$ 维：点积要 $nmd$ 次乘法，得到 $nm$ 个数的表。加性模型先把所有的查询和键变换一次，$(n + m)dh$ 次乘法，然后对*每一对*查询和键算 $h$ 个 $\tanh$：$nmh$ 个数的表，要写进内存再读出来。第 4 课里长度只是一个句子，两种都行；第 8 课的 Transformer 每一层都有注意力，就用点积。
+
+# %%
+for n in (32, 128, 512):
+    queries, keys = torch.randn(n, 64), torch.randn(n, 64)
+    W, U, v = torch.randn(64, 64) / 8, torch.randn(64, 64) / 8, torch.randn(64)
+    calls = {
+        "dot product": lambda q=queries, k=keys: q @ k.T,
+        "additive": lambda q=queries, k=keys, p=(W, U, v): additive(q, k, *p),
+    }
+    for name, call in calls.items():
+        trials = []
+        for _ in range(5):
+            start = time.perf_counter()
+            call()
+            trials.append(time.perf_counter() - start)
+        print(f"n = m = {n}, {name}: {1000 * min(trials):.2f} ms")
 
 # %% [markdown] lang="en"
 # ## Temperature

@@ -9,7 +9,7 @@
 #
 # **Multi-head attention** runs $h$ of them side by side, each with its own maps, say one for **near relations** and one for **far relations**; the results are **concatenated** and mapped. A head has $d/h$ numbers, so that all of them cost as much as a single one of $d$:
 #
-# $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
+# $$Z_i = \mathrm{Attention}(X W_Q^{(i)}, X W_K^{(i)}, X W_V^{(i)}), \qquad \mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
 # (Notes 4 of [this course](README.md) call **several query vectors** $q_1, …, q_M$ heads, each of which looks at another part of the input; their results are concatenated as well.)
 #
@@ -34,7 +34,7 @@
 #
 # **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换。每个头只有 $d/h$ 维，所以全部的头合起来，代价和一个 $d$ 维的头一样：
 #
-# $$\mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
+# $$Z_i = \mathrm{Attention}(X W_Q^{(i)}, X W_K^{(i)}, X W_V^{(i)}), \qquad \mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
 # 在[本课程](README.md)的笔记 4 里，多头的“头”指**多个查询向量** $q_1, …, q_M$，各关注输入的不同部分，再把结果拼接；两种说法要区分。
 #
@@ -61,6 +61,7 @@ import torch
 
 from heedful.attention import ScaledDot, attend, causal
 from heedful.course import check
+from heedful.course.diagram import arrow, box, canvas
 from heedful.layers import LearnedPositions, MultiheadAttention, sinusoids
 
 torch.manual_seed(0)
@@ -118,6 +119,41 @@ assert abs(positions(60, 64)[:50] - P).max() < 1e-6  # longer sentences need not
 assert LearnedPositions(64, 50).weight.shape == P.shape  # a table to be learned instead
 turn = torch.tensor([[math.cos(3), math.sin(3)], [-math.sin(3), math.cos(3)]])
 assert abs(P[:-3, :2] @ turn.T - P[3:, :2]).max() < 1e-6  # j = 0: 3 positions on
+
+# %% [markdown] lang="en"
+# ## A picture: several heads
+#
+# With $d = 16$ and four heads each map gives 4 numbers a word, and the four results side by side are 16 again. A program makes the maps of all heads in one product and cuts the result into heads. Any score will do within a head.
+
+# %% [markdown] lang="zh"
+# ## 一幅图：多个头
+#
+# $d = 16$、四个头时，每个头的变换给每个词 4 个数，四个结果拼接起来又是 16 个。程序把所有头的变换合成一次矩阵乘法，再把结果切成各个头。头里面用哪种打分函数都可以。
+
+# %% picture="multihead" alt="The input goes into four heads; in each, three linear maps give query, key and value of four numbers, which go into attention; the four results are joined to 16 numbers and mapped to the output" alt_zh="输入进入四个头；每个头用三个线性变换得到 4 维的查询、键、值，再做注意力；四个结果拼接成 16 维，经过线性变换得到输出"
+BLUE, ORANGE, GREEN, GREY = "#d6e6f7", "#f8e3cf", "#d7eee1", "#f1f1f1"
+figure, axis = plt.subplots(figsize=(9, 3.5))
+canvas(axis, 90, 35)
+box(axis, 45, 2, "X: a row of 16 numbers for each word", width=84, colour=GREY)
+for head in range(HEADS):
+    x = 12 + 22 * head
+    for shift, part in ((-6, "Q"), (0, "K"), (6, "V")):
+        arrow(axis, (x + shift, 3.5), (x + shift, 6.4))
+        box(axis, x + shift, 8, f"map {part}", width=5.4, height=3.2, colour=ORANGE)
+        arrow(axis, (x + shift, 9.6), (x + shift, 13.4))
+        axis.text(x + shift + 0.5, 11, "4", fontsize=7)
+    box(axis, x, 15, f"attention, head {head + 1}", width=18, height=3.2, colour=BLUE)
+    arrow(axis, (x, 16.6), (x, 20.9))
+    axis.text(x + 0.5, 18.3, "4", fontsize=7)
+    box(axis, x, 22.5, f"Z{head + 1}", width=21.8, height=3.2, colour=GREEN)
+axis.text(45.6, 24.7, "joined: 16", fontsize=7)
+arrow(axis, (45, 24.1), (45, 26.4))
+box(axis, 45, 28, "map O", width=12, height=3.2, colour=ORANGE)
+arrow(axis, (45, 29.6), (45, 32))
+axis.text(
+    45, 32.6, "output: a row of 16 numbers for each word", ha="center", fontsize=8
+)
+plt.show()
 
 # %% [markdown] lang="en"
 # ## A picture: positions
@@ -189,7 +225,7 @@ for i in (10, 400):  # seven words apart, wherever they are
     assert abs(rotate(q, i) @ rotate(k, i - 7) - rotate(q, 7) @ k) < 1e-6
 
 # %% [markdown] lang="en"
-# ## What it costs
+# ## Cost beside CNN and RNN
 #
 # |  | CNN (width $k$) | RNN | self-attention |
 # | --- | --- | --- | --- |
@@ -201,7 +237,10 @@ for i in (10, 400):  # seven words apart, wherever they are
 # after the other. Self-attention takes $n^2$ dot products of $d$ numbers, and again as many for the weighted sums. The longer the path, the harder it is for a gradient to carry a relation along it (Hochreiter et al. 2001).
 #
 # Self-attention is fully parallel and any two words are one step apart; for long sequences its cost grows with the square. So would its memory, for a table of $n^2$ weights; fast programs, such as heedful, compute it
-# a tile at a time and never hold the whole. As times on this machine:
+# a tile at a time and never hold the whole. There are forms that compute less: windows (lesson 5), a few keys for all queries, or weights that are products of two features, so that keys and values are summed first (Tay et al. 2020 have a survey).
+# They give up the direct path between some words, or the softmax.
+#
+# The picture shows how the last of eight words comes to know of the first.
 
 # %% [markdown] lang="zh"
 # ## 跟 CNN、RNN 对比
@@ -214,7 +253,41 @@ for i in (10, 400):  # seven words apart, wherever they are
 #
 # 卷积在 $n$ 个位置上各用 $kd \times d$ 的矩阵乘一个窗口的 $k$ 个向量，可以同时算，但要很多层才能让相距很远的两个词相遇。RNN 用 $d \times d$ 的矩阵乘 $n$ 个状态，只能一个接一个。自注意力要 $n^2$ 个 $d$ 维内积，加权求和又是这么多。路径越长，梯度越难沿着它把两个词的关系传过去（Hochreiter 等，2001）。
 #
-# 自注意力完全并行，任意两个词只隔一步；但对长序列计算复杂度高，随长度的平方增长。$n^2$ 个权重的表占的内存也是如此；快的程序（heedful 也一样）一块一块地算，从不存下整张表。在这台机器上计时：
+# 自注意力完全并行，任意两个词只隔一步；但对长序列计算复杂度高，随长度的平方增长。$n^2$ 个权重的表占的内存也是如此；快的程序（heedful 也一样）一块一块地算，从不存下整张表。也有少算一些的办法：只看窗口（第 5 课），所有查询只看少数几个键，或者把权重写成两个特征的乘积，先对键和值求和（Tay 等（2020）有综述）。代价是某些词之间不再直接相连，或者不再是 softmax。
+#
+# 下图画出：八个词里的最后一个，怎样得到第一个词的信息。
+
+# %% picture="paths" alt="Three nets over eight words: convolutions of width 3 in seven layers, where the path from the first word to the last climbs a layer with each word; a recurrent net, where it passes through all eight states; self-attention, where one arrow leads straight from the first to the last" alt_zh="八个词上的三种网络：窗口为 3 的卷积，七层，从第一个词到最后一个词的路径一层一层往上走；循环网络，路径经过全部八个状态；自注意力，一条箭头从第一个词直接到最后一个词"
+figure, axes = plt.subplots(1, 3, figsize=(9, 2.8))
+layers_of = {"CNN, k = 3": 7, "RNN": 1, "self-attention": 1}
+paths = {
+    "CNN, k = 3": [(layer, layer) for layer in range(8)],
+    "RNN": [(0, 0), *((place, 1) for place in range(8))],
+    "self-attention": [(0, 0), (7, 1)],
+}
+for axis, (name, depth) in zip(axes, layers_of.items(), strict=True):
+    for layer in range(depth + 1):
+        axis.plot(range(8), [layer] * 8, "o", ms=5, color="#757a82")
+    for layer in range(1, depth + 1):
+        for place in range(8):
+            near = {"CNN, k = 3": (-1, 0, 1), "RNN": (0,)}.get(name, range(-8, 8))
+            for other in (place + step for step in near if 0 <= place + step < 8):
+                line = (other, place), (layer - 1, layer)
+                axis.plot(*line, color="#757a82", lw=0.4)
+        if name == "RNN":
+            axis.plot((0, 7), (1, 1), color="#757a82", lw=0.4)
+    axis.plot(*zip(*paths[name], strict=True), "o-", color="#c26410", lw=2, ms=5)
+    steps = len(paths[name]) - 1
+    axis.set_title(f"{name}: {steps} step" + "s" * (steps > 1), fontsize=9)
+    axis.set(xticks=range(8), xticklabels=range(1, 9), yticks=[], xlabel="word")
+    axis.set_ylim(-0.5, depth + 0.5)
+plt.show()
+
+# %% [markdown] lang="en"
+# And as times on this machine:
+
+# %% [markdown] lang="zh"
+# 再在这台机器上计时：
 
 # %% picture="cost" alt="Time of a layer by length, on logarithmic axes: recurrent and convolutional layers grow in proportion, self-attention twice as steep" alt_zh="一层所用的时间随长度的变化，对数坐标：循环层和卷积层成比例增长，自注意力的斜率是两倍"
 torch.set_default_dtype(torch.float32)

@@ -8,7 +8,7 @@
 #
 # $$Z = \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X)), \qquad X' = \mathrm{LayerNorm}(Z + \mathrm{FFN}(Z)).$$
 #
-# *Add* is a **residual connection**: the sub-layer learns only a difference, which prevents the **degradation** of deep networks. *Norm* is **layer normalisation**: mean 0 and variance 1 within each
+# *Add* is a **residual connection**: the sub-layer learns only a difference, which prevents the **degradation** of deep networks; it also carries the positions up, which are added once, below the first block. *Norm* is **layer normalisation**: mean 0 and variance 1 within each
 # vector, for **faster convergence**. (**Batch normalisation** does so for each feature over all examples, which does not suit sequences of varying length.)
 #
 # **Position-wise feed-forward network**: two fully connected layers with a ReLU between, $\mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$, the same at every position. So it is also two **convolutions of width 1**.
@@ -38,7 +38,7 @@
 #
 # $$Z = \mathrm{LayerNorm}(X + \mathrm{MultiHead}(X)), \qquad X' = \mathrm{LayerNorm}(Z + \mathrm{FFN}(Z)).$$
 #
-# Add 是**残差连接**，子层只需学习差异，用于防止**网络退化**。Norm 是**层归一化**，对每个样本里的元素做归一化，均值 0，方差 1，可以加快收敛。（**批量归一化**对每个特征在所有样本上做，不适合序列长度会变的任务。）
+# Add 是**残差连接**，子层只需学习差异，用于防止**网络退化**；位置编码只在最底下加一次，也靠它传到上面各层。Norm 是**层归一化**，对每个样本里的元素做归一化，均值 0，方差 1，可以加快收敛。（**批量归一化**对每个特征在所有样本上做，不适合序列长度会变的任务。）
 #
 # **基于位置的前馈网络**：两个全连接层，中间是 ReLU，$\mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$，每个位置都一样，即**逐位置**；所以也等价于两层核窗口为 1 的**一维卷积**。
 #
@@ -305,6 +305,65 @@ by_hand = transformer(p, source, lengths, target_in, num_blocks=2, num_heads=4)
 assert abs(by_hand - by_heedful).max() < 1e-6
 
 # %% [markdown] lang="en"
+# In use, one word at a time: each decoder block keeps the keys and values of the words so far, and for the encoder's output they are computed but once. A step computes a query, a key and a value of the last word alone, and its attention needs no mask, for
+# nothing stands behind it. The outcome is that of the whole.
+
+# %% [markdown] lang="zh"
+# 使用时，每次只有一个词：每个 Decoder block 存着前面各个词的键和值；编码器输出的键和值只算一次。每一步只算最后一个词的查询、键和值；它后面没有词，所以也不用掩码。结果和一次算完整句相同。
+
+
+# %%
+def project(p, name, x, parts, num_heads):
+    """Some of query (0), key (1) and value (2), for each head."""
+    weights = p[f"{name}.in_proj_weight"].chunk(3)
+    biases = p[f"{name}.in_proj_bias"].chunk(3)
+    return [split(x @ weights[part].T + biases[part], num_heads) for part in parts]
+
+
+def attend_one(p, name, x, K, V, num_heads, allowed=None):
+    (Q,) = project(p, name, x, [0], num_heads)
+    scores = Q @ K.mT / math.sqrt(Q.shape[-1])
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    return linear(
+        p, f"{name}.out_proj", (scores.softmax(-1) @ V).transpose(1, 2).flatten(2)
+    )
+
+
+def begin(p, C, num_blocks, num_heads):
+    """A cache: for each block, no words yet, and keys and values of the source."""
+    names = [f"decoder_layers.{block}" for block in range(num_blocks)]
+    crosses = [project(p, f"{n}.cross_attention", C, [1, 2], num_heads) for n in names]
+    return {name: (None, cross) for name, cross in zip(names, crosses, strict=True)}
+
+
+def next_word(p, tokens, place, cache, allowed, num_heads):
+    """Logits after one more word of each sentence, [sentence, 1]."""
+    table = p["source_embedding.weight"]
+    d = table.shape[1]
+    x = table[tokens] * math.sqrt(d) + positions(place + 1, d)[-1]
+    for name, (so_far, cross) in cache.items():
+        new = project(p, f"{name}.self_attention", x, [1, 2], num_heads)
+        if so_far is not None:
+            new = [torch.cat(pair, 2) for pair in zip(so_far, new, strict=True)]
+        cache[name] = new, cross
+        own = attend_one(p, f"{name}.self_attention", x, *new, num_heads)
+        x = layer_norm(p, f"{name}.around_self.norm", x + own)
+        seen = attend_one(p, f"{name}.cross_attention", x, *cross, num_heads, allowed)
+        x = layer_norm(p, f"{name}.around_cross.norm", x + seen)
+        further = feed_forward(p, f"{name}.feedforward", x)
+        x = layer_norm(p, f"{name}.around_feedforward.norm", x + further)
+    return x @ table.T
+
+
+C, allowed = encode(p, source, lengths, 2, 4)
+cache = begin(p, C, num_blocks=2, num_heads=4)
+steps = [
+    next_word(p, target_in[:, [i]], i, cache, allowed, num_heads=4) for i in range(3)
+]
+assert abs(torch.cat(steps, 1) - by_hand).max() < 1e-6
+
+# %% [markdown] lang="en"
 # Two statements of the text, tried: the feed-forward network is two convolutions of width 1, and batch normalisation is another thing.
 
 # %% [markdown] lang="zh"
@@ -498,7 +557,7 @@ for column, (name, (rows, columns)) in enumerate(names.items()):
 plt.show()
 
 # %% [markdown] lang="en"
-# ## What became of it
+# ## Models after the Transformer
 #
 # Large models are first trained on plain text (**pretraining**), where every text is its own exercise and nobody has to label anything. They differ above
 # all in who may look at whom, and so in the exercise. Of *the cat sat on the mat*:
@@ -510,7 +569,7 @@ plt.show()
 # | **decoder alone**, GPT (2018) | the cat sat on the mat | cat sat on the mat ▪ |
 #
 # - With the encoder alone every word sees all others, before and behind. It gives a vector for each word and for the whole, but cannot write a text of any length.
-# - With both, the source is seen as a whole, the output only up to each word: translation, summaries.
+# - With both, the source is seen as a whole, the output only up to each word: translation, summaries. T5 puts the name of the task before the source, so that one model with no new layers learns many tasks at once.
 # - With the decoder alone every word sees those before it, and all words of a text are predicted at once. The source and the output are one text, and the source, too, sees only what is before.
 #
 # For a task of its own such a model is trained a little further on labelled examples (**fine-tuning**), a classifier with one new layer upon a vector
@@ -518,7 +577,7 @@ plt.show()
 # task is put as the beginning of a text, with no example or a few (**in context**, zero-shot and few-shot; GPT-3, 2020).
 #
 # The loss falls as a power of parameters, data and computation, over many orders of magnitude (Kaplan et al. 2020), if parameters and data grow together
-# (Hoffmann et al. 2022). That is why the models grew.
+# (Hoffmann et al. 2022). A larger model also needs fewer words of text for the same loss. That is why the models grew.
 
 # %% [markdown] lang="zh"
 # ## 后来的发展
@@ -532,12 +591,12 @@ plt.show()
 # | **只有解码器**，GPT（2018） | the cat sat on the mat | cat sat on the mat ▪ |
 #
 # - 只有编码器时，每个词都能看到前后所有的词。它给出每个词和整句的向量，但写不出任意长的文本。
-# - 两者都有时，原文全都能看到，输出只能看到当前词为止：翻译、摘要。
+# - 两者都有时，原文全都能看到，输出只能看到当前词为止：翻译、摘要。T5 把任务的名字写在原文前面，一个模型不加新的层，就能同时学很多任务。
 # - 只有解码器时，每个词只能看到前面的词，一段文本的所有词可以同时预测。原文和输出是同一段文本，原文也只能看到前面。
 #
 # 要做某个任务，就用有标注的例子再训练一会儿（**微调**）；做分类时加一个新的层，接在看过全文的向量上：用类别标记的向量；如果每个词只能看到前面，就用最后一个词的向量。大的解码器连这也不用：要做的任务写在文本的开头，给零个或几个例子就行（**上下文学习**，零样本和少样本；GPT-3，2020）。
 #
-# 损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级（Kaplan 等，2020），前提是参数和数据一起增长（Hoffmann 等，2022），所以模型才越做越大。
+# 损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级（Kaplan 等，2020），前提是参数和数据一起增长（Hoffmann 等，2022）；要达到同样的损失，大的模型需要的文本也更少，所以模型才越做越大。
 
 # %% picture="families" alt="Three tables of six words: all see all; the first three see each other and the rest what is before; each sees what is before" alt_zh="三张六个词的表：第一张互相都能看到；第二张前三个互相可见，其余只能看前面；第三张每个只能看前面"
 everything = torch.ones(6, 6).bool()

@@ -4,27 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.course.answers import (
-    additive,
-    batch_loss,
-    context_derivative,
-    document_vector,
-    from_others,
-    is_word,
-    last_state,
-    layer_norm,
-    local_of_window,
-    local_weights,
-    masked_weights,
-    monotonic_weights,
-    positions,
-    positions_in_halves,
-    random_arrays,
-    regression,
-    scaled_dot,
-    softmax,
-    sparsemax,
-)
+from heedful.course import answers
 from heedful.course.exercise import Exercise, Mistake
 
 EXERCISES: Final[dict[str, Exercise]] = {
@@ -34,14 +14,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(2.0, ("the mean, not the median", "要平均数，不是中位数"))],
     ),
     "averages.kernel": Exercise(
-        regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 1.0)[0],
+        answers.regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 1.0)[0],
         (
             "Weights exp(-(x - x_i)^2 / 2), divided by their sum; then the weighted mean of y.",
             "权重是 exp(-(x - x_i)^2 / 2) 除以它们的和，再对 y 加权平均。",
         ),
         [
             Mistake(
-                regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 0.5**0.5)[0],
+                answers.regression(np.array([0.5]), np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 6.0]), 0.5**0.5)[0],
                 ("the exponent is halved: (x - x_i)^2 / 2", "指数要除以 2"),
             ),
             Mistake(
@@ -51,32 +31,49 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "averages.function": Exercise(
-        regression,
+        answers.regression,
         (
             "A table of weights [query, key] from x[:, None] - keys; normalise each row; multiply by the values.",
             "由 x[:, None] - keys 得到 [查询, 键] 的表，每行归一化，再乘以值。",
         ),
         [
             Mistake(
-                lambda x, keys, values, h: regression(x, keys, values, h**0.5),
+                lambda x, keys, values, h: answers.regression(x, keys, values, h**0.5),
                 ("the bandwidth is squared: 2 h^2", "带宽要平方：2 h^2"),
             )
         ],
-        lambda: [*random_arrays([4], [6], [6])(), 0.7],
+        lambda: [*answers.random_arrays([4], [6], [6])(), 0.7],
     ),
     "averages.others": Exercise(
-        from_others,
+        answers.from_others,
         (
             "As before with keys = x and values = y, but with zeros on the diagonal, before rows are normalised.",
             "同上，键是 x，值是 y，但对角线上的权重为零，再按行归一化。",
         ),
         [
             Mistake(
-                lambda x, y, h: regression(x, x, y, h),
+                lambda x, y, h: answers.regression(x, x, y, h),
                 ("no point may help to predict itself", "一个点不能用来预测它自己"),
             )
         ],
-        lambda: [*random_arrays([6], [6])(), 0.7],
+        lambda: [*answers.random_arrays([6], [6])(), 0.7],
+    ),
+    "averages.classes": Exercise(
+        answers.class_shares,
+        (
+            "The rows of np.eye(3)[labels] are the values: with them it is averages.function.",
+            "值就是 np.eye(3)[labels] 的各行；其余与 averages.function 相同。",
+        ),
+        [
+            Mistake(
+                lambda x, keys, labels, h: answers.regression(x, keys, labels, h),
+                (
+                    "a table [x, class] of probabilities, not a mean of the numbers of classes",
+                    "要 [x, 类别] 的概率表，不是类别编号的平均",
+                ),
+            )
+        ],
+        lambda: [*answers.random_arrays([4], [6])(), np.array([2, 0, 1, 1, 0, 2]), 0.7],
     ),
     "scores.variance": Exercise(
         8.0,
@@ -84,7 +81,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(64.0, ("that is the variance; the standard deviation is its root", "这是方差，标准差是它的平方根"))],
     ),
     "scores.additive": Exercise(
-        additive,
+        answers.additive,
         (
             "tanh of (W q + U k) for each key, then the dot product with v: one number for each key.",
             "对每个键算 tanh(W q + U k)，再与 v 做内积：每个键一个数。",
@@ -95,57 +92,60 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("tanh is missing: without it all scores are linear", "少了 tanh：没有它分数就是线性的"),
             )
         ],
-        random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
+        answers.random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
     ),
     "scores.attention": Exercise(
-        scaled_dot,
+        answers.scaled_dot,
         (
             "softmax(Q K^T / sqrt(d)) V, where softmax runs over each row.",
             "softmax(Q K^T / sqrt(d)) V，softmax 按行做。",
         ),
         [
             Mistake(
-                lambda query, key, value: softmax(query @ key.T) @ value,
+                lambda query, key, value: answers.softmax(query @ key.T) @ value,
                 ("divide the scores by the root of d", "分数要除以 √d"),
             ),
             Mistake(
-                lambda query, key, value: softmax(query @ key.T / query.shape[-1]) @ value,
+                lambda query, key, value: answers.softmax(query @ key.T / query.shape[-1]) @ value,
                 ("divide by the root of d, not by d", "除以 √d，不是 d"),
             ),
             Mistake(
-                lambda query, key, value: softmax((query @ key.T / np.sqrt(query.shape[-1])).T).T @ value,
+                lambda query, key, value: answers.softmax((query @ key.T / np.sqrt(query.shape[-1])).T).T @ value,
                 ("softmax runs over the keys: each row sums to 1", "softmax 按行做：每行之和为 1"),
             ),
         ],
-        random_arrays([3, 4], [5, 4], [5, 2]),
+        answers.random_arrays([3, 4], [5, 4], [5, 2]),
     ),
     "scores.masked": Exercise(
-        masked_weights,
+        answers.masked_weights,
         (
             "Scores at places from the length on become -inf; then softmax over each row.",
             "从长度开始往后的分数换成 -inf，再按行做 softmax。",
         ),
         [
             Mistake(
-                lambda scores, lengths: softmax(scores) * is_word(scores, lengths),
-                ("mask before the softmax, so that each row still sums to 1", "要在 softmax 之前遮住，每行的和才是 1"),
+                lambda scores, lengths: answers.softmax(scores) * answers.is_word(scores, lengths),
+                (
+                    "mask before the softmax, so that each row still sums to 1",
+                    "要在 softmax 之前遮住，每行的和才是 1",
+                ),
             ),
             Mistake(
-                lambda scores, lengths: softmax(scores * is_word(scores, lengths)),
+                lambda scores, lengths: answers.softmax(scores * answers.is_word(scores, lengths)),
                 ("a score of 0 is no weight of 0: its power is 1", "分数为 0 不等于权重为 0：e 的 0 次方是 1"),
             ),
         ],
-        lambda: [*random_arrays([2, 5])(), np.array([5, 3])],
+        lambda: [*answers.random_arrays([2, 5])(), np.array([5, 3])],
     ),
     "scores.gradient": Exercise(
-        context_derivative,
+        answers.context_derivative,
         (
             "The covariance of the keys under the weights: the sum of weight (k - f)(k - f)^T, where f is the context.",
             "键在注意力分布下的协方差：权重乘 (k - f)(k - f)^T，再求和，f 是上下文向量。",
         ),
         [
             Mistake(
-                lambda query, key: key.T @ (softmax(key @ query)[:, None] * key),
+                lambda query, key: key.T @ (answers.softmax(key @ query)[:, None] * key),
                 ("subtract the context from each key first", "每个键要先减去上下文向量"),
             ),
             Mistake(
@@ -153,7 +153,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("the keys count by their weights", "各个键要按权重计"),
             ),
         ],
-        random_arrays([3], [5, 3]),
+        answers.random_arrays([3], [5, 3]),
     ),
     "bottleneck.table": Exercise(
         664_320 * 256,
@@ -169,7 +169,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "bottleneck.state": Exercise(
-        last_state,
+        answers.last_state,
         (
             "Begin with zeros; at each step h = tanh(W x + U h); return the last h.",
             "从零开始，每步 h = tanh(W x + U h)，返回最后的 h。",
@@ -180,10 +180,10 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("the state of the step before is missing: U h", "少了上一步的状态 U h"),
             )
         ],
-        random_arrays([5, 3], [4, 3], [4, 4]),
+        answers.random_arrays([5, 3], [4, 3], [4, 4]),
     ),
     "bottleneck.loss": Exercise(
-        batch_loss,
+        answers.batch_loss,
         (
             "Minus the sum of the log probabilities of real words, divided by the number of real words of the batch.",
             "真正的词的对数概率之和，取负，除以这一批里真正的词的个数。",
@@ -194,11 +194,11 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 ("padding counts as words here; leave it out", "这里把填充符也算成词了，要去掉"),
             ),
             Mistake(
-                lambda log_probs, lengths: -(log_probs * is_word(log_probs, lengths)).mean(),
+                lambda log_probs, lengths: -(log_probs * answers.is_word(log_probs, lengths)).mean(),
                 ("divide by the number of real words only", "只除以真正的词的个数"),
             ),
         ],
-        lambda: [-np.abs(random_arrays([2, 4])()[0]), np.array([4, 2])],
+        lambda: [-np.abs(answers.random_arrays([2, 4])()[0]), np.array([4, 2])],
     ),
     "bahdanau.shape": Exercise(
         [1000, 2000],
@@ -215,10 +215,10 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "bahdanau.weights": Exercise(
-        lambda query, key, w, u, v: softmax(additive(query, key, w, u, v)),
+        lambda query, key, w, u, v: answers.softmax(answers.additive(query, key, w, u, v)),
         ("Additive scores of one query with all keys, then softmax.", "一个查询与所有键的加性分数，再做 softmax。"),
-        [Mistake(additive, ("these are the scores; weights sum to 1", "这是分数；权重之和为 1"))],
-        random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
+        [Mistake(answers.additive, ("these are the scores; weights sum to 1", "这是分数；权重之和为 1"))],
+        answers.random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
     ),
     "bahdanau.context": Exercise(
         [0.3, 0.9],
@@ -233,24 +233,24 @@ EXERCISES: Final[dict[str, Exercise]] = {
     "luong.general": Exercise(
         lambda query, key, w: key @ (query @ w),
         ("q^T W k for each key k.", "对每个键 k 算 q^T W k。"),
-        inputs=random_arrays([3], [5, 4], [3, 4]),
+        inputs=answers.random_arrays([3], [5, 4], [3, 4]),
     ),
     "luong.local": Exercise(
-        local_weights,
+        answers.local_weights,
         (
             "softmax over all scores, times exp(-(i - p)^2 / (2 (D/2)^2)), and zero farther than D from p.",
             "先对全部分数做 softmax，乘以 exp(-(i - p)^2 / (2 (D/2)^2))，离 p 超过 D 的为零。",
         ),
         [
             Mistake(
-                local_of_window,
+                answers.local_of_window,
                 (
                     "here softmax runs over the whole source, not over the window",
                     "这里的 softmax 对整个源句做，不是只对窗口",
                 ),
             )
         ],
-        lambda: [*random_arrays([9])(), 4.3, 2],
+        lambda: [*answers.random_arrays([9])(), 4.3, 2],
     ),
     "hard.expected": Exercise(
         24.0,
@@ -258,20 +258,21 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(20.0, ("that is the value of the best key; keys are drawn here", "这是最大采样；这里是随机采样"))],
     ),
     "hard.sparsemax": Exercise(
-        sparsemax,
+        answers.sparsemax,
         (
             "Subtract one threshold from all scores and cut at zero; choose it so that the rest sums to 1.",
             "所有分数减去同一个阈值，负数截为零；阈值要使剩下的数之和为 1。",
         ),
         [
             Mistake(
-                softmax, ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 有恰好为零的权重")
+                answers.softmax,
+                ("that is softmax; sparsemax gives exact zeros", "这是 softmax；sparsemax 有恰好为零的权重"),
             )
         ],
         lambda: [np.array([1.2, 0.9, -0.3, 0.1])],
     ),
     "hard.monotonic": Exercise(
-        monotonic_weights,
+        answers.monotonic_weights,
         (
             "A key is chosen if all before it were passed over: p_j times the product of (1 - p_k), k < j.",
             "前面的都没选中才轮到它：p_j 乘以所有 k < j 的 (1 - p_k)。",
@@ -293,14 +294,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [Mistake(100 * 512 * 512, ("that is the cost of a recurrent layer, n d^2", "这是循环层的 n d^2"))],
     ),
     "selfattention.positions": Exercise(
-        positions,
+        answers.positions,
         (
             "Even columns sin(i / 10000^(2j/d)), odd columns cos of the same angle.",
             "偶数列是 sin(i / 10000^(2j/d))，奇数列是同一角度的 cos。",
         ),
         [
             Mistake(
-                positions_in_halves,
+                answers.positions_in_halves,
                 ("sines and cosines alternate: column 2j and column 2j + 1", "正弦和余弦交替：第 2j 列和第 2j+1 列"),
             )
         ],
@@ -338,18 +339,18 @@ EXERCISES: Final[dict[str, Exercise]] = {
         lambda: [5],
     ),
     "transformer.norm": Exercise(
-        layer_norm,
+        answers.layer_norm,
         (
             "Mean and variance of each row; subtract, and divide by the root of (variance + 1e-5).",
             "每行的均值和方差；减去均值，除以 (方差 + 1e-5) 的平方根。",
         ),
         [
             Mistake(
-                lambda x: layer_norm(x, 0),
+                lambda x: answers.layer_norm(x, 0),
                 ("that is batch normalisation: over rows, not within a row", "这是批量归一化：要在每行之内归一化"),
             )
         ],
-        random_arrays([4, 6]),
+        answers.random_arrays([4, 6]),
     ),
     "transformer.parameters": Exercise(
         4 * (512 * 512 + 512) + 512 * 2048 + 2048 + 2048 * 512 + 512 + 2 * 2 * 512,
@@ -373,18 +374,18 @@ EXERCISES: Final[dict[str, Exercise]] = {
         ],
     ),
     "tasks.document": Exercise(
-        document_vector,
+        answers.document_vector,
         (
             "u_i = tanh(W h_i), weights softmax(u_i · u), the weighted mean of the h_i.",
             "u_i = tanh(W h_i)，权重 softmax(u_i · u)，对 h_i 加权平均。",
         ),
         [
             Mistake(
-                lambda states, w, query: softmax(np.tanh(states @ w.T) @ query) @ np.tanh(states @ w.T),
+                lambda states, w, query: answers.softmax(np.tanh(states @ w.T) @ query) @ np.tanh(states @ w.T),
                 ("the mean is that of the states h, not of u", "加权平均的是 h，不是 u"),
             )
         ],
-        random_arrays([5, 4], [3, 4], [3]),
+        answers.random_arrays([5, 4], [3, 4], [3]),
     ),
     "tasks.regions": Exercise(
         64,
