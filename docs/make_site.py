@@ -31,7 +31,7 @@ from site_pages import (
     walk,
 )
 
-NOTICES: Final = {"en": "", "zh": "*本页只有英文。*"}
+NOTICES: Final = {"en": "", "zh": "本页只有英文。"}
 LEADS: Final = {"en": "In this part:", "zh": "本部分包括："}
 """Line above the list of the pages below a page."""
 CHINESE_TITLES: Final[dict[str, str]] = json.loads((ROOT / "docs/site/titles.zh.json").read_text(encoding="utf-8"))

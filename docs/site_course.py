@@ -16,7 +16,7 @@ import jupytext
 import nbformat
 import site_reference
 from nbclient import NotebookClient
-from site_pages import ROOT, Document, Page
+from site_pages import ROOT, Document, Page, title_of
 
 FOLDER: Final = ROOT / "docs/course"
 CONCEPTS: Final = FOLDER / "concepts.tsv"
@@ -102,6 +102,12 @@ def make(work: Path, is_fresh: bool = False) -> None:
 def in_language(notebook: Any, language: str) -> list[Any]:
     """Cells of one language: its text, and all code."""
     return [cell for cell in notebook.cells if cell.cell_type == "code" or cell.metadata.get("lang") == language]
+
+
+def title_of_lesson(path: Path, language: str) -> str:
+    """First heading of a lesson in a language."""
+    texts = (cell.source for cell in in_language(read(path), language) if cell.cell_type == "markdown")
+    return title_of(next(texts))
 
 
 def pages(language: str) -> list[Page]:
@@ -209,6 +215,7 @@ def concept_table(language: str) -> str:
     else:
         head = "# 概念表\n\n五篇[笔记](README.md)里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"
         names = ("概念", "英文", "课", "代码", "图")
+    lessons = {name_of(path): title_of_lesson(path, language) for path in lesson_files()}
     titles = {"en": ("Notes {}",), "zh": ("笔记 {}",)}[language]
     public = {f"{module}.{name}" for module in site_reference.PUBLIC for name in site_reference.public_names(module)}
     lines = [head]
@@ -222,7 +229,7 @@ def concept_table(language: str) -> str:
         # Public names are links to the reference, which the generator resolves.
         code = f"[`{concept.code}`][{concept.code}]" if concept.code in public else f"`{concept.code}`"
         lines.append(
-            f"| {pair[0]} | {pair[1]} | [{concept.lesson}]({concept.lesson}.md) | {code} "
-            f'| <a href="{picture}">{concept.picture}</a> |'
+            f"| {pair[0]} | {pair[1]} | [{lessons[concept.lesson]}]({concept.lesson}.md) | {code} "
+            f'| <a href="{picture}">{concept.picture if language == "en" else "看图"}</a> |'
         )
     return "\n".join(lines) + "\n"

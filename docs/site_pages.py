@@ -11,6 +11,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 LONGEST: Final = 15_000
 """Most bytes of prose of a page; a longer section is cut at the headings below."""
 LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(<?([^)\s>]+)>?\)")
+LINK_OR_CODE: Final = re.compile(LINK.pattern + r"|\0(\d+)\0")
+"""Link, which may enclose code, or code by its number."""
 SOURCE: Final = re.compile(r'(src|href)="([^"]+)"')
 HEADING: Final = re.compile(r"(#{1,6}) +(.+?) *#*$")
 RULE: Final = re.compile(r" *\|[ :|-]+\| *$")
@@ -222,6 +224,16 @@ def _relative(target: str, address: str) -> str:
     return os.path.relpath(target, PurePosixPath(address).parent.as_posix()).replace(os.sep, "/")
 
 
+def _named(code: str, page: Page, where: Mapping[tuple[str, str], tuple[str, str]]) -> str:
+    """Code that names another document of the site, from the root or from this one, as a link to its page."""
+    folder = PurePosixPath(page.document.source).parent
+    for source in (code.strip("`"), (folder / code.strip("`")).as_posix()):
+        if source.endswith(".md") and source != page.document.source and (source, "") in where:
+            address, _ = where[source, ""]
+            return f"[{code}]({_relative(f'{address}.md', page.address)})"
+    return code
+
+
 def _linked(line: str, page: Page, where: Mapping[tuple[str, str], tuple[str, str]], pictures: set[str]) -> str:
     folder = PurePosixPath(page.document.source).parent
 
@@ -256,7 +268,11 @@ def _linked(line: str, page: Page, where: Mapping[tuple[str, str], tuple[str, st
         code.append(match[0])
         return f"\0{len(code) - 1}\0"
 
-    text = LINK.sub(replace_link, re.sub(r"`+[^`]*`+", hide, line))
+    def replace(match: re.Match[str]) -> str:
+        return replace_link(match) if match[4] is None else _named(code[int(match[4])], page, where)
+
+    text = re.sub(r"`+[^`]*`+", hide, line)
+    text = LINK.sub(replace_link, text) if HEADING.match(line) else LINK_OR_CODE.sub(replace, text)
     text = re.sub(r"\0(\d+)\0", lambda match: code[int(match[1])], text)
     return SOURCE.sub(replace_source, text)
 

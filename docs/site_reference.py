@@ -4,7 +4,7 @@ import ast
 import importlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 from unittest.mock import MagicMock
@@ -16,14 +16,18 @@ from heedful.cli import main as command_line
 from heedful.cli.main import GROUPS
 
 PUBLIC: Final = {
-    "heedful": "Train, load, translate, compare, capture",
+    "heedful": "Functions that train, load, compare and capture, and the models that they return",
     "heedful.attention": "Scores, masks, normalizers, and the call that joins them",
     "heedful.layers": "Layers of the models",
-    "heedful.sklearn": "Estimators for scikit-learn",
-    "heedful.course": "Exercises of the course",
-    "heedful.errors": "Errors",
+    "heedful.sklearn": "Estimators with the interface of scikit-learn",
+    "heedful.course": "Checks of the exercises of the course",
+    "heedful.errors": "Errors with their exit codes",
 }
 """Public modules: the names in their `__all__`, or the classes of `errors`."""
+TABLES: Final = "Tables of all scores, biases, masks and normalizers by their names"
+"""Lead of the page of tables, which no single module defines."""
+TITLES: Final = {"heedful": ": main functions"}
+"""Words behind the name of a module in the title of its page, where the name alone is the title of another page."""
 PARTS: Final = {
     "heedful.course.diagram": ("arrow", "box", "canvas"),
     "heedful.data.batching": ("PairSampler",),
@@ -56,11 +60,23 @@ PARTS: Final = {
 """Public names of other modules: those that lessons and pages import, and results of public methods. All others are
 private and may change."""
 PART_PAGES: Final = {
-    "parts": ("Parts for loops and pictures of your own", ("course", "data", "inspection", "text", "training")),
-    "models": ("Models and search", ("models", "search")),
-    "results": ("Results, scores and pages", ("engines", "evaluation", "pages", "predictors")),
+    "parts": (
+        "Parts for loops and pictures of your own",
+        "Batches, corpora, steps and pictures for trainings of your own",
+        ("course", "data", "inspection", "text", "training"),
+    ),
+    "models": (
+        "Models and search",
+        "Configurations and inputs of models, and the search over them",
+        ("models", "search"),
+    ),
+    "results": (
+        "Results, scores and pages",
+        "Values that public functions return, and the page files that show them",
+        ("engines", "evaluation", "pages", "predictors"),
+    ),
 }
-"""Pages of these names: address, title and packages."""
+"""Pages of these names: address, title, lead and packages."""
 MOST_NAMES: Final = 20
 """Names of a module that stand on one page."""
 SECRET: Final = "    options:\n      show_attribute_values: false\n"
@@ -123,6 +139,16 @@ def _groups(module: str) -> dict[str, list[str]]:
     return dict(sorted(groups.items()))
 
 
+def _lead(module: str, group: str, names: Sequence[str]) -> str:
+    """First sentences of a page: the purpose of its module, or the summary of the module that defines the group."""
+    defined = getattr(getattr(importlib.import_module(module), names[0]), "__module__", "")
+    if not group:
+        return f"{PUBLIC[module]}."
+    if group == "tables":
+        return f"{TABLES}."
+    return " ".join((importlib.import_module(defined).__doc__ or "").partition("\n\n")[0].split())
+
+
 def python() -> Page:
     """Pages of the Python interface, one a public name, for the generator to fill in."""
     first = Document("reference/python", "reference/python/index", "", is_translated=False, longest=None)
@@ -139,19 +165,19 @@ def python() -> Page:
         for group, names in groups.items():
             address = f"reference/python/{name}" + (f"-{group}" if len(groups) > 1 else "")
             document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
-            title = module + (f": {group.replace('_', ' ')}" if len(groups) > 1 else "")
+            title = module + (f": {group.replace('_', ' ')}" if len(groups) > 1 else TITLES.get(module, ""))
             blocks = "\n".join(f"::: {module}.{each}\n{SECRET if each == 'EXERCISES' else ''}" for each in names)
-            document.text = f"# {title}\n\n{purpose}.\n\n{blocks}"
+            document.text = f"# {title}\n\n{_lead(module, group, names)}\n\n{blocks}"
             page.children.append(Page(document, address, title, document.text))
         rows.append(f"- `{module}`: {purpose[0].lower()}{purpose[1:]}")
-    for name, (title, packages) in PART_PAGES.items():
+    for name, (title, lead, packages) in PART_PAGES.items():
         address = f"reference/python/{name}"
         document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
         modules = [module for module in PARTS if module.split(".")[1] in packages]
         blocks = "\n".join(f"::: {module}.{each}\n" for module in modules for each in PARTS[module])
-        document.text = f"# {title}\n\nNames of other modules that the pages and lessons use.\n\n{blocks}"
+        document.text = f"# {title}\n\n{lead}.\n\n{blocks}"
         page.children.append(Page(document, address, title, document.text))
-        rows.append(f"- {title[0].lower()}{title[1:]}: names of other modules that the pages and lessons use")
+        rows.append(f"- [{title}]({name}.md): {lead[0].lower()}{lead[1:]}")
     first.text = page.text = "\n".join([*rows, ""])
     return page
 

@@ -31,6 +31,11 @@ BEFORE_CODE: Final = re.compile(r"(?<=[、，。：；！？）」])(?=<code)")
 PERCENT: Final = re.compile(r"(?<=\d) (?=%)")
 CELL: Final = re.compile(r"<td( style=[^>]*)?>(.*?)</td>", re.DOTALL)
 INTERVAL: Final = re.compile(r"(?<=\[)([-+\d.]+,) (?=[-+\d.]+\])")
+HEADING: Final = re.compile(r"<h[1-6]\b.*?</h[1-6]>", re.DOTALL)
+EMPHASIS: Final = re.compile(r"(<p>)?<em>(.*?)</em>(</p>)?", re.DOTALL)
+CHINESE: Final = re.compile(r"[\u2e80-\u9fff]")
+RAISES: Final = re.compile(r'(class="doc-section-title">)引发：')
+"""Heading that the generator gives to the errors of a function; Chinese documents have another."""
 OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 NAME: Final = re.compile(r"\S+")
 BREAK: Final = re.compile(r"(?<=[\w}][._/=,])(?<!\d[.,](?=\d))(?=[\w{])|(?<=\w)(?=\|)")
@@ -53,7 +58,9 @@ def on_page_content(content: str, **_: object) -> str:
     """
     content = ENDED.sub(r'<span class="whole">\1\2</span>', FORMULA.sub(_formula, content))
     content = TEXT.sub(_with_indices, content)
-    return CELL.sub(_cell, CODE.sub(_breakable, BEFORE_CODE.sub("<wbr>", content)))
+    content = CELL.sub(_cell, CODE.sub(_breakable, BEFORE_CODE.sub("<wbr>", content)))
+    content = HEADING.sub(_breakable_heading, RAISES.sub(r"\1异常：", content))
+    return EMPHASIS.sub(_emphasis, content)
 
 
 def on_post_template(content: str, template_name: str, **_: object) -> str:
@@ -154,6 +161,21 @@ def _breakable(match: re.Match[str]) -> str:
     if not match[1]:
         return match[0]
     return f"{match[1]}{re.sub(r'(<[^>]*>)|([^<]+)', lambda part: part[1] or _pieces(part[2]), match[2])}</code>"
+
+
+def _emphasis(match: re.Match[str]) -> str:
+    """Emphasis of Chinese words, which have no slanted form: that of a whole paragraph is a caption."""
+    if not CHINESE.search(match[2]):
+        return match[0]
+    kind = "caption" if match[1] and match[3] else "stressed"
+    return f'{match[1] or ""}<em class="{kind}">{match[2]}</em>{match[3] or ""}'
+
+
+def _breakable_heading(match: re.Match[str]) -> str:
+    """Heading whose names break behind points and underscores outside of code too."""
+    return TEXT.sub(
+        lambda part: NAME.sub(lambda name: BREAK.sub("<wbr>", name[0]), part[2]) if part[2] else part[0], match[0]
+    )
 
 
 def _pieces(text: str) -> str:

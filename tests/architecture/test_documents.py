@@ -1,5 +1,6 @@
 """The documents: links lead somewhere, `make` targets they name exist, decisions and the changelog keep their form."""
 
+import json
 import re
 from collections.abc import Container
 from pathlib import Path
@@ -87,6 +88,12 @@ def test_named_make_targets_exist(path: Path):
 
 def test_the_makefile_has_the_targets_people_expect():
     assert {"help", "demo", "test", "check", "bench", "format", "clean"} <= makefile_targets()
+
+
+def test_the_package_of_npm_has_the_licence_of_the_project():
+    package = ROOT / "src/heedful/js"
+    assert (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert "LICENSE" in json.loads((package / "package.json").read_text("utf-8"))["files"]
 
 
 def test_decisions_keep_their_form():

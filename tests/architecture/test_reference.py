@@ -122,6 +122,18 @@ def test_the_pages_of_the_reference_name_everything(reference: Any):
     assert formats.text.count("\n| ") > 15
 
 
+def leads_of(pages: list[Any]) -> list[str]:
+    """Paragraph below the title of each page."""
+    return [page.text.split("\n\n")[1] for page in pages]
+
+
+def test_every_python_page_has_a_lead_of_its_own(reference: Any):
+    leads = leads_of(reference.python().children)
+    assert len(leads) > 30
+    assert len(set(leads)) == len(leads)
+    assert [lead for lead in leads if not re.match(r"[A-Z].*\.$", lead) or lead.startswith(":::")] == []
+
+
 def test_the_routes_are_those_of_the_server(reference: Any):
     pytest.importorskip("fastapi")
     text = reference.http().text

@@ -13,6 +13,9 @@ from tests.architecture.package import ROOT
 
 LONGEST = 15_000
 MEASURED = ("behind/results/", "behind/performance/", "behind/reliability/")
+DATED = ("behind/log/", "behind/changelog/")
+SENTENCE = re.compile(r"(?:\*\*)?(?:[A-Z][a-z]*|[A-Z]|\[[A-Z]|[\d,]+ )(?!\w*:).*?\w.*?[.](?:\*\*)?(?=\s|$)", re.DOTALL)
+"""Sentence that begins with a word or a number, not with code, a date or a word before a colon."""
 COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|make|heedful|pytest) \S|(?:benchmarks|tests)/\S")
 """Code that begins with a command, or names a file that is one."""
 
@@ -60,6 +63,18 @@ def test_names_of_functions_bars_and_primes_have_their_room(hook: Callable[[str]
 def test_a_line_may_break_before_code_in_chinese(hook: Callable[[str], str]):
     assert "</code>、<wbr><code>" in hook("<td><code>/languages</code>、<code>/health</code></td>")
     assert '。<wbr><code><span class="option">--wait</span></code>' in hook("<p>等待。<code>--wait</code></p>")
+
+
+def test_names_in_headings_may_break(hook: Callable[[str], str]):
+    assert hook('<h1 id="a_b">rnn_encoder_decoder</h1>') == '<h1 id="a_b">rnn_<wbr>encoder_<wbr>decoder</h1>'
+    assert "<wbr>" not in hook("<p>rnn_encoder_decoder</p>")
+
+
+def test_chinese_is_not_slanted_and_has_its_own_words(hook: Callable[[str], str]):
+    assert hook("<p>一个<em>查询</em></p>") == '<p>一个<em class="stressed">查询</em></p>'
+    assert hook("<p><em>左边 <code>p</code></em></p>") == '<p><em class="caption">左边 <code>p</code></em></p>'
+    assert hook("<p>a <em>query</em></p>") == "<p>a <em>query</em></p>"
+    assert "异常：" in hook('<span class="doc-section-title">引发：</span>')
 
 
 def test_cells_are_measured_by_their_text_and_numbers_stay_whole(hook: Callable[[str], str]):
@@ -214,6 +229,83 @@ def test_a_page_of_measurements_is_one_table_with_its_command(site: Any, pages: 
     # A page above others introduces them, and may leave the commands to them.
     alone = [page for page in measured if site.tables_of(page.text) or not page.children]
     assert [page.address for page in alone if not has_command(page.text)] == []
+
+
+def begins_with_a_sentence(text: str) -> bool:
+    """True for a page whose first paragraph below the title begins with a plain sentence."""
+    _, _, below = text.strip().partition("\n")
+    return bool(SENTENCE.match(below.strip().partition("\n\n")[0]))
+
+
+def test_a_page_of_measurements_or_of_a_date_begins_with_a_sentence(site: Any, pages: list[Any]):
+    behind = [page for page in pages if page.address.startswith((*MEASURED, *DATED))]
+    assert len(behind) > 180
+    texts = {page.address: site.COMMENT.sub("", page.text) for page in behind}
+    assert [address for address, text in texts.items() if not begins_with_a_sentence(text)] == []
+
+
+@pytest.mark.parametrize(
+    "lead", ["The time is measured.", "**Reason.** It was slow.", "[Models](a.md) differ.", "2,000 rows."]
+)
+def test_a_sentence_is_seen(lead: str):
+    assert begins_with_a_sentence(f"## Time\n\n{lead}\n\n| a |\n|---|\n")
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "| a |\n|---|",
+        "- One.",
+        "1. One.",
+        "```sh\nls.\n```",
+        "### Added",
+        "`ls` lists.",
+        "2026-11-29, alone.",
+        "Times:",
+    ],
+)
+def test_a_page_without_a_first_sentence_is_refused(lead: str):
+    assert not begins_with_a_sentence(f"## Time\n\n{lead}\n\nThe time is measured.\n")
+
+
+def shared(titles: list[str]) -> set[str]:
+    """Titles that two pages have."""
+    return {title for title in titles if titles.count(title) > 1}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_two_pages_of_a_language_have_one_title(site: Any, language: str):
+    tabs = importlib.import_module("make_site").parts(language)
+    titles = [page.title for tab in tabs for page in site.walk(tab.children)]
+    course = importlib.import_module("site_course")
+    lessons = [course.title_of_lesson(path, language) for path in course.lesson_files()]
+    assert len(titles) > 400
+    assert len(lessons) > 8
+    assert shared(titles + lessons) == set()
+
+
+def test_concepts_are_linked_by_the_titles_of_lessons(site: Any):
+    course = importlib.import_module("site_course")
+    for language in ("en", "zh"):
+        table = course.concept_table(language)
+        for path in course.lesson_files():
+            name = course.name_of(path)
+            assert f"[{course.title_of_lesson(path, language)}]({name}.md)" in table
+            assert f"[{name}](" not in table
+
+
+def test_a_title_of_two_pages_is_refused():
+    assert shared(["Time", "Memory", "Time"]) == {"Time"}
+
+
+def test_a_document_that_code_names_is_a_link(site: Any):
+    codes = "`other.md`, `docs/other.md`, `docs/none.md`, `docs/all.md`, [`other.md`](other.md#there)"
+    text = f"# A `docs/other.md`\n\n{codes}\n"
+    page = site.pages_of(site.Document("docs/all.md", "all", text, longest=None), text)
+    _, other = made(site, None)
+    shown = site.rendered(page, site.addresses([page, other]), set())
+    assert "# A `docs/other.md` {" in shown
+    assert "[`other.md`](other.md), [`docs/other.md`](other.md), `docs/none.md`, `docs/all.md`, [`other.md`](" in shown
 
 
 def test_no_link_goes_on_in_the_next_line(site: Any):
