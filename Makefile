@@ -14,6 +14,7 @@ SHARED_OUT := --numprocesses=2 --dist=worksteal
 ENVIRONMENT := OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=
 # ONNX Runtime for browsers, which is not ours and therefore not in the sources (docs/decisions/0040).
 RUNTIME := src/heedful/js/runtime/ort.js
+NPM := build/npm
 RUNTIME_VERSION := $(shell sed -n 's/^VERSION: Final = "\(.*\)"/\1/p' src/heedful/export/web_runtime.py)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -29,7 +30,7 @@ demo: $(VENV)/.installed-train runtime-if-npm ## install everything that trainin
 	$(BIN)/heedful demo
 
 .PHONY: test
-test: $(VENV)/.installed-dev runtime-if-npm ## install everything the tests need and run them
+test: $(VENV)/.installed-dev runtime-if-npm typescript-if-npm ## install everything the tests need and run them
 	$(ENVIRONMENT) $(PYTEST) $(QUICK) $(SHARED_OUT) tests src
 
 .PHONY: check
@@ -44,9 +45,10 @@ lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 	$(BIN)/pyright
 
 .PHONY: js
-js: $(VENV)/.installed-dev $(RUNTIME) ## test the package in JavaScript, with its types, and the page with a model inside, in Node and Chromium
-	@npm install --silent --no-audit --no-fund --prefix build/npm typescript@5 || echo "TypeScript is not there: types are not checked"
-	$(ENVIRONMENT) $(PYTEST) tests/js tests/export/test_archive.py tests/export/test_html.py
+js: $(VENV)/.installed-dev runtime-if-npm typescript-if-npm ## test the package in JavaScript, with its types, and pages with a model inside, in Node and Chromium
+	@if command -v npm >/dev/null; then \
+	  set -x; $(ENVIRONMENT) $(PYTEST) tests/js $(wildcard tests/export/test_archive.py tests/export/test_html*.py tests/export/test_transformers_js*.py); \
+	else echo "make js: skipped: npm is not installed (it comes with Node, and fetches ONNX Runtime for browsers)"; fi
 
 .PHONY: runtime
 runtime: $(RUNTIME) ## fetch ONNX Runtime for browsers with npm, for heedful export --to html
@@ -55,6 +57,12 @@ runtime: $(RUNTIME) ## fetch ONNX Runtime for browsers with npm, for heedful exp
 runtime-if-npm:
 	@if [ -e $(RUNTIME) ]; then :; elif command -v npm >/dev/null; then $(MAKE) --no-print-directory runtime || true; \
 	else echo "npm is not installed: no page with a model inside is written or tested (heedful export --to html)"; fi
+
+.PHONY: typescript-if-npm
+typescript-if-npm:
+	@if [ -e $(NPM)/node_modules/typescript ] || ! command -v npm >/dev/null; then :; else \
+	npm install --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=60000 --prefix $(NPM) typescript@5 >/dev/null 2>&1 \
+	|| echo "TypeScript could not be installed: types are not checked"; fi
 
 .PHONY: docs
 docs: $(VENV)/.installed-dev ## build the site, English and Chinese, in build/site (minutes)
@@ -168,11 +176,11 @@ clean: ## remove caches and build files; .venv and models stay
 	rm -rf build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
-$(RUNTIME): | $(VENV)/.installed-train
+$(RUNTIME): | $(BIN)/python
 	@command -v npm >/dev/null || { echo "make runtime: needs npm, which comes with Node" >&2; exit 1; }
 	@mkdir -p build
 	cd build && npm pack --silent --fetch-retries=1 --fetch-timeout=60000 onnxruntime-web@$(RUNTIME_VERSION)
-	$(BIN)/python -m heedful.export.web_runtime build/onnxruntime-web-$(RUNTIME_VERSION).tgz
+	PYTHONPATH=src $(BIN)/python -m heedful.export.web_runtime build/onnxruntime-web-$(RUNTIME_VERSION).tgz
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -47,7 +47,7 @@ def completions(*words: str) -> list[str]:
         ),
         (["heedful", "translate", "m", "--engine", "onnx"], ["onnx", "onnx-int8"]),
         (["heedful", "translate", "m", "--device", "c"], ["cpu", "cuda"]),
-        (["heedful", "export", "m", "--to", "h"], ["huggingface"]),
+        (["heedful", "export", "m", "--to", "h"], ["html", "huggingface"]),
         (["heedful", "train", "--preset", "nothing"], []),
     ],
 )

@@ -82,6 +82,25 @@ def test_an_engine_says_where_it_is_and_what_was_measured(exported: dict[str, Do
     assert facts["precision"] == "float32"
 
 
+@pytest.mark.parametrize("kind", ["onnx", "ctranslate2"])
+def test_an_engine_has_a_card_beside_its_files(copied: Path, kind: str):
+    path = copied / "engines" / kind
+    card = (path / "README.md").read_text(encoding="utf-8")
+    assert f'library_name: "{kind}"' in card
+    assert f'heedful.load("words.model", engine="{kind}")' in card
+    assert "`tokenizer.json`" in card
+    assert "## Limits" in card
+    assert "README.md" not in json.loads((path / "engine.json").read_text(encoding="utf-8"))["files"]
+    (path / "README.md").write_text("mine", encoding="utf-8")
+    assert heedful("translate", copied, "--beam", "1", "--engine", kind, stdin=b"abc\n").code == 0
+
+
+def test_an_engine_that_is_exported_under_a_licence_says_so(copied: Path):
+    assert heedful("export", copied, "--to", "ctranslate2", "--license", "cc-by-4.0").code == 0
+    card = (copied / "engines/ctranslate2/README.md").read_text(encoding="utf-8")
+    assert card.endswith("## Licence\n\ncc-by-4.0\n")
+
+
 @pytest.mark.parametrize(
     ("options", "engine"),
     [
@@ -365,7 +384,6 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
         (["out", "--to", "html", "--int8"], "are for engines"),
         (["out", "--to", "js", "--shortlist"], "are for engines"),
         (["--to", "onnx", "--example", "abc"], "are for --to html and --to js"),
-        (["--to", "onnx", "--license", "mit"], "is for files for others"),
         (["m.onnx", "--to", "onnx", "--single", "--license", "mit"], "without further options"),
         (["--to", "html", "--runtime", "none.tgz"], "none.tgz: no such file or folder"),
     ],

@@ -1,3 +1,4 @@
+import gzip
 import json
 import re
 import shutil
@@ -8,6 +9,8 @@ from safetensors.numpy import load_file
 
 from heedful.cli.info import num_parameters
 from heedful.errors import FileRefused
+from heedful.export.archive import compressed
+from heedful.pages.bundle import model_page
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 from tests.seal import write_sealed
@@ -86,3 +89,58 @@ def test_scores_of_other_weights_are_not_those_of_the_model(trained: Trained, tm
     facts = json.loads((model / "run/test.json").read_text(encoding="utf-8"))
     write_sealed(model / "run/test.json", {**facts, "weights": "model-00000000.safetensors"})
     assert "\ntest " not in heedful("info", model).out
+
+
+def test_the_card_is_the_models_own_or_the_one_that_is_packed(trained: Trained, tmp_path: Path):
+    model = tmp_path / "m.model"
+    shutil.copytree(trained.model, model)
+    done = heedful("info", model, "--card")
+    assert (done.code, done.err) == (0, "")
+    for words in ("# m\n", 'heedful.load("m.model")', "## Limits", "longest source in training had ", "## Licence"):
+        assert words in done.out
+    (model / "README.md").write_text("# Mine\x1b[2J\n\nText.\n", encoding="utf-8")
+    assert heedful("info", model, "--card").out == "# Mine\\x1b[2J\n\nText.\n"
+
+
+def test_a_file_for_others_says_what_it_is_and_what_to_do(trained: Trained, tmp_path: Path):
+    model, archive, page = (tmp_path / f"words.{kind}" for kind in ("model", "tgz", "html"))
+    shutil.copytree(trained.model, model)
+    options = ("--weights", "float32", "--license", "mit")
+    assert heedful("export", model, "--to", "js", *options).code == 0
+    done = heedful("info", archive)
+    assert (done.code, done.err) == (0, "")
+    said = {line[:10].strip(): line[10:].strip() for line in done.out.split("\n")[:-1]}
+    assert said["what"] == "a model for JavaScript, in one archive"
+    assert (said["model"], said["task"], said["kind"]) == ("words.model", "translation", "transformer")
+    assert (said["licence"], said["languages"]) == ("mit", "not known")
+    assert said["use"] == "with the npm package heedful: await load('words.tgz')"
+    card = heedful("info", archive, "--card")
+    assert (card.code, "```javascript" in card.out) == (0, True)
+    html = model_page("words · heedful", {"name": "words"}, b"", ("export { ort };", b"", ""))
+    page.write_text(html, encoding="utf-8")
+    shown = heedful("info", page).out
+    assert "a page with the model inside" in shown
+    assert "open it in a browser" in shown
+    refused = heedful("info", page, "--card")
+    assert (refused.code, "leave out --card" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("suffix", [".tgz", ".html"])
+@pytest.mark.parametrize("content", [b"", b"\xff" * 99, gzip.compress(b"a" * 2000), b"<html>", None], ids=repr)
+def test_a_file_that_nothing_exported_is_refused(suffix: str, content: bytes | None, tmp_path: Path):
+    path = tmp_path / f"other{suffix}"
+    if content is not None:
+        path.write_bytes(content)
+    done = heedful("info", path)
+    assert (done.code, len(done.errors), done.out) == (2 if content is None else 3, 1, "")
+    assert str(path) in done.err
+
+
+@pytest.mark.parametrize("facts", [b"", b"[1]", b'{"languages": 3}', b"{", b"[" * 99999], ids=lambda one: repr(one[:9]))
+def test_damaged_facts_of_an_archive_are_refused(facts: bytes, tmp_path: Path):
+    path = tmp_path / "m.tgz"
+    path.write_bytes(compressed({"model.json": facts}))
+    done = heedful("info", path)
+    assert (done.code, len(done.errors)) == (3, 1)
+    path.write_bytes(compressed({"model.json": b"{}"})[:-9])
+    assert heedful("info", path).code in (0, 3)

@@ -17,17 +17,15 @@ import pytest
 
 from heedful.engines.onnx import OnnxEngine
 from heedful.errors import FileRefused, UsageError
-from heedful.export.archive import ArchivedTranslator, compressed, write_archive
+from heedful.export.archive import compressed, write_archive
 from heedful.export.html import PageFacts, export_html, write_page
-from heedful.export.web_runtime import VERSION, read_runtime
+from heedful.export.web_runtime import LICENSE, VERSION, WebRuntime, read_runtime
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
-from heedful.text.tokenizer import TextConfig, UnitTokenizer
-from heedful.text.vocabulary import EOS, SPECIAL_TOKENS, Vocabulary
-from tests.export.archives import SOURCE, TARGET, archived
+from heedful.text.vocabulary import EOS
+from tests.export.archives import SOURCE, TARGET, archived, archived_words
 from tests.export.conftest import MOST, Make
 from tests.js.node import needs_runtime
-from tests.models.tiny import NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS
 from tests.pages.browser import Tab, chromium, needs_chromium
 
 TEXT = "fade cab"
@@ -136,16 +134,7 @@ def test_languages_are_named_where_somebody_named_them(
 @needs_runtime
 @needs_chromium
 def test_kept_spans_are_shaded_and_stay(exported: Make, browser: Any, tmp_path: Path):
-    source, target = (
-        UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words][:number]), "words", "NFC")
-        for words, number in (("abcdefg", NUM_SOURCE_TOKENS), ("VWXYZ", NUM_TARGET_TOKENS))
-    )
-    model = ArchivedTranslator(
-        archived(tmp_path / "words.model", "rnnsearch").folder,
-        (source, target),
-        TextConfig(source_units="words", target_units="words", max_tokens=MOST),
-        SearchConfig(),
-    )
+    model = archived_words(tmp_path / "words.model")
     archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
     write_page(export_html(model.folder, archive, read_runtime(), PageFacts()).encode(), tmp_path / "words.html")
     tab = Tab(browser, (tmp_path / "words.html").as_uri())
@@ -314,6 +303,16 @@ def test_no_address_is_asked_and_one_script_may_run(page: Path):
     assert re.sub(r"sha256-[\w+/=]+", "HASH", policy[1]) == f"default-src 'none'; {sources}"
     (data,) = re.findall(r'id="runtime-data">([^<]*)<', html)
     assert gzip.decompress(base64.b64decode(data))[:4] == b"\0asm"
+
+
+def test_the_licence_of_the_runtime_is_in_every_page(exported: Make, tmp_path: Path):
+    model = archived(tmp_path / "letters.model", "rnnsearch")
+    archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
+    html = export_html(model.folder, archive, WebRuntime("export { ort };", b""), PageFacts())
+    (notice,) = re.findall(r'<script type="text/plain" id="licence-onnxruntime">\n([^<]*)</script>', html)
+    assert notice == LICENSE
+    assert "Copyright (c) Microsoft Corporation" in notice
+    assert html.index("licence-onnxruntime") < html.index('id="runtime-data"')
 
 
 def test_another_version_of_the_runtime_is_refused(tmp_path: Path):

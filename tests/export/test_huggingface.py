@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from heedful.engines.engine import decode_sorted
@@ -28,6 +29,7 @@ from heedful.search.config import SearchConfig
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, Vocabulary
+from heedful.version import __version__
 from tests.cli.command import disk_quota
 from tests.export.marian_folder import write_folder
 from tests.thorough import sampled, thinned
@@ -297,3 +299,13 @@ def test_nothing_is_written_over_and_nothing_is_left_of_what_failed(
     export_huggingface(model, described, out)  # an empty folder is nobody's
     shutil.rmtree(out)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_weights_say_what_they_are(tokenizers: tuple[Tokenizer, Tokenizer], tmp_path: Path):
+    model = build(*map(len, tokenizers))
+    for languages, said in ((("de", "en"), "de en"), (("", ""), "")):
+        out = tmp_path / f"out{said}"
+        export_huggingface(model, Described(tokenizers, MOST, SearchConfig(), languages), out)
+        with safe_open(out / "model.safetensors", "numpy") as file:
+            expected = {"format": "pt", "heedful": __version__, "task": "translation", "languages": said}
+            assert file.metadata() == expected

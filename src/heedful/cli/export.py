@@ -27,7 +27,9 @@ In files for browsers, weights are stored in 8, 16 or 32 bits: in the fewest wit
 points of its metric, on the items of --dev FILE, else on 300 of those that it was validated on, which its folder has
 unless it came from a file of `heedful pack` (then 16 bits). --weights names them.
 Texts that the empty page of --to html offers are given by --example; no text of the training data is put into it.
-Files for others say what the model is, how it was trained and how good it is, and the licence that --license names.
+Folders, archives and engines have a card, README.md: what the model is, how it runs in Python, JavaScript and C++, how
+it was trained, how good it is and where its limits are, and the licence that --license names. A single graph has none:
+its metadata are inside the file.
 
 Examples:
   heedful export pairs.model --to html -o pairs.html --example 'Guten Morgen'
@@ -40,7 +42,7 @@ Examples:
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -50,7 +52,10 @@ from heedful.cli.web_export import WebKind
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.engines.exported import Exported
+    from heedful.engines.folder import ModelFolder
     from heedful.export.stored_weights import WeightKind
+    from heedful.pages.card_use import Form
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.label_predictor import LabelPredictor
     from heedful.predictors.translator import Translator
@@ -139,8 +144,6 @@ def run(
         _export_web(model, to, out or output, weights, dev, examples or (), runtime, layers, license, messages)
     elif weights or dev or examples or runtime:
         raise UsageError("export: --weights, --dev, --example and --runtime are for --to html and --to js")
-    elif license and to in ("onnx", "ctranslate2"):
-        raise UsageError(f"export: --license is for files for others, not for the engine of --to {to}")
     else:
         _export(model, to, out or output, int8, layers, shortlist, license, messages)
 
@@ -200,12 +203,12 @@ def _export(
     if isinstance(predictor, Translator) and (to == "huggingface" or to == "transformers.js"):
         _export_marian(predictor, to, out or Path(), license, messages)
     elif isinstance(predictor, LabelPredictor) and to == "onnx":
-        _export_classifier(predictor, messages)
+        _export_classifier(predictor, license, messages)
     elif (to == "onnx" or to == "ctranslate2") and isinstance(
         predictor, (Captioner, Translator) if to == "onnx" else Translator
     ):
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-        _export_engine(predictor, to, int8, layers, shortlist)
+        _export_engine(predictor, to, int8, layers, shortlist, license)
     else:
         raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
 
@@ -237,16 +240,23 @@ def _export_single(model: Path, to: str, out: Path | None, has_options: bool, me
     print(compare_single(out, tokenizers, translate))
 
 
-def _export_classifier(predictor: "LabelPredictor", messages: Messages) -> None:
+def _export_classifier(predictor: "LabelPredictor", license: str, messages: Messages) -> None:
     from heedful.export.labels import export_classifier
 
     messages.say(f"{predictor.folder.path}: writing the engine and comparing it with PyTorch")
     num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-    print(export_classifier(predictor.model(), predictor.folder, num_tokens, most).summary())
+    exported = export_classifier(predictor.model(), predictor.folder, num_tokens, most)
+    _write_engine_card(predictor.folder, "onnx", exported, license)
+    print(exported.summary())
 
 
 def _export_engine(
-    predictor: "Captioner | Translator", to: Literal["onnx", "ctranslate2"], int8: bool, layers: bool, shortlist: bool
+    predictor: "Captioner | Translator",
+    to: Literal["onnx", "ctranslate2"],
+    int8: bool,
+    layers: bool,
+    shortlist: bool,
+    license: str,
 ) -> None:
     from heedful.export.engine import export_engine
     from heedful.export.shortlist import learn_shortlist
@@ -254,7 +264,26 @@ def _export_engine(
     write_more = _write_layers(predictor) if layers else None
     learned = learn_shortlist(predictor.folder.path) if shortlist else None
     draw, most = predictor.backends.draw, predictor.text.max_tokens
-    print(export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more, learned).summary())
+    exported = export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more, learned)
+    _write_engine_card(predictor.folder, to, exported, license)
+    print(exported.summary())
+
+
+def _write_engine_card(
+    folder: "ModelFolder", kind: Literal["onnx", "ctranslate2"], exported: "Exported", license: str
+) -> None:
+    """Write the card of an engine, which is none of its files: what others write into it damages no engine."""
+    used_as = f"{folder.path.resolve().name}/engines/{exported.name}"
+    _write_card(folder, kind, exported.path, used_as, license)
+
+
+def _write_card(folder: "ModelFolder", form: "Form", out: Path, used_as: str, license: str) -> None:
+    from heedful.engines.pack import CARD
+    from heedful.files.atomic_write import atomic_write
+    from heedful.pages.model_card import model_card
+
+    with atomic_write(out / CARD) as file:
+        file.write(model_card(folder.path, folder.facts, form, used_as, license))
 
 
 def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]:
@@ -262,17 +291,6 @@ def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]
     from heedful.export.layers import export_layers
 
     return lambda folder: export_layers(predictor.model(), folder, predictor.text.max_tokens, predictor.backends.draw)
-
-
-_PYTHON: Final = """from transformers import MarianMTModel, MarianTokenizer
-
-model = MarianMTModel.from_pretrained({name!r})
-tokenizer = MarianTokenizer.from_pretrained({name!r})"""
-_JAVASCRIPT: Final = """import {{ env, pipeline }} from '@huggingface/transformers';
-
-env.localModelPath = '.';
-const translate = await pipeline('translation', {name!r}, {{ dtype: 'fp32', local_files_only: true }});
-const [output] = await translate('…');"""
 
 
 def _export_marian(
@@ -284,20 +302,14 @@ def _export_marian(
 ) -> None:
     from heedful.export.huggingface import Described, export_huggingface
     from heedful.export.transformers_js import export_transformers_js
-    from heedful.files.atomic_write import atomic_write
-    from heedful.pages.model_card import model_card
 
     messages.say(f"{out}: writing the folder and comparing what it gives")
     source, target = translator.folder.facts.get("languages", ["", ""])
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     described = Described(tokenizers, translator.text.max_tokens, translator.search, (str(source), str(target)))
-    is_python = to == "huggingface"
-    export = export_huggingface if is_python else export_transformers_js
+    export = export_huggingface if to == "huggingface" else export_transformers_js
     parity = export(translator.model(), described, out)
-    use = (_PYTHON if is_python else _JAVASCRIPT).format(name=out.name)
-    with atomic_write(out / "README.md") as file:
-        library = "transformers" if is_python else to
-        file.write(model_card(translator.folder.path, translator.folder.facts, library, use, license))
+    _write_card(translator.folder, "transformers" if to == "huggingface" else to, out, out.name, license)
     print(
         f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"

@@ -1,19 +1,29 @@
 """Describe a model: kind, training data, training, scores.
 
+--card prints the model card instead: what the model is, how it runs, how it was trained, its scores, limits and
+licence; your own README.md in the model folder, or the one that `heedful pack` would write.
+MODEL may also be a file that `heedful export` wrote for JavaScript (.tgz) or as a page (.html).
+
 Examples:
   heedful info pairs.model
+  heedful info pairs.model --card
+  heedful info pairs.tgz
 """
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import typer
+
+from heedful.cli.exported_file import about_file, card_of_file, is_exported_file
 from heedful.cli.messages import Messages, aligned, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, ModelPath, Quiet
 from heedful.errors import FileRefused
 from heedful.files.bounded_read import open_regular, parse_json
 from heedful.text.counts import counted
 from heedful.text.durations import duration
+from heedful.text.quoting import harmless
 
 if TYPE_CHECKING:
     from heedful.engines.exported import Exported
@@ -31,24 +41,47 @@ _ENGINES: Final = "engines"
 
 def run(
     model: ModelPath,
+    card: Annotated[bool, typer.Option("--card", help="Print the model card.")] = False,
     device: IdleDevice = "auto",
     threads: IdleThreads = 0,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Describe a model."""
+    if is_exported_file(model):
+        print(_lines(card_of_file(model)) if card else aligned(about_file(model)))
+        return
     from heedful.engines.folder import open_folder
+
+    folder = open_folder(model, will_run=False)
+    print(_lines(_card(folder)) if card else aligned(_about(folder)))
+    warn_of_damage(model, Messages(quiet))
+
+
+def _about(folder: "ModelFolder") -> list[Row]:
     from heedful.predictors.table import find_predictor
     from heedful.predictors.translator import Translator
 
-    folder = open_folder(model, will_run=False)
-    predictor = find_predictor(folder)(folder)
+    model, predictor = folder.path, find_predictor(folder)(folder)
     if isinstance(predictor, Translator):
         about = [*_about_model(predictor), *_about_files(model), *_about_engines(predictor)]
     else:
         about = [*_about_other(predictor), *_about_files(model)]
-    print(aligned([*about, *_about_training(model, folder.facts["weights"])]))
-    warn_of_damage(model, Messages(quiet))
+    return [*about, *_about_training(model, folder.facts["weights"])]
+
+
+def _card(folder: "ModelFolder") -> str:
+    """Card of a model: its own, or the one that packing it would write."""
+    from heedful.engines.pack import CARD
+    from heedful.pages.model_card import model_card, own_card
+
+    name = folder.path.resolve().name
+    return own_card(folder.path / CARD) or model_card(folder.path, folder.facts, "heedful", name)
+
+
+def _lines(text: str) -> str:
+    """Text of others for a terminal, which it does not steer."""
+    return "\n".join(harmless(line) for line in text.rstrip().split("\n"))
 
 
 def warn_of_damage(model: Path, messages: Messages) -> None:

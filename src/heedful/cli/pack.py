@@ -54,11 +54,10 @@ def run(
     messages = Messages(quiet)
     folder = open_folder(model, will_run=False)
     num_before = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
-    use = f'import heedful\n\nmodel = heedful.load("{output.stem}")'
     card = own_card(model / CARD)
     if card and license:
         raise UsageError(f"{model / CARD}: packed as it is; write the licence into it, and leave out --license")
-    packed = pack(folder, output, card or model_card(model, folder.facts, "heedful", use, license))
+    packed = pack(folder, output, card or model_card(model, folder.facts, "heedful", output.stem, license))
     for name, reason in packed.left_out.items():
         messages.say(f"engine {name} left out: {reason}")
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""

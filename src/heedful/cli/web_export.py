@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from heedful.predictors.translator import Translator
 
 WebKind = Literal["html", "js"]
-_USE: Final = """import {{ load }} from 'heedful';
-
-const model = await load('{name}');"""
 SUFFIXES: Final[dict[WebKind, str]] = {"html": ".html", "js": ".tgz"}
 
 
@@ -71,8 +68,7 @@ def export_web(
     kind_of_weights = weights or choose_weights(predictor, engine, dev, messages)
     card = ""  # a page says these things itself
     if kind == "js":
-        use = _USE.format(name=out.name)
-        card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", use, license)
+        card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", out.name, license)
     content = write_archive(model, engine.path, kind_of_weights, card)
     if web_runtime is not None:
         facts = PageFacts(

@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 from heedful.engines.folder import ModelFolder
 from heedful.errors import ResourceError, UsageError
-from heedful.export.web_runtime import VERSION, WebRuntime
+from heedful.export.web_runtime import LICENSE, VERSION, WebRuntime
 from heedful.files.atomic_write import sync, temporary_path
 from heedful.pages.bundle import model_page
 from heedful.version import __version__
@@ -51,7 +51,7 @@ def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts:
         "heedful": __version__,
         "runtime": RUNTIME_NAME,
     }
-    return model_page(f"{name} · heedful", shown, archive, (runtime.script, runtime.wasm))
+    return model_page(f"{name} · heedful", shown, archive, (runtime.script, runtime.wasm, LICENSE))
 
 
 def write_page(content: bytes, out: Path) -> None:

@@ -48,6 +48,7 @@ from heedful.search.inputs import token_draw
 from heedful.text.marian import MarianTokenizer
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+from heedful.version import __version__
 
 MOST_COMPARED: Final = 100
 """Maximum length, in positions, of a source in the comparison with the original model."""
@@ -189,7 +190,8 @@ def _write(model: Transformer, tokenizers: PieceTokenizers, described: Described
         },
     )
     tensors = {name: tensor.contiguous() for name, tensor in _weights(model).items()}
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    about = {"heedful": __version__, "task": "translation", "languages": " ".join(described.languages).strip()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt", **about})  # without the format it is not loaded
 
 
 def _config(model: Transformer, tokenizers: PieceTokenizers, described: Described) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from heedful.errors import FileRefused, HeedfulError
 from heedful.files.bounded_read import read_text
+from heedful.pages.card_limits import limits_of
+from heedful.pages.card_use import Form, use_of
 from heedful.pages.evaluation import stored_scores
 from heedful.pages.record import read_run, training_size
 from heedful.pages.training import summary
@@ -26,11 +28,6 @@ PIPELINES: Final[Mapping[str, str]] = {
 """Name of each task on the Hub of Hugging Face."""
 MOST_BYTES: Final = 1 << 20
 _UNKNOWN: Final = ("", "source", "target")
-_ELSEWHERE: Final = (
-    "In browsers and Node: `heedful export MODEL --to js`, then",
-    "`const model = await load('model.tgz')` with the npm package heedful. In C++ and other languages:",
-    "`heedful export MODEL --to onnx`, whose graphs ONNX Runtime runs.",
-)
 _LICENSE: Final = re.compile(r"[ \t]*license[ \t]*:[ \t]*([\"']?)([\w.+ -]{1,100}?)\1[ \t]*", re.ASCII)
 
 
@@ -79,14 +76,14 @@ def own_card(path: Path) -> str:
         raise FileRefused(f"{path}: {(error.strerror or 'not readable').lower()}") from None
 
 
-def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str, license: str = "") -> str:
+def model_card(path: Path, facts: Mapping[str, Any], form: Form, used_as: str, license: str = "") -> str:
     """Write the card of a model.
 
     Args:
         path: the model's folder, after which the card is named.
         facts: content of its `heedful.json`.
-        library: name of the library that loads what the card lies beside, as the Hub knows it.
-        use: lines of Python that use the model, or of JavaScript for a library that ends in ``.js``.
+        form: what the card lies beside, as the library is called that loads it.
+        used_as: name by which the reader loads it, as `use_of` takes it.
         license: name of the licence; empty = that of the model, where it is known.
 
     Returns:
@@ -98,7 +95,7 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str, lic
     metrics, number = stored_scores(path, str(facts.get("weights", "")))
     tested = f"test set of its makers, {counted(number, 'item')}"
     terms = license or license_of(facts)
-    data: dict[str, Any] = {"library_name": library, "pipeline_tag": PIPELINES.get(task, task)}
+    data: dict[str, Any] = {"library_name": form, "pipeline_tag": PIPELINES.get(task, task)}
     if languages:
         data["language"] = list(dict.fromkeys(languages))
     if terms:
@@ -112,23 +109,14 @@ def model_card(path: Path, facts: Mapping[str, Any], library: str, use: str, lic
     lines = ["---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in data.items()), "---", ""]
     between = f", {' to '.join(languages)}" if len(languages) == 2 else ""
     lines += [f"# {name}", "", f"A model for {task}{between} ({kind or task}), {_origin(facts)}.", ""]
-    lines += ["## Use", "", "```javascript" if library.endswith(".js") else "```python", use, "```", ""]
-    if library == "heedful":
-        lines += [*_ELSEWHERE, ""]
+    lines += ["## Use", "", *use_of(form, used_as, facts)]
     lines += _training(path)
     if metrics:
         lines += ["## Scores", "", f"On the {tested}.", ""]
         lines += ["| metric | score | 95 % interval | signature |", "|---|---:|---:|---|", *map(_row, metrics), ""]
-    lines += [
-        "## Limits",
-        "",
-        "The model knows what its training data show, and nothing else: try it on texts of your own kind first.",
-        "",
-        "## Licence",
-        "",
-        terms or "Its makers have not said here under which licence it may be used; ask them.",
-        "",
-    ]
+    lines += ["## Limits", "", *(f"- {limit}" for limit in limits_of(path, facts, languages, metrics, tested)), ""]
+    unsaid = "Its makers have not said here under which licence it may be used; ask them."
+    lines += ["## Licence", "", terms or unsaid, ""]
     return "\n".join(lines)
 
 
