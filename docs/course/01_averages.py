@@ -43,7 +43,7 @@
 # The keys are 1, 2 and 4, their values 10, 30 and 20, and the query is 2.4. Each number in the picture follows from those before it.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：从查询到输出
+# ## 图解：从查询到输出
 #
 # 键是 1、2、4，值是 10、30、20，查询是 2.4。图里的每个数都由前面的数算出来。
 
@@ -181,7 +181,7 @@ assert abs(average.numpy() - y.mean()).max() < 1e-6
 # for if a point predicted itself, the best $h$ would be zero. A narrow kernel follows every point, its noise too; a wide one misses the bends.
 
 # %% [markdown] lang="zh"
-# ## 一幅图
+# ## 图解
 #
 # 到这里都是**非参数的注意力机制**：什么也不学，只把数据点存下来。让带宽 $h$ 可以学习，就成了**参数化的注意力机制**：$\mathrm{softmax}(-\frac{1}{2}((x - x_i) w)^2)$，$w = 1/h$。学习时，每个点都用其余的点来预测；如果用一个点预测它自己，最好的 $h$ 就会是零。核太窄，预测就追着每个点跑，连噪声也学了；核太宽，曲线的弯曲就看不到了。
 
@@ -212,7 +212,7 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 两种线索
 #
-# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人有两种选法。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模；池化层和全连接层也一样，没有查询，只看输入本身。想找书的人，看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，查询就是随意线索，键就是不随意线索，通过查询有偏向性地选择键。
+# 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人通过两种线索选择注意点。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模；池化层和全连接层也一样，没有查询，只看输入本身。想看书的人，一眼看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，查询就是随意线索，键就是不随意线索，通过查询有偏向性地选择键。
 
 # %% picture="kernels" alt="Weights of 41 keys for a query at 2.5: flat for a wide Gaussian, a narrow peak for a narrow one" alt_zh="查询 2.5 对 41 个键的权重：宽的高斯核几乎是平的，窄的高斯核是一个尖峰"
 keys = np.linspace(0, 5, 41)
@@ -242,15 +242,15 @@ plt.show()
 # What cannot be had in this way is a better idea of *near*: here it is the distance of the numbers themselves. From the next lesson on it is learned.
 
 # %% [markdown] lang="zh"
-# ## 别的核
+# ## 其他核函数
 #
-# 随距离下降的函数都可以当核。**boxcar 核**对 $h$ 以内的点一视同仁，其余一概不看，就是一个窗口；**三角核**和 **Epanechnikov 核**在那里降到零。形状不如宽度重要：下面四张权重表看起来差不多，预测也就差不多。这些核都只看距离，所以查询和键一起平移或旋转，结果不变。宽度不必处处相同：每个坐标可以各有一个，点少的地方也可以宽一些。
+# 凡是随距离下降的函数，都可以用作核函数。**boxcar 核**对 $h$ 以内的点一视同仁，其余一概不看，就是一个窗口；**三角核**和 **Epanechnikov 核**在那里降到零。形状不如宽度重要：下面四张权重表看起来差不多，预测也就差不多。这些核都只看距离，所以查询和键一起平移或旋转，结果不变。宽度不必处处相同：每个坐标可以各有一个，点少的地方也可以宽一些。
 #
-# 点越多，$h$ 可以越小；只要降得足够慢，预测就可以任意接近真相，什么也不用学。对 $d$ 个坐标的光滑函数，最好的 $h$ 按 $n^{-1/(4+d)}$ 下降，误差最快也只按 $n^{-2/(4+d)}$ 下降：$d$ 很大时就很慢，因为几乎没有哪个键是近的。
+# 点越多，$h$ 可以越小；只要降得足够慢，预测就可以任意接近真实曲线，什么也不用学。对 $d$ 个坐标的光滑函数，最好的 $h$ 按 $n^{-1/(4+d)}$ 下降，误差最快也只按 $n^{-2/(4+d)}$ 下降：$d$ 很大时就很慢，因为附近几乎没有键。
 #
-# 这样得不到的，是更好的“远近”：这里的远近就是数与数之间的距离。从下一课起，远近也是学来的。
+# 但这样得不到更好的“远近”：这里的远近就是数与数之间的距离。从下一课起，远近也是学来的。
 
-# %% picture="shapes" alt="Gaussian, boxcar, triangular and Epanechnikov kernels of the same width; above, their shapes; in the middle, points, truth and prediction, all close to the truth, the boxcar with steps; below, four tables of weights, each a band along the diagonal" alt_zh="宽度相同的高斯核、boxcar 核、三角核和 Epanechnikov 核。上：核的形状；中：点、真相和预测，都接近真相，boxcar 有台阶；下：四张权重表，都是沿对角线的一条带"
+# %% picture="shapes" alt="Gaussian, boxcar, triangular and Epanechnikov kernels of the same width; above, their shapes; in the middle, points, truth and prediction, all close to the truth, the boxcar with steps; below, four tables of weights, each a band along the diagonal" alt_zh="宽度相同的高斯核、boxcar 核、三角核和 Epanechnikov 核。上：核的形状；中：点、真实曲线和预测，预测都接近真实曲线，boxcar 有台阶；下：四张权重表，都是沿对角线的一条带"
 KERNELS = {
     "gaussian": lambda u: np.exp(-(u**2) / 2),
     "boxcar": lambda u: (abs(u) <= 1).astype(float),

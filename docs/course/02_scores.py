@@ -157,7 +157,7 @@ print("without: ", (weights @ values)[1, 0].numpy().round(2))
 # back to 1, which **keeps the products from growing too large**.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：为什么除以平方根
+# ## 图解：为什么除以平方根
 #
 # 如果 $q$ 和 $k$ 的各分量相互独立、方差为 1，那么 $q^T k$ 的方差是 $d$。$d$ 很大时内积也很大，softmax 把几乎全部权重给了一个键，梯度几乎传不回来。为了**防止内积过大**，除以 $d_k$ 的平方根，方差就回到 1。
 
@@ -191,7 +191,7 @@ plt.show()
 # and if one key has nearly all the weight, nothing varies: the covariance is nearly zero.
 
 # %% [markdown] lang="zh"
-# 传回来的梯度有多小，可以准确地说出来。点积打分，键就是值，$f(q) = \sum_i \alpha_i k_i$，它对查询的导数是键在注意力分布下的**协方差**，
+# 传回来的梯度有多小，可以精确地算出来。设用点积打分，键同时作值，$f(q) = \sum_i \alpha_i k_i$，它对查询的导数就是键在注意力分布下的**协方差**，
 #
 # $$\frac{\partial f}{\partial q} = \sum_i \alpha_i (k_i - f)(k_i - f)^T ,$$
 #
@@ -255,7 +255,7 @@ print(
 # %% [markdown] lang="zh"
 # ## 点积还是加性？
 #
-# $n$ 个查询、$m$ 个键，每个 $d$ 维：点积要 $nmd$ 次乘法，得到 $nm$ 个数的表。加性模型先把所有的查询和键变换一次，$(n + m)dh$ 次乘法，然后对*每一对*查询和键算 $h$ 个 $\tanh$：$nmh$ 个数的表，要写进内存再读出来。第 4 课里长度只是一个句子，两种都行；第 8 课的 Transformer 每一层都有注意力，就用点积。
+# $n$ 个查询、$m$ 个键，每个 $d$ 维：点积要 $nmd$ 次乘法，得到 $nm$ 个数的表。加性模型先把所有的查询和键变换一次，$(n + m)dh$ 次乘法，然后对*每一对*查询和键算 $h$ 个 $\tanh$：$nmh$ 个数的表，要写进内存再读出来。第 4 课里长度不过是一个句子，用哪种都行；第 8 课的 Transformer 每一层都有注意力，就用点积。
 
 # %%
 for n in (32, 128, 512):

@@ -22,13 +22,13 @@
 #
 # **机器翻译**、**问答系统**这类任务，输入是序列，输出也是序列，叫做 **Seq2Seq**。**编码器-解码器**结构里，编码器读源序列 $x_{1:S}$，解码器写目标序列 $y_{1:T}$。这种结构**处处可微**，两者一起训练，是**端到端**的方法。
 #
-# **词变成向量**。**词表**给每个词编号，词的数学表达就是 **one-hot** 向量 $[0, …, 1, …, 0]$，和词表一样长；**嵌入矩阵** $W_e$ 把它变成短而稠密的向量，$e_i = W_e x_i$，其实就是取一行。**词嵌入**（Embedding）可以和模型一起训练，也可以用 **Word2Vec**、GloVe 预训练得到。广义地说，能表示一个文本的向量都是它的 embedding，包括编码器的输出，也叫**高层语义表示**。
+# **词变成向量**。**词表**给每个词编号，词的数学表达就是 **one-hot**（独热）向量 $[0, …, 1, …, 0]$，和词表一样长；**嵌入矩阵** $W_e$ 把它变成短而稠密的向量，$e_i = W_e x_i$，其实就是取一行。**词嵌入**（Embedding）可以和模型一起训练，也可以用 **Word2Vec**、GloVe 预训练得到。广义地说，能表示一个文本的向量都是它的 embedding，包括编码器的输出，也叫**高层语义表示**。
 #
 # **目标函数**。目标序列的概率是各个词的条件概率之积，
 #
 # $$p_\theta(y_{1:T} \mid x_{1:S}) = \prod_{t=1}^{T} p_\theta(y_t \mid y_{1:t-1}, x_{1:S}),$$
 #
-# 希望数据集出现的概率尽可能大，即**最大似然估计**：$\max_\theta \sum_n \log p_\theta(y^{(n)} \mid x^{(n)})$，一串对数概率之和。训练时第 $t$ 步之前给的是正确的词（**Teacher Forcing**），不管模型自己预测的是什么；使用时从**翻译开始符**起逐词生成 $\hat{y} = \mathrm{argmax}_y\, p_\theta(y \mid x)$。
+# 希望数据集出现的概率尽可能大，即**最大似然估计**：$\max_\theta \sum_n \log p_\theta(y^{(n)} \mid x^{(n)})$，一串对数概率之和。训练时，第 $t$ 步读到的前文都是正确的词（**Teacher Forcing**），不管模型自己预测的是什么；使用时从**翻译开始符**起逐词生成 $\hat{y} = \mathrm{argmax}_y\, p_\theta(y \mid x)$。
 
 # %% [markdown] lang="en"
 # ## From scratch: a GRU reads a sentence
@@ -135,13 +135,13 @@ states.shape
 #
 # 解码器是另一个 RNN；关于源句，它只拿到一个向量，即编码器最后的状态 $c = h_S$。Sutskever、Vinyals 和 Le（2014）用 $c$ 作它的初始状态；Cho 等（2014）每一步还让它看到 $c$，$s_t = f(s_{t-1}, y_{t-1}, c)$。**输出层**是线性变换和 softmax，把每个状态变成下一个词的概率。
 #
-# Teacher Forcing 时，它读到的目标序列晚一个词，最后要说的是**结束符**：
+# Teacher Forcing 时，它读到的目标序列晚一个词，最后要输出的是**结束符**：
 #
 # | 读到 | `<s>` | il | dort |
 # | --- | --- | --- | --- |
-# | 要说出 | il | dort | `</s>` |
+# | 要输出 | il | dort | `</s>` |
 #
-# 使用时它读自己说过的词，直到说出结束符。（训练时也可以让它读自己的词：它会学到出错以后怎么办，但一开始几乎学不到别的。）一个批次里目标序列长短不一，短的后面是填充符，不计入求和，否则模型首先学会的是预测填充符。
+# 使用时它读自己上一步输出的词，直到输出结束符。（训练时也可以让它读自己输出的词：这样能学会出错以后怎么办，但一开始几乎学不到别的。）一个批次里目标序列长短不一，短的后面是填充符，不计入求和，否则模型首先学会的是预测填充符。
 
 
 # %%
@@ -209,9 +209,9 @@ assert abs(loss - same) < 1e-6
 # of their logarithms is the objective, and its gradients reach every number on the way, the embedding matrix too.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：从词到词
+# ## 图解：从词到词
 #
-# 从下往上：词、one-hot 向量、词向量、隐状态。解码器从 $c$ 开始，读到的是晚一个词的正确译文，给出每个词的概率。对数概率之和就是目标函数，梯度一直传到沿途的每个参数，包括嵌入矩阵。
+# 从下往上：词、one-hot 向量、词向量、隐状态。解码器从 $c$ 开始，读正确的译文，总是晚一个词，给出每个词的概率。对数概率之和就是目标函数，梯度一直传到沿途的每个参数，包括嵌入矩阵。
 
 # %% picture="states" alt="Left, one-hot vectors of the source become word vectors and encoder states; the last state is the context c, from which the decoder's states start; each goes through a softmax, and the log probabilities are added up; a dashed arrow leads gradients back" alt_zh="左：源句的 one-hot 向量变成词向量和编码器状态，最后的状态是上下文 c；右：解码器状态从 c 开始，各经过 softmax，对数概率相加；虚线箭头是往回传的梯度"
 GREY, BLUE, ORANGE = "#f1f1f1", "#d6e6f7", "#f8e3cf"
@@ -277,7 +277,7 @@ plt.show()
 # other words of the source, which a plain seq2seq cannot model directly. A **bidirectional RNN** makes each state know both sides.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：瓶颈
+# ## 图解：瓶颈
 #
 # 不管源句多长，解码器都只看到一个**定长向量**，即**最后时间步**的隐状态。单个向量的**表征能力**有限，很多信息会损失掉，这就是**瓶颈**。下面让权重随机的 GRU 读 4,000 个序列，再用线性回归从隐状态猜出第一个词。只看最后的状态，序列一长就猜不出；看整个**隐藏状态序列**就没有问题，因为第一个状态也在里面。看全部状态，就要在其中选择，这就是注意力：**每个生成的词可能相关于源句子中不同的词**，普通的 seq2seq 不能对此直接建模。**双向 RNN** 则让每个状态都包含左右两边的信息。
 

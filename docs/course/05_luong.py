@@ -235,7 +235,7 @@ assert abs(luong(source[0], target_in[0]) - by_heedful).max() < 1e-6
 # ## A picture
 
 # %% [markdown] lang="zh"
-# ## 一幅图
+# ## 图解
 
 # %% picture="windows" alt="Weights of 24 source words in five forms: global on all, local-m and local-p in a window; local-p of three kinds that differ at its edges" alt_zh="24 个源词的权重，五种形式：全局分布在所有词上，local-m 和三种 local-p 只在窗口里，三种 local-p 的边缘不同"
 torch.manual_seed(3)

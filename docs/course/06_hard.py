@@ -145,7 +145,7 @@ print(p.numpy().round(2), monotonic(p).numpy().round(2), sep="\n")
 # ## A picture
 
 # %% [markdown] lang="zh"
-# ## 一幅图
+# ## 图解
 
 # %% picture="normalizers" alt="Weights of six keys: softmax on all, entmax and sparsemax with zeros, hard on one, monotonic falling, linear chain on a run of neighbours" alt_zh="六个键的权重：softmax 每个键都有，entmax 和 sparsemax 有零，硬性注意力只有一个，单调注意力逐渐减少，线性链是相邻的一段"
 forms = {

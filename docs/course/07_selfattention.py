@@ -24,9 +24,9 @@
 # $$\begin{pmatrix} \cos(\delta\omega_j) & \sin(\delta\omega_j) \\ -\sin(\delta\omega_j) & \cos(\delta\omega_j) \end{pmatrix} \begin{pmatrix} p_{i,2j} \\ p_{i,2j+1} \end{pmatrix} = \begin{pmatrix} p_{i+\delta,2j} \\ p_{i+\delta,2j+1} \end{pmatrix}.$$
 
 # %% [markdown] lang="zh"
-# # 7 自注意力：次序、代价，与 CNN、RNN 对比
+# # 7 自注意力：次序、代价，以及跟 CNN、RNN 对比
 #
-# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做键、值和查询，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。（Cheng 等（2016）、Lin 等（2017）把它放在循环网络之上；完全不用循环网络的，是下一课。）有了三个可学习的矩阵，就不只是自己和自己比，
+# 在**自注意力**里，序列 $x_1, …, x_n$ 向自己提问：每个 $x_i$ 同时当做键、值和查询，$y_i = f(x_i, (x_1, x_1), …, (x_n, x_n))$。这里**没有解码器**，输出就是输入的表示，解决的是**表征问题**。（Cheng 等（2016）、Lin 等（2017）把它放在循环网络之上；完全不用循环网络的，下一课再讲。）有了三个可学习的矩阵，就不只是自己和自己比，
 #
 # $$Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \qquad \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 #
@@ -126,7 +126,7 @@ assert abs(P[:-3, :2] @ turn.T - P[3:, :2]).max() < 1e-6  # j = 0: 3 positions o
 # With $d = 16$ and four heads each map gives 4 numbers a word, and the four results side by side are 16 again. A program makes the maps of all heads in one product and cuts the result into heads. Any score will do within a head.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：多个头
+# ## 图解：多个头
 #
 # $d = 16$、四个头时，每个头的变换给每个词 4 个数，四个结果拼接起来又是 16 个。程序把所有头的变换合成一次矩阵乘法，再把结果切成各个头。头里面用哪种打分函数都可以。
 
@@ -162,7 +162,7 @@ plt.show()
 # neighbours apart, slow ones tell which part of the sentence it is.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：位置编码
+# ## 图解：位置编码
 #
 # 用二进制数数：最后一位每次都变，前一位每两次变一次，再前一位每四次变一次。$P$ 的各列也这样数，只是数字换成了波：快的波分得清相邻的位置，慢的波说明在句子的哪一部分。
 
@@ -189,11 +189,11 @@ plt.show()
 # left. (Shaw et al. 2018 learn a vector for each distance instead.)
 
 # %% [markdown] lang="zh"
-# ## 一幅图：走一步就是转一个角
+# ## 图解：走一步就是转一个角
 #
-# 同一频率的两列，正弦和余弦，是圆上的一个点。往后一个词，不管原来在哪里，这个点都转过角 $\omega_j$；往后 $\delta$ 个词，转过 $\delta\omega_j$。这就是上面的矩阵，所以“往前三个词”在任何位置都是同一个线性变换，一个头可以把它学进 $W_Q$ 或 $W_K$。
+# 同一频率的两列，正弦和余弦，是圆上的一个点。往后一个词，不管原来在哪里，这个点都转过角 $\omega_j$；往后 $\delta$ 个词，转过 $\delta\omega_j$。这就是上面的矩阵，所以“往回数三个词”在任何位置都是同一个线性变换，一个头可以把它学进 $W_Q$ 或 $W_K$。
 #
-# 现在常用的是**旋转位置编码**（Su 等，2021），不往词上加东西：位置 $i$ 的查询，每一对数转 $i\omega_j$；位置 $j'$ 的键转 $j'\omega_j$；内积里只剩下两个角之差。（Shaw 等（2018）则为每个距离学一个向量。）
+# 现在常用的是**旋转位置编码**（Su 等，2021），不给词向量加任何东西：位置 $i$ 的查询，每一对数转 $i\omega_j$；位置 $j'$ 的键转 $j'\omega_j$；内积里只剩下两个角之差。（Shaw 等（2018）则为每个距离学一个向量。）
 
 # %% picture="rotation" alt="Three circles for three frequencies; points of the positions on each, and three arrows from a position to the one three further on, which span the same angle; the angle is large in the first circle and small in the third" alt_zh="三个频率的三个圆，圆上是各个位置的点，三个箭头从一个位置指向后面第三个位置，转过的角都相同；第一个圆的角大，第三个的小"
 figure, axes = plt.subplots(1, 3, figsize=(9, 3))
@@ -255,7 +255,7 @@ for i in (10, 400):  # seven words apart, wherever they are
 #
 # 自注意力完全并行，任意两个词只隔一步；但对长序列计算复杂度高，随长度的平方增长。$n^2$ 个权重的表占的内存也是如此；快的程序（heedful 也一样）一块一块地算，从不存下整张表。也有少算一些的办法：只看窗口（第 5 课），所有查询只看少数几个键，或者把权重写成两个特征的乘积，先对键和值求和（Tay 等（2020）有综述）。代价是某些词之间不再直接相连，或者不再是 softmax。
 #
-# 下图画出：八个词里的最后一个，怎样得到第一个词的信息。
+# 下图画出八个词里的最后一个怎样得到第一个词的信息。
 
 # %% picture="paths" alt="Three nets over eight words: convolutions of width 3 in seven layers, where the path from the first word to the last climbs a layer with each word; a recurrent net, where it passes through all eight states; self-attention, where one arrow leads straight from the first to the last" alt_zh="八个词上的三种网络：窗口为 3 的卷积，七层，从第一个词到最后一个词的路径一层一层往上走；循环网络，路径经过全部八个状态；自注意力，一条箭头从第一个词直接到最后一个词"
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.8))

@@ -30,7 +30,7 @@
 # (In training the paper also drops a tenth of the numbers at random after each sub-layer, **dropout**, which the lines below leave out.)
 
 # %% [markdown] lang="zh"
-# # 8 从零实现 Transformer，120 行
+# # 8 用 120 行从零实现 Transformer
 #
 # Vaswani 等（2017）不再使用循环网络：**Transformer** 是纯基于注意力的编码器-解码器，论文里各有 6 个 block。输入是单词的表示向量，即词嵌入加位置编码；每个 block 的输出与输入维度完全一致。
 #
@@ -62,7 +62,7 @@
 # The same as a drawing, with the two layers that need one: what is the same at every position, and over what the norm takes mean and variance.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：两种 block
+# ## 图解：两种 block
 #
 # 上面的表画成图，另外画出两个层：前馈网络逐位置相同；归一化的均值和方差取自哪些数。
 
@@ -400,9 +400,9 @@ print(
 # and measured by BLEU (lesson 10).
 
 # %% [markdown] lang="zh"
-# ## 一幅图：学会翻译
+# ## 图解：学会翻译
 #
-# 这 120 行代码也能训练，用来做机器翻译：梯度传得过去。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；**目标函数**和第 3 课一样，只是对真正的词取平均。训练里不出现“red car”这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符，再用 BLEU（第 10 课）评测。
+# 这 120 行代码也能训练，因为梯度传得过去；下面用它做机器翻译。一个小语法生成英语句子和法语译文。法语里有的形容词放在名词后面，冠词和形容词的性要与名词一致，所以逐词替换是不行的。一个批次里，短的句子用**填充符**（padding）补齐：没有词会注意到它，它也不计入损失；**目标函数**和第 3 课一样，只是对真正的词取平均。训练数据里不出现“red car”这个组合。译文用 **argmax** 一个词接一个词地生成，直到结束符，再用 BLEU（第 10 课）评测。
 
 # %%
 DETERMINERS = {"the": "le la", "a": "un une", "this": "ce cette", "my": "mon ma"}
@@ -518,9 +518,9 @@ plt.show()
 # **concatenated**, so that each has columns of its own in $W_O$; each is left out in turn, by zeros there, and the title says how many words of new sentences are then right.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：各个头看哪里
+# ## 图解：各个头看哪里
 #
-# 写一个新句子时的三种**多头注意力**，各有两个头。解码器的表在对角线以上是空的。编码器和解码器之间，每个输出都注意到下一个要写的词：法语把颜色放在名词后面，权重大的位置次序也就换了；写冠词或 *ma* 之前，还有一个头注意到名词，因为要知道它的性。有的头只看**短距离关系**，即自己和相邻的词；有的头找出**长距离关系**，例如形容词所修饰的名词。哪个头重要？各个头的结果**拼接**在一起，在 $W_O$ 里各有自己的列；轮流去掉一个头，即把这些列换成零，标题写着这时新句子里还有多少词是对的。
+# 写一个新句子时，三种**多头注意力**各画两个头。解码器的表在对角线以上是空的。编码器和解码器之间，每个输出都注意到下一个要写的词：法语把颜色放在名词后面，权重大的位置次序也就换了；写冠词或 *ma* 之前，还有一个头注意到名词，因为要知道它的性。有的头只看**短距离关系**，即自己和相邻的词；有的头找出**长距离关系**，例如形容词所修饰的名词。哪个头重要？各个头的结果**拼接**在一起，在 $W_O$ 里各有自己的列；轮流去掉一个头，即把这些列换成零，标题是这时新句子里译对的词所占的比例。
 
 # %% picture="heads" alt="Six tables of attention weights, two heads each of the encoder, the decoder and between them; the decoder's are empty above the diagonal; titles give the share of right words without the head" alt_zh="六张注意力权重表，编码器、解码器和两者之间各两个头；解码器的在对角线以上是空的；标题是去掉这个头以后的正确率"
 source = "my small red car sees the white house".split()
@@ -582,9 +582,9 @@ plt.show()
 # %% [markdown] lang="zh"
 # ## 后来的发展
 #
-# 大模型先在普通文本上**预训练**：任何文本自己就是练习，不用人来标注。各类模型的区别，首先在于谁能看到谁，练习也就不同。以 *the cat sat on the mat* 为例：
+# 大模型先在普通文本上**预训练**：任何文本本身就是练习题，不用人来标注。各类模型的区别，首先在于谁能看到谁，练习题也就不同。以 *the cat sat on the mat* 为例：
 #
-# | 用哪些 block | 读到 | 要说出 |
+# | 用哪些 block | 读到 | 要输出 |
 # | --- | --- | --- |
 # | **只有编码器**，BERT（2019） | the ▢ sat on the mat | cat |
 # | **编码器和解码器**，T5（2020） | the ▢ sat ▣ mat | ▢ cat ▣ on the |
@@ -594,9 +594,9 @@ plt.show()
 # - 两者都有时，原文全都能看到，输出只能看到当前词为止：翻译、摘要。T5 把任务的名字写在原文前面，一个模型不加新的层，就能同时学很多任务。
 # - 只有解码器时，每个词只能看到前面的词，一段文本的所有词可以同时预测。原文和输出是同一段文本，原文也只能看到前面。
 #
-# 要做某个任务，就用有标注的例子再训练一会儿（**微调**）；做分类时加一个新的层，接在看过全文的向量上：用类别标记的向量；如果每个词只能看到前面，就用最后一个词的向量。大的解码器连这也不用：要做的任务写在文本的开头，给零个或几个例子就行（**上下文学习**，零样本和少样本；GPT-3，2020）。
+# 要做某个任务，就用有标注的例子再训练一会儿（**微调**）；做分类时加一个新的层，接在看过全文的向量上：用类别标记的向量；如果每个词只能看到前面，就用最后一个词的向量。大的解码器连这也不用：要做的任务写在文本的开头，不给例子或只给几个例子就行（**上下文学习**，零样本和少样本；GPT-3，2020）。
 #
-# 损失随参数量、数据量和计算量按幂律下降，跨越许多个数量级（Kaplan 等，2020），前提是参数和数据一起增长（Hoffmann 等，2022）；要达到同样的损失，大的模型需要的文本也更少，所以模型才越做越大。
+# 损失随参数量、数据量和计算量按幂律下降，在许多个数量级上都是如此（Kaplan 等，2020），前提是参数和数据一起增长（Hoffmann 等，2022）；要达到同样的损失，大的模型需要的文本也更少，所以模型才越做越大。
 
 # %% picture="families" alt="Three tables of six words: all see all; the first three see each other and the rest what is before; each sees what is before" alt_zh="三张六个词的表：第一张互相都能看到；第二张前三个互相可见，其余只能看前面；第三张每个只能看前面"
 everything = torch.ones(6, 6).bool()

@@ -99,7 +99,7 @@ assert abs(hops(question, keys, values, 3) - u).max() < 1e-6
 # steps, attention to sentences times attention to words is where it should be.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：文档
+# ## 图解：文档
 #
 # 每个文档有四句，每句六个词，其中只有一个词决定标签，但没有告诉模型是哪一个。训练两百步之后，句子的注意力乘以词的注意力就落在了该落的地方。
 
@@ -161,7 +161,7 @@ plt.show()
 # the shapes. (A trained captioner learns features and queries; `heedful demo --task captioning` shows one.)
 
 # %% [markdown] lang="zh"
-# ## 一幅图：图像
+# ## 图解：图像
 #
 # 64 × 64 像素的图分成 8 × 8 个区域，这里区域的特征就是平均颜色。红色和蓝色的查询各自找到了图形。（真正的模型会学习特征和查询，见 `heedful demo --task captioning`。）
 
@@ -216,7 +216,7 @@ print("a sentence of", words.shape[1], "words of", words.shape[2], "numbers")
 # %% [markdown] lang="zh"
 # 下面用它的一个 block 学习：红色方块在蓝色圆盘的左边还是右边？单看哪一块都不知道。图里画出类别向量在两个头里注意到哪里：一个头注意到方块，另一个注意到圆盘。
 #
-# 卷积生来就知道相邻的像素彼此相关、同一个东西放在哪里都一样；视觉 Transformer 两样都要学，所以只有一百万张图时不如卷积网络，有几亿张时就超过了。它的代价随块数的平方增长，**Swin Transformer**（Liu 等，2021）只在由图块组成的窗口之内做注意力，也就重新有了“相邻”的概念。
+# 卷积天生就知道相邻的像素彼此相关，同一个东西放在哪里都一样；视觉 Transformer 两样都要学，所以只有一百万张图时不如卷积网络，有几亿张时就超过了。它的代价随块数的平方增长，**Swin Transformer**（Liu 等，2021）只在由图块组成的窗口之内做注意力，也就重新有了“相邻”的概念。
 
 
 # %% picture="patches" alt="Three small images with a red square and a blue disc, beside each of them two tables of weights over 16 patches; the weights of the first lie on the square, those of the second on the disc" alt_zh="三幅小图，各有一个红色方块和一个蓝色圆盘，旁边是两张 16 个图块的权重表，第一张的权重落在方块上，第二张的落在圆盘上"

@@ -224,7 +224,7 @@ print([int(token) - 4 for token in source[:-1]], "->", [token - 4 for token in t
 # `heedful serve` has five.
 
 # %% [markdown] lang="zh"
-# ## 一幅图：注意力与真正起作用的词
+# ## 图解：注意力与真正起作用的词
 #
 # 左边是一个源序列的注意力；右边是把一个源词换成别的词，每个输出词的对数概率下降多少。这个任务里，每个输出都由一个源词决定，所以多数词上两者一致。但最后一列，即结束符，对每个词都起作用，却几乎没有词注意到它：编码器从结束符开始反向读，把信息传给了别的位置。翻译时两者就没有这么一致了。[与人工对齐比较](../results/how-far-to-trust-a-heat-map.md)（英文）：*读入*一个词的那一步，注意力的对齐错误率是 35 到 50 %；热力图画的却是*预测*它的那一步，错误率是 69 到 77 %。所以热力图只是线索，要用别的方法核对；`heedful serve` 的网页里有五种。
 
@@ -267,7 +267,7 @@ plt.show()
 # ## A picture: where a beam helps
 
 # %% [markdown] lang="zh"
-# ## 一幅图：束搜索有没有用
+# ## 图解：束搜索有没有用
 
 # %% picture="beam" alt="Mean score of the best output for beams of one to six, which rises from one to two and then hardly" alt_zh="束宽 1 到 6 时最好输出的平均得分：从 1 到 2 上升，之后几乎不变"
 torch.manual_seed(7)

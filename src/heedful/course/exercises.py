@@ -89,7 +89,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
         [
             Mistake(
                 lambda query, key, w, u, v: (w @ query + key @ u.T) @ v,
-                ("tanh is missing: without it all scores are linear", "少了 tanh：没有它分数就是线性的"),
+                ("tanh is missing: without it all scores are linear", "少了 tanh：没有它，分数就是线性的"),
             )
         ],
         answers.random_arrays([3], [5, 4], [6, 3], [6, 4], [6]),
@@ -324,7 +324,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
         lambda length: np.tril(np.ones((length, length))),
         (
             "Row = query, column = key; a query sees itself and all before it.",
-            "行是查询，列是键；查询看见自己和前面的。",
+            "行是查询，列是键；每个查询看得到自己和前面的所有键。",
         ),
         [
             Mistake(
@@ -333,7 +333,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
             ),
             Mistake(
                 lambda length: np.tril(np.ones((length, length)), -1),
-                ("a query also sees itself", "查询也看见自己"),
+                ("a query also sees itself", "查询也看得到自己"),
             ),
         ],
         lambda: [5],
@@ -394,14 +394,14 @@ EXERCISES: Final[dict[str, Exercise]] = {
     ),
     "tasks.span": Exercise(
         [1, 2],
-        ("Of all pairs with start <= end, the largest product.", "在 起点 ≤ 终点 的所有组合里取乘积最大的。"),
+        ("Of all pairs with start <= end, the largest product.", "在起点 ≤ 终点的所有组合里，取乘积最大的。"),
         [Mistake([1, 0], ("a span does not end before it starts", "终点不能在起点之前"))],
     ),
     "tasks.patches": Exercise(
         37,
         (
             "Six patches side by side, six one below the other, and what stands before them.",
-            "横六块，竖六块，再加上最前面的。",
+            "横六块，竖六块，再加上放在最前面的。",
         ),
         [Mistake(36, ("the class vector is read too", "类别向量也要读"))],
     ),
@@ -431,7 +431,7 @@ EXERCISES: Final[dict[str, Exercise]] = {
                 0.24,
                 (
                     "that is what greedy search finds; another first word ends better",
-                    "这是贪心搜索找到的；换一个开头更好",
+                    "这是贪心搜索找到的；换一个开头，结果更好",
                 ),
             )
         ],
