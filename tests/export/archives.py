@@ -24,6 +24,23 @@ def archived(
     return ArchivedTranslator(ModelFolder(folder, facts), tokenizers, text, SearchConfig.model_validate(search))
 
 
+def archived_words(folder: Path) -> ArchivedTranslator:
+    """Model that reads words and sentences, with the rules of spans that stay."""
+    source, target = (
+        UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words][:number]), "words", "NFC")
+        for words, number in (("abcdefg", NUM_SOURCE_TOKENS), ("VWXYZ", NUM_TARGET_TOKENS))
+    )
+    text = TextConfig(source_units="words", target_units="words", max_tokens=MOST)
+    return ArchivedTranslator(archived(folder, "rnnsearch").folder, (source, target), text, SearchConfig())
+
+
+def archive_of_words(graphs: Graphs, folder: Path) -> Path:
+    """File of a model that reads words and sentences."""
+    path = folder / f"{graphs.folder.name}-words.tgz"
+    path.write_bytes(write_archive(archived_words(folder / "words.model"), graphs.folder, "float32"))
+    return path
+
+
 def archive_of(graphs: Graphs, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = (SOURCE, TARGET)) -> Path:
     """File of a model whose graphs are there."""
     path = folder / f"{graphs.folder.name}.tgz"

@@ -27,6 +27,7 @@ from tests.export.archives import SOURCE, TARGET, archived, archived_words
 from tests.export.conftest import MOST, Make
 from tests.js.node import needs_runtime
 from tests.pages.browser import Tab, chromium, needs_chromium
+from tests.thorough import thorough
 
 TEXT = "fade cab"
 SCORE = {"key": "exact_match", "name": "exact match", "value": "99.1 %"}
@@ -227,6 +228,27 @@ def test_the_model_runs_in_a_worker_and_in_the_page_where_none_starts(browser: A
         assert answered(tab, TEXT) == output
         assert tab.page.workers == []
         tab.context.close()
+
+
+@thorough
+@needs_runtime
+@needs_chromium
+def test_two_tabs_with_the_page_translate_at_the_same_time(exported: Make, browser: Any, page: Path):
+    """Each has a worker of its own, and shows the output of its own text, whichever is asked first."""
+    tab = Tab(browser, page.as_uri())
+    other = tab.context.new_page()
+    other.on("pageerror", lambda error: tab.faults.append(str(error)))
+    other.goto(page.as_uri())
+    tabs = (tab.page, other)
+    for texts in (("abc", "fade cab"), ("fed", "abc"), ("deaf", "deaf")):
+        for one, text in zip(tabs, texts, strict=True):
+            one.evaluate("text => { location.hash = new URLSearchParams({ text }) }", text)
+        for one, text in zip(tabs, texts, strict=True):
+            output = TARGET.decode(expected(exported, text, SearchConfig(beam=5))[0].token_ids)
+            one.wait_for_function(SHOWN, arg=output)
+            assert one.locator("#source").input_value() == text
+    assert [len(one.workers) for one in tabs] == [1, 1]
+    tab.close()
 
 
 def digest_of(script: str) -> str:

@@ -12,7 +12,7 @@ from heedful.cli.web_export import export_web
 from heedful.predictors.table import load
 from tests.cli.conftest import Trained
 from tests.js.node import needs_runtime
-from tests.pages.browser import PageMemory, Tab, chromium, needs_chromium
+from tests.pages.browser import Frames, PageMemory, Tab, WorkerMemory, chromium, needs_chromium
 from tests.serving.task_models import TaskModels
 from tests.thorough import thorough
 
@@ -80,3 +80,42 @@ def test_nodes_that_stay_are_counted():
         tab.page.evaluate("() => { window.kept = Array.from({ length: 500 }, () => document.createElement('p')) }")
         assert memory.nodes() - nodes >= 500
         tab.close()
+
+
+WORKER: Final = """data:text/html,<div id=view><p>shown</p></div><p id=output class=busy></p><script>
+window.worker = new Worker(URL.createObjectURL(new Blob(['const kept = []; onmessage = ({ data }) => {' +
+  'kept.push(Array.from({ length: data }, Math.random)); postMessage(0); };'])));
+window.grown = (size) => new Promise((go) => { worker.onmessage = go; worker.postMessage(size); });
+</script>"""
+
+
+def test_what_a_worker_keeps_is_counted():
+    """The measure sees a worker that keeps what it has computed, and the page's own does not."""
+    with chromium() as browser:
+        tab = Tab(browser, WORKER)
+        tab.page.evaluate("() => window.grown(1).then(() => 0)")
+        memories = PageMemory(tab), WorkerMemory(tab)
+        before = [one.bytes() for one in memories]
+        tab.page.evaluate("() => window.grown(1_000_000).then(() => 0)")
+        page, worker = (one.bytes() - size for one, size in zip(memories, before, strict=True))
+        assert worker > 7_900_000 > 1_000_000 > page
+        tab.close()
+
+
+def test_frames_while_a_model_works_are_told_from_those_that_draw_an_answer():
+    """A task of the page that draws an answer is none of the frames while the model works; one without an answer is."""
+    block = "const end = performance.now() + 200; while (performance.now() < end);"
+    answer = (
+        "document.querySelector('#output').replaceWith(Object.assign(document.createElement('p'), { id: 'output' }))"
+    )
+    with chromium() as browser:
+        for script, is_working in ((f"{block} {answer}", False), (block, True)):
+            tab = Tab(browser, WORKER)
+            frames = Frames(tab)
+            tab.page.wait_for_timeout(200)
+            tab.page.evaluate(f"() => {{ {script} }}")
+            tab.page.wait_for_timeout(300)
+            drawn = frames.longest()
+            assert drawn.gap >= 150
+            assert (drawn.working_gap >= 150) == is_working, drawn
+            tab.close()

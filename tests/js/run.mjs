@@ -28,6 +28,17 @@ function reversed(words, dictionary, { nbest, attention }, shift) {
   return { source: words.join(' '), ...alternatives[0], alternatives, wasCut: false, sourcePieces: [...words, '<eos>'], targetPieces: [...output, '<eos>'], attention: attention ? [...before, ...rows] : null };
 }
 
+const pixels = ({ data, width, height }) => ({ data: Uint8Array.from(Buffer.from(data, 'base64')), width, height });
+
+// Result of a call whose signal is aborted before it, or while it runs.
+async function aborted(when, work) {
+  const controller = new AbortController(), abort = () => controller.abort(new Error('enough'));
+  if (when === 'before') abort();
+  const running = work(controller.signal);
+  abort();
+  return running;
+}
+
 const answers = [];
 for (const { folder, archive, calls } of runs) {
   const { gunzip } = await module(folder, 'archive.js');
@@ -52,6 +63,7 @@ for (const { folder, archive, calls } of runs) {
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
     load: (model, value) => load(value, { ort }),
+    loadWith: async (model, path, options) => load(await readFile(path), options),
     // With an ONNX Runtime that fails at its beginning, or when it computes.
     failing: async (model, path, message, texts) => {
       const fail = async () => { throw new Error(message); };
@@ -65,6 +77,22 @@ for (const { folder, archive, calls } of runs) {
       return other.translate(texts, options).finally(() => other.release());
     },
     text: (model, text, options) => model.translateText(text, options),
+    // Milliseconds that a text takes which repeats a unit, for each of two sizes, and number of outputs of the second.
+    timed: async (model, method, unit, sizes) => {
+      const works = {
+        split: (text) => model.passages.segmenter.split(text).segments,
+        translate: (text) => model.translate([text], { beam: 1 }),
+        translateText: async (text) => (await model.translateText(text, { beam: 1 })).segments,
+      };
+      const times = [];
+      let count = 0;
+      for (const size of sizes) {
+        const text = unit.repeat(Math.ceil(size / unit.length)).slice(0, size), begun = performance.now();
+        count = (await works[method](text)).length;
+        times.push(performance.now() - begun);
+      }
+      return { times, count };
+    },
     // Segments and their outputs by a model that writes the words of a source in the opposite order.
     passages: async (model, { dictionary, tables, hasWeights }, each) => {
       const files = new Map(Object.entries(tables).map(([name, text]) => [name, new TextEncoder().encode(text)]));
@@ -74,8 +102,8 @@ for (const { folder, archive, calls } of runs) {
         return [layoutOf(parts, outputs.map((one) => one.text)), outputs.map((one) => [one.source, one.alternatives.map(({ text: output }) => output), one.kept.map(({ start, end, kind }) => [one.source.slice(start, end), kind]), one.reading, one.fault])];
       }));
     },
-    classify: (model, texts) => model.classify(texts),
-    encodeTexts: (model, texts) => model.encode(texts),
+    classify: (model, texts, options) => model.classify(texts, options),
+    encodeTexts: (model, texts, options) => model.encode(texts, options),
     ngrams: (model, texts) => texts.map((one) => model.ngrams.scores(one)),
     // Bytes that the linear model holds of words of long texts, one word of each.
     wordBytes: (model, count, size) => {
@@ -85,10 +113,16 @@ for (const { folder, archive, calls } of runs) {
       for (let index = 0; index < count; index++) model.ngrams.code(`a long text ${index} `.repeat(size).slice(-100_000).slice(0, 50 + 10_000 * (index % 2)));
       return used() - before;
     },
-    caption: (model, pictures, options) => model.caption(pictures.map(({ data, width, height }) => ({ data: Uint8Array.from(Buffer.from(data, 'base64')), width, height })), options),
+    caption: (model, pictures, options) => model.caption(pictures.map(pixels), options),
+    // Pictures as they are, but for those with a number of white bytes.
+    captionRaw: (model, pictures, options) => {
+      const made = (one) => (one?.bytes === undefined ? one : { ...one, data: new Uint8ClampedArray(one.bytes).fill(255) });
+      return model.caption(Array.isArray(pictures) ? pictures.map(made) : pictures, options);
+    },
+    captionFiles: (model, contents) => model.caption(contents.map((bytes) => new Blob([Uint8Array.from(bytes)]))),
     fit: (model, picture, facts) => fitted({ ...picture, data: Uint8Array.from(Buffer.from(picture.data, 'base64')) }, facts),
     size: (model, bytes) => sizeOf(Uint8Array.from(bytes)),
-    answer: (model, stories) => model.answer(stories),
+    answer: (model, stories, options) => model.answer(stories, options),
     split: (model, rules, each) => each.map((one) => new Sentences(rules).split(one)),
     fold: (model, tables, each) => each.map(makeFold(tables)),
     ranges: (model, each) => each.map((one) => model.sourceTokenizer.ranges(model.sourceTokenizer.normalize(one))),
@@ -98,6 +132,24 @@ for (const { folder, archive, calls } of runs) {
       const running = model.translate(texts, { signal: controller.signal });
       controller.abort(new Error('enough'));
       return running;
+    },
+    aborted: (model, when, method, given) => aborted(when, (signal) => model[method](given, { signal })),
+    abortedCaption: (model, when, picture) => aborted(when, (signal) => model.caption([pixels(picture), pixels(picture)], { signal })),
+    // Also the number of graphs that are left open.
+    abortedLoad: async (model, when, path, kind) => {
+      const bytes = await readFile(path), names = when === 'after step.onnx' ? 2 : 1;
+      let open = 0, made = 0;
+      const controller = new AbortController();
+      const create = async (...values) => {
+        const session = await ort.InferenceSession.create(...values), release = session.release.bind(session);
+        open += 1;
+        made += 1;
+        if (when.startsWith('after') && made === names) controller.abort(new Error('enough'));
+        return Object.assign(session, { release: async () => { open -= 1; return release(); } });
+      };
+      const work = (signal) => load(kind === 'Blob' ? new Blob([bytes]) : bytes, { ort: { ...ort, InferenceSession: { create } }, signal });
+      const result = await answer(() => (when.startsWith('after') ? work(controller.signal) : aborted(when, work)));
+      return { ...result, open };
     },
   };
   const replace = (_, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);

@@ -10,12 +10,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from heedful.export.archive import compressed
 from heedful.predictors.classifier import Classifier
 from heedful.search.config import SearchConfig
+from tests.export.archives import archive_of_words
+from tests.export.conftest import Make
+from tests.export.conftest import exported as exported
 from tests.js.node import Run, answers, needs_node
-from tests.js.test_labels import DESCRIBED, assert_same_labels, exported
+from tests.js.test_labels import DESCRIBED, assert_same_labels
+from tests.js.test_labels import exported as task_archive
 from tests.serving.task_models import TaskModels
+from tests.thorough import is_thorough
 
 pytestmark = needs_node
 MILLION = 1_000_000
@@ -53,7 +60,7 @@ def stranger() -> bytes:
 
 
 def test_what_is_no_model_is_refused_with_a_code(task_models: TaskModels, tmp_path: Path):
-    whole = exported(task_models.answerer, tmp_path)[1].read_bytes()
+    whole = task_archive(task_models.answerer, tmp_path)[1].read_bytes()
     search = SearchConfig().model_dump(mode="json")
     complete = {"format": 1, "task": "translation", "max_tokens": 20, "search": search}
     description = json.dumps(complete).encode()
@@ -80,13 +87,55 @@ def test_what_is_no_model_is_refused_with_a_code(task_models: TaskModels, tmp_pa
 
 def test_a_text_of_a_million_characters_is_cut_as_in_python(task_models: TaskModels, tmp_path: Path):
     texts = ["a" * MILLION, "a clean room. " * (MILLION // 14), "\n" * MILLION, "房" * MILLION]
-    classifier, archive = exported(task_models.classifier, tmp_path)
+    classifier, archive = task_archive(task_models.classifier, tmp_path)
     assert isinstance(classifier, Classifier)
     (labels,) = answers(Run(archive, [["classify", texts]]))
     assert_same_labels(classifier.classify(texts), labels)
-    _, archive = exported(task_models.finder, tmp_path)
+    _, archive = task_archive(task_models.finder, tmp_path)
     (found,) = answers(Run(archive, [["answer", [{"facts": [text], "question": text} for text in texts]]]))
     assert [one["wasCut"] for one in found] == [True, True, False, True]
+
+
+# Texts of a million characters by the unit that they repeat, and the number of segments that a model of words reads.
+SEGMENTS = {
+    "a": 4096,
+    "a b ": 32_768,
+    "a b. ": 32_768,
+    "\n": 0,
+    " ": 0,
+    "a b\n": 250_000,
+    "1. a\n": 200_000,
+    "- a\n": 250_000,
+    "a, b (c) d e f g a b c d e f g a b c d e f g a b c\n": 39_215,
+    "房。": 500_000,
+    "http://a.b/c ": 4096,
+    "<b>": 4096,
+    "{x} ": 16_384,
+    "a b {x}. ": 32_768,
+    "\U0001f436 ": 32_768,
+    "ж ": 32_768,
+    "I... ": 200_000,
+    "\0": 4096,
+}
+TRANSLATED = ("a", "\n", "{x} ", "http://a.b/c ")
+"""Those that a test has time to translate, too."""
+
+
+@pytest.mark.parametrize("part", [5, *map(is_thorough, range(5))])
+def test_a_text_of_a_million_characters_is_split_and_translated_in_linear_time(
+    part: int, exported: Make, tmp_path: Path
+):
+    """Four times the text takes about four times as long, not sixteen times."""
+    archive, sizes = archive_of_words(exported("rnnsearch-after")[1], tmp_path), (MILLION // 4, MILLION)
+    units = list(SEGMENTS)[part::6]
+    methods = [(name, one) for one in units for name in ("split", "translate", "translateText")]
+    methods = [one for one in methods if one[0] != "translateText" or one[1] in TRANSLATED]
+    given = answers(Run(archive, [["timed", name, unit, sizes] for name, unit in methods]))
+    for (name, unit), answer in zip(methods, given, strict=True):
+        assert "error" not in answer, f"{name} of {unit!r}: {answer}"
+        assert answer["count"] == (1 if name == "translate" else SEGMENTS[unit]), f"{name} of {unit!r}: {answer}"
+        few, many = answer["times"]
+        assert many < 9 * few + 1000, f"{name} of {unit!r}: {answer}"
 
 
 def test_a_picture_is_refused_by_its_head():
@@ -109,7 +158,7 @@ def test_what_is_no_address_and_no_bytes_is_refused():
 
 
 def test_too_little_memory_has_a_code(task_models: TaskModels, tmp_path: Path):
-    _, archive = exported(task_models.classifier, tmp_path)
+    _, archive = task_archive(task_models.classifier, tmp_path)
     short = ("std::bad_alloc", "Array buffer allocation failed", "Out of memory: Cannot allocate Wasm memory")
     cases = [["failing", str(archive), message, *texts] for message in short for texts in ([], [["a room"]])]
     given = answers(Run(DESCRIBED, [*cases, ["failing", str(archive), "no such operator"]]))

@@ -17,7 +17,7 @@ from heedful.errors import UsageError
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.table import load
 from tests.js.node import Run, answers, changed_package, needs_node
-from tests.js.test_labels import DESCRIBED, TIE
+from tests.js.test_labels import DESCRIBED, TIE, exported
 from tests.serving.task_models import TaskModels
 from tests.tasks.scenes import write_scenes
 from tests.tasks.test_captioning import Run as Training
@@ -94,6 +94,50 @@ def test_captions_and_weights_are_those_of_python(
             assert (list(one.pieces), list(one.grid)) == (other["pieces"], other["grid"])
             assert one.attention is not None
             np.testing.assert_allclose(other["attention"], one.attention, atol=TIE)
+
+
+# A picture as JSON gives it, and what is said of it.
+WRONG: tuple[tuple[Any, str], ...] = (
+    ("a.png", "is 'a.png'; expected a file (a Blob), or { data, width, height }"),
+    (None, "is null; expected a file"),
+    (7, "is 7; expected a file"),
+    ([255, 255, 255, 255], "is a list; expected a file"),
+    ({}, "has no data; expected a file"),
+    ({"data": "abcd", "width": 1, "height": 1}, "has no data; expected a file"),
+    ({"data": [1, 2, 3, 4], "width": 1, "height": 1}, "has no data; expected a file"),
+    (
+        {"bytes": 12, "width": 2, "height": 2},
+        "has 12 bytes of data; 2 x 2 pixels of red, green, blue and alpha have 16",
+    ),
+    ({"bytes": 20, "width": 2, "height": 2}, "has 20 bytes of data; 2 x 2 pixels"),
+    ({"bytes": 0, "width": 0, "height": 0}, "has the width 0 and the height 0; expected whole numbers from 1"),
+    ({"bytes": 16, "width": -2, "height": -2}, "has the width -2 and the height -2; expected whole numbers"),
+    ({"bytes": 12, "width": 1.5, "height": 2}, "has the width 1.5 and the height 2; expected whole numbers"),
+    ({"bytes": 4, "height": 1}, "has the width undefined and the height 1; expected whole numbers"),
+)
+
+
+def test_what_is_no_picture_is_refused_and_named(task_models: TaskModels, tmp_path: Path):
+    _, archive = exported(task_models.captioner, tmp_path)
+    right, jpeg = {"bytes": 4, "width": 1, "height": 1}, [0xFF, 0xD8, 0xFF]
+    calls: list[list[Any]] = [["captionRaw", [right, one]] for one, _ in WRONG]
+    others: list[list[Any]] = [["captionRaw", None], ["captionRaw", right], ["captionRaw", [right]]]
+    files: list[list[Any]] = [
+        ["captionFiles", [[], jpeg]],
+        ["captionFiles", [jpeg]],
+        ["captionRaw", [right], {"search": {"beam": 1}}],
+    ]
+    given = answers(Run(archive, [*calls, *others, *files]))
+    for (picture, message), answer in zip(WRONG, given, strict=False):
+        assert isinstance(answer, dict), f"{picture}: {answer}"
+        assert answer["error"] == "usage", f"{picture}: {answer}"
+        assert answer["message"].startswith(f"caption: pictures[1]: {message}")
+    nothing, single, found, first, only, greedy = given[len(WRONG) :]
+    said = "caption: expected a list of pictures; put a single one into a list"
+    assert nothing == single == {"error": "usage", "message": said}
+    assert (len(found), len(greedy)) == (1, 1)
+    assert (first["error"], only["error"]) == ("picture", "picture")
+    assert first["message"] == f"pictures[0]: {only['message']}"
 
 
 def test_a_model_of_features_is_refused(tmp_path: Path):

@@ -194,7 +194,7 @@ MUTANTS: Final = (
     ("passages.js", "filter(([one, output]) => hasAll(output, one))", "filter(() => true)"),
     ("passages.js", "attention.slice(this.facts.alignment_shift)", "attention"),
     ("passages.js", "isUpper ? raised(text, spans) : text", "text"),
-    ("passages.js", "alternatives: sound.slice(0, options.nbest ?? 1)", "alternatives: sound"),
+    ("passages.js", "alternatives: sound.slice(0, nbest)", "alternatives: sound"),
 )
 
 

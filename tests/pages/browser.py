@@ -1,12 +1,13 @@
 """Chromium for tests of the page, with every request that leaves the machine refused."""
 
 import importlib.util
+import json
 import os
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -104,17 +105,75 @@ class PageMemory:
         return int(self._session.send("Memory.getDOMCounters")["nodes"])
 
 
+class WorkerMemory:
+    """Memory of the worker of a tab, after a collection."""
+
+    def __init__(self, tab: Tab) -> None:
+        self._page = tab.page
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._workers: list[str] = []
+        self._count = 0
+        self._session = tab.context.new_cdp_session(tab.page)
+        self._session.on("Target.attachedToTarget", self._attached)
+        self._session.on("Target.receivedMessageFromTarget", self._received)
+        # Playwright gives no session of a worker; its messages go through that of the page.
+        self._session.send(
+            "Target.setAutoAttach", {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": False}
+        )
+
+    def _attached(self, event: dict[str, Any]) -> None:
+        if event["targetInfo"]["type"] == "worker":
+            self._workers.append(event["sessionId"])
+
+    def _received(self, event: dict[str, Any]) -> None:
+        answer = json.loads(event["message"])
+        if "id" in answer:
+            self._answers[answer["id"]] = answer
+
+    def _ask(self, method: str) -> dict[str, Any]:
+        self._count += 1
+        message = json.dumps({"id": self._count, "method": method})
+        (worker,) = self._workers
+        self._session.send("Target.sendMessageToTarget", {"sessionId": worker, "message": message})
+        for _ in range(600):
+            if self._count in self._answers:
+                return self._answers.pop(self._count)["result"]
+            self._page.wait_for_timeout(50)
+        raise TimeoutError(f"the worker does not answer {method}")
+
+    def bytes(self) -> int:
+        """Bytes of the heap, arrays included."""
+        self._ask("HeapProfiler.collectGarbage")
+        usage = self._ask("Runtime.getHeapUsage")
+        return int(usage["usedSize"] + usage.get("backingStorageSize", 0))
+
+
+class Drawn(NamedTuple):
+    """Longest times of the frames of a tab, in milliseconds."""
+
+    task: float
+    """Of a task; 0 if none had 50."""
+    gap: float
+    """Between two frames."""
+    working_gap: float
+    """Between two frames between which the model worked, and no answer was drawn."""
+
+
 class Frames:
     """Frames that a tab draws from now on."""
 
     _WATCH: Final = """() => {
-      window.longest = window.gaps = 0;
+      window.longest = window.gaps = window.working = 0;
       new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => {
         window.longest = Math.max(window.longest, duration);
       })).observe({ type: 'longtask' });
-      let last = Infinity;
+      let last = Infinity, before = null;
       const draw = (now) => {
         window.gaps = Math.max(window.gaps, now - last);
+        // An answer is drawn as another element.
+        const busy = document.querySelector('#output.busy');
+        if (busy && busy === before) window.working = Math.max(window.working, now - last);
+        before = busy;
         last = now;
         requestAnimationFrame(draw);
       };
@@ -125,7 +184,6 @@ class Frames:
         self._page = tab.page
         self._page.evaluate(self._WATCH)
 
-    def longest(self) -> tuple[float, float]:
-        """Milliseconds of the longest task, 0 if none had 50, and the most between two frames."""
-        longest, gap = self._page.evaluate("() => [window.longest, window.gaps]")
-        return float(longest), float(gap)
+    def longest(self) -> Drawn:
+        """Longest times until now."""
+        return Drawn(*map(float, self._page.evaluate("() => [window.longest, window.gaps, window.working]")))

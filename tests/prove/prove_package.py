@@ -22,7 +22,7 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from tests.js.node import TYPE_OPTIONS
 from tests.pages.browser import Tab, chromium
-from tests.prove.served import served
+from tests.prove.served import POLICY, served
 
 MOST_BYTES: Final = 200_000
 TOOLS: Final = (
@@ -126,7 +126,7 @@ def prove_bundle(folder: Path, tools: Path, source: str, expected: list[Any]) ->
     shutil.copy(folder / "model.tgz", site)
     body = f'<body data-source="{escape(source)}"><script type="module" src="page.js"></script></body>'
     (site / "index.html").write_text(f'<!DOCTYPE html><meta charset="utf-8">{body}', encoding="utf-8")
-    with served(site) as address, chromium() as browser:
+    with served(site, POLICY) as address, chromium() as browser:
         tab = Tab(browser, f"{address}/index.html", ready="#found")
         got = json.loads(tab.page.locator("#found").inner_text())
         tab.close()

@@ -1,6 +1,7 @@
 // Models that answer questions about facts: one of their labels, or a span of the facts; the twin of heedful.predictors.answerer.
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
+import { checkedOptions } from './options.js';
 import { Tokenizer } from './tokenizers.js';
 import { EOS } from './vocabulary.js';
 import { isBlank, splitWords } from './whitespace.js';
@@ -48,7 +49,8 @@ export class AnswerModel {
    * @param {{ signal?: AbortSignal }} [options]
    * @returns {Promise<Answer[]>} one for each question, in order
    */
-  async answer(stories, { signal } = {}) {
+  async answer(stories, options = {}) {
+    const { signal } = checkedOptions(options, 'answer');
     if (!Array.isArray(stories)) throw new ModelError('usage', 'answer: expected a list of stories; put a single one into a list');
     const answers = [];
     for (const story of stories) {

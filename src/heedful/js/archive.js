@@ -7,15 +7,17 @@ const text = new TextDecoder();
 /**
  * Decompress gzip, whose checksum finds every damage.
  * @param {Uint8Array} bytes
+ * @param {AbortSignal} [signal]
  * @returns {Promise<Uint8Array>}
  */
-export async function gunzip(bytes) {
+export async function gunzip(bytes, signal) {
   if (typeof DecompressionStream === 'undefined') throw new ModelError('runtime', 'this program is too old: it has no DecompressionStream');
   try {
     // Not of a Blob, whose bytes browsers send to another process and back.
-    const { body } = new Response(/** @type {BodyInit} */ (bytes)), stream = /** @type {ReadableStream} */ (body).pipeThrough(new DecompressionStream('gzip'));
+    const { body } = new Response(/** @type {BodyInit} */ (bytes)), stream = /** @type {ReadableStream} */ (body).pipeThrough(new DecompressionStream('gzip'), { signal });
     return new Uint8Array(await new Response(stream).arrayBuffer());
   } catch (error) {
+    if (signal?.aborted) throw signal.reason;
     if (explained(error) !== error) throw explained(error);
     throw new ModelError('damaged', 'the file is cut or changed; copy it again', error);
   }
@@ -40,10 +42,11 @@ export function bytesOf(base64) {
 /**
  * Read the files of an archive.
  * @param {Uint8Array} bytes
+ * @param {AbortSignal} [signal]
  * @returns {Promise<Map<string, Uint8Array>>} content by name
  */
-export async function readArchive(bytes) {
-  const tar = await gunzip(bytes);
+export async function readArchive(bytes, signal) {
+  const tar = await gunzip(bytes, signal);
   /** @type {Map<string, Uint8Array>} */
   const files = new Map();
   const field = (/** @type {number} */ start, /** @type {number} */ size) => text.decode(tar.subarray(start, start + size)).split('\0')[0];

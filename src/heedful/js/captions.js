@@ -1,7 +1,8 @@
 // Captioning model: pictures, engine and search behind one call; the twin of heedful.predictors.captioner.
 import { ModelError } from './errors.js';
 import { ended, pauses } from './model.js';
-import { decode, fitted } from './pictures.js';
+import { searchOf } from './options.js';
+import { decode, faultOfPicture, fitted } from './pictures.js';
 import { search } from './search.js';
 import { Tokenizer } from './tokenizers.js';
 
@@ -42,15 +43,21 @@ export class CaptionModel {
   /**
    * Describe pictures.
    * @param {readonly (Blob | import('./pictures.js').Pixels)[]} pictures files, in a browser or a worker; or pixels
-   * @param {{ beam?: number, nbest?: number, attention?: boolean, signal?: AbortSignal }} [options]
+   * @param {import('./options.js').SearchOptions} [options]
    * @returns {Promise<Caption[]>} one for each picture, in order
    */
-  async caption(pictures, { beam = 0, nbest = 1, attention = false, signal } = {}) {
+  async caption(pictures, options = {}) {
     if (!Array.isArray(pictures)) throw new ModelError('usage', 'caption: expected a list of pictures; put a single one into a list');
-    const { images, search: own, max_tokens: maxLength } = this.facts, config = { ...own, beam: Math.max(beam || own.beam, nbest), nbest };
+    const { images, search: own, max_tokens: maxLength } = this.facts, config = searchOf(own, options, 'caption'), { attention = false, signal } = options;
+    for (const [index, picture] of pictures.entries()) {
+      const fault = faultOfPicture(picture);
+      if (fault) throw new ModelError('usage', `caption: pictures[${index}]: ${fault}`);
+    }
+    if (options.search?.beta && !this.engine.hasWeights) throw new ModelError('usage', 'caption: search.beta needs attention, and this model gives none');
     const captions = [];
-    for (const picture of pictures) {
-      const pixels = fitted(picture instanceof Blob ? await decode(picture) : picture, images);
+    for (const [index, picture] of pictures.entries()) {
+      signal?.throwIfAborted();
+      const pixels = fitted(picture instanceof Blob ? await decoded(picture, pictures.length > 1 ? `pictures[${index}]: ` : '') : picture, images);
       /** @type {[number, number]} */
       const grid = [images.height / images.region_size, images.width / images.region_size];
       const source = { pixels, dims: [1, images.channels, images.height, images.width], positions: grid[0] * grid[1], length: UNLIMITED };
@@ -67,5 +74,14 @@ export class CaptionModel {
   /** Free the memory of the runtime. */
   release() {
     return this.engine.release();
+  }
+}
+
+/** Pixels of a file. @param {Blob} picture @param {string} place which one it is, for the error */
+async function decoded(picture, place) {
+  try {
+    return await decode(picture);
+  } catch (error) {
+    throw error instanceof ModelError ? new ModelError(error.code, place + error.message, error) : error;
   }
 }

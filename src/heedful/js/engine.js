@@ -40,6 +40,28 @@ export async function openGraph(ort, files, name) {
   }
 }
 
+/**
+ * Load graphs one after another. Where one fails, or the caller gives up, the memory of those before is freed.
+ * @param {Runtime} ort @param {Map<string, Uint8Array>} files @param {readonly string[]} names
+ * @param {AbortSignal} [signal] a graph that is being loaded is finished first, for ONNX Runtime cannot stop
+ * @returns {Promise<Session[]>}
+ */
+export async function openGraphs(ort, files, names, signal) {
+  /** @type {Session[]} */
+  const sessions = [];
+  try {
+    for (const name of names) {
+      signal?.throwIfAborted();
+      sessions.push(await openGraph(ort, files, name));
+    }
+    signal?.throwIfAborted();
+    return sessions;
+  } catch (error) {
+    await Promise.allSettled(sessions.map((session) => session.release()));
+    throw error;
+  }
+}
+
 const INPUTS = ['source', 'source_lengths', 'pixels'];
 
 export class Engine {
@@ -62,10 +84,11 @@ export class Engine {
   /**
    * @param {Runtime} ort
    * @param {Map<string, Uint8Array>} files with the graphs encode.onnx and step.onnx, and layers.onnx or not
+   * @param {AbortSignal} [signal]
    */
-  static async open(ort, files) {
-    const open = (/** @type {string} */ name) => openGraph(ort, files, name);
-    return new Engine(ort, await open('encode.onnx'), await open('step.onnx'), files.has('layers.onnx') ? () => open('layers.onnx') : null);
+  static async open(ort, files, signal) {
+    const [encoder, decoder] = await openGraphs(ort, files, ['encode.onnx', 'step.onnx'], signal);
+    return new Engine(ort, encoder, decoder, files.has('layers.onnx') ? () => openGraph(ort, files, 'layers.onnx') : null);
   }
 
   /**

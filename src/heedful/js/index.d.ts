@@ -1,14 +1,22 @@
-// Types of the npm package `heedful`. The modules say more in comments.
+// Types of the npm package `heedful`. The modules say more in comments, whose types are the same, by test.
 
 export type Code = 'damaged' | 'newer' | 'kind' | 'unreachable' | 'runtime' | 'usage' | 'nonfinite' | 'picture' | 'memory';
 
 export class ModelError extends Error {
+  constructor(code: Code, message: string, cause?: unknown);
   code: Code;
 }
 
+/** What the package needs of ONNX Runtime. */
+export interface Runtime {
+  Tensor: new (type: any, data: any, dims: any) => any;
+  InferenceSession: { create(graph: Uint8Array, options?: object): Promise<any> };
+}
+
 export interface LoadOptions {
-  /** ONNX Runtime: the module `onnxruntime-node` or, by default, `onnxruntime-web`. */
-  ort?: unknown;
+  /** ONNX Runtime: the module `onnxruntime-node` or `onnxruntime-web`; by default the one that is found, in Node in this order. */
+  ort?: Runtime;
+  /** Ends the loading; `load` then rejects with the reason of the signal. */
   signal?: AbortSignal;
 }
 
@@ -26,13 +34,33 @@ interface Named {
   release(): Promise<void>;
 }
 
+/** Settings of a search, by their names in Python. */
+export interface SearchConfig {
+  beam: number;
+  nbest: number;
+  length_penalty: 'power' | 'gnmt';
+  alpha: number;
+  length_reward: number;
+  beta: number;
+  repetition_penalty: number;
+  no_repeat_ngram_size: number;
+  max_length_ratio: number;
+  max_length_offset: number;
+  min_length: number;
+  forbid_unknown: boolean;
+  stopping: 'likely' | 'full' | 'certain';
+}
+
 export interface SearchOptions {
   /** Hypotheses per source; 0 = the model's own. */
   beam?: number;
-  /** Outputs per source. */
+  /** Outputs per source; a smaller beam grows to this number. */
   nbest?: number;
   attention?: boolean;
+  /** Ends the search; the method then rejects with the reason of the signal. */
   signal?: AbortSignal;
+  /** Other settings. */
+  search?: Partial<SearchConfig>;
 }
 
 export interface Alternative {
@@ -64,7 +92,7 @@ export interface SegmentTranslation extends Translation {
 
 export interface TranslationModel extends Named {
   readonly languages: [string, string];
-  translate(texts: readonly string[], options?: SearchOptions & { search?: Record<string, unknown> }): Promise<Translation[]>;
+  translate(texts: readonly string[], options?: SearchOptions): Promise<Translation[]>;
   translateText(text: string, options?: SearchOptions): Promise<{ source: string; text: string; segments: SegmentTranslation[] }>;
 }
 
@@ -83,7 +111,7 @@ export interface Classification {
 
 export interface ClassificationModel extends Named {
   classify(texts: readonly string[], options?: { signal?: AbortSignal }): Promise<Classification[]>;
-  encode(texts: readonly string[]): Promise<Float32Array[]>;
+  encode(texts: readonly string[], options?: { signal?: AbortSignal }): Promise<Float32Array[]>;
 }
 
 export interface Answer {

@@ -3,6 +3,7 @@ import { Sentences } from './documents.js';
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
 import { NgramModel } from './ngrams.js';
+import { checkedOptions } from './options.js';
 import { Tokenizer } from './tokenizers.js';
 import { EOS } from './vocabulary.js';
 
@@ -56,8 +57,8 @@ export class ClassificationModel {
    * @param {{ signal?: AbortSignal }} [options]
    * @returns {Promise<Classification[]>} one for each text, in order
    */
-  async classify(texts, { signal } = {}) {
-    const results = [];
+  async classify(texts, options = {}) {
+    const { signal } = checkedOptions(options, 'classify'), results = [];
     for (const text of checked(texts, 'classify')) {
       signal?.throwIfAborted();
       results.push(await this.classifyOne(text));
@@ -68,11 +69,15 @@ export class ClassificationModel {
   /**
    * Encode texts as vectors.
    * @param {readonly string[]} texts
+   * @param {{ signal?: AbortSignal }} [options]
    * @returns {Promise<Float32Array[]>} input of the model's label layer
    */
-  async encode(texts) {
-    const vectors = [];
-    for (const text of checked(texts, 'encode')) vectors.push((await this.graphs.run(this.ids(text).ids)).vector);
+  async encode(texts, options = {}) {
+    const { signal } = checkedOptions(options, 'encode'), vectors = [];
+    for (const text of checked(texts, 'encode')) {
+      signal?.throwIfAborted();
+      vectors.push((await this.graphs.run(this.ids(text).ids)).vector);
+    }
     return vectors;
   }
 

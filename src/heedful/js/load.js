@@ -2,43 +2,53 @@
 import { AnswerModel } from './answers.js';
 import { readArchive } from './archive.js';
 import { CaptionModel } from './captions.js';
-import { Engine, openGraph } from './engine.js';
+import { Engine, openGraphs } from './engine.js';
 import { explained, ModelError } from './errors.js';
 import { ClassificationModel, LabelGraphs } from './labels.js';
 import { TranslationModel } from './model.js';
+import { brokenSetting, checkedOptions } from './options.js';
 
 /** Version of the archives that this package reads. */
 const FORMAT = 3;
 
 /**
- * Load a model from an archive of `heedful export MODEL --to js`.
- * @param {string | URL | ArrayBuffer | Uint8Array | Blob} source its address, or its bytes
- * @param {{ ort?: import('./engine.js').Runtime, signal?: AbortSignal }} [options] `ort`: ONNX Runtime, the module
- *   `onnxruntime-node` or, by default, `onnxruntime-web`
- * @returns {Promise<any>} `TranslationModel`, `ClassificationModel`, `AnswerModel` or `CaptionModel`, by the model's task
+ * @typedef {TranslationModel | ClassificationModel | AnswerModel | CaptionModel} Model
+ * @typedef {import('./engine.js').Runtime} Runtime
+ * @typedef {object} LoadOptions
+ * @property {Runtime} [ort] ONNX Runtime: the module `onnxruntime-node` or `onnxruntime-web`; by default the one that is found
+ * @property {AbortSignal} [signal] ends the loading; `load` then rejects with the reason of the signal
  */
-export async function load(source, { ort, signal } = {}) {
+
+/**
+ * Load a model from an archive of `heedful export MODEL --to js`.
+ * @template {Model} [M=TranslationModel] by the model's task
+ * @param {string | URL | ArrayBuffer | Uint8Array | Blob} source its address, or its bytes
+ * @param {LoadOptions} [options]
+ * @returns {Promise<M>}
+ */
+export async function load(source, options = {}) {
+  const { ort, signal } = checkedOptions(options, 'load');
+  signal?.throwIfAborted();
   const bytes = await bytesOf(source, signal);
   try {
-    const files = await readArchive(bytes), facts = factsOf(files.get('model.json'));
+    const files = await readArchive(bytes, signal), facts = factsOf(files.get('model.json'));
     for (const [name, parts] of Object.entries(facts.parts ?? {})) files.set(name, joined(files, parts));
-    return await TASKS[facts.task](facts, files, ort ?? await runtime());
+    return /** @type {M} */ (await TASKS[facts.task](facts, files, ort ?? await runtime(), signal));
   } catch (error) {
+    if (signal?.aborted) throw signal.reason;
     throw explained(error);
   }
 }
 
-/** @type {Record<string, (facts: any, files: Map<string, Uint8Array>, ort: import('./engine.js').Runtime) => Promise<any>>} */
+/** @type {Record<string, (facts: any, files: Map<string, Uint8Array>, ort: Runtime, signal: AbortSignal | undefined) => Promise<Model>>} */
 const TASKS = {
-  translation: async (facts, files, ort) => new TranslationModel(facts, await Engine.open(ort, files), files),
-  classification: async (facts, files, ort) => new ClassificationModel(facts, await labelGraphs(files, ort), files.get('ngrams.safetensors')),
-  captioning: async (facts, files, ort) => new CaptionModel(facts, await Engine.open(ort, files)),
-  answering: async (facts, files, ort) => new AnswerModel(facts, await labelGraphs(files, ort)),
+  translation: async (facts, files, ort, signal) => new TranslationModel(facts, await Engine.open(ort, files, signal), files),
+  classification: async (facts, files, ort, signal) => new ClassificationModel(facts, await labelGraphs(files, ort, signal), files.get('ngrams.safetensors')),
+  captioning: async (facts, files, ort, signal) => new CaptionModel(facts, await Engine.open(ort, files, signal)),
+  answering: async (facts, files, ort, signal) => new AnswerModel(facts, await labelGraphs(files, ort, signal)),
 };
 
 const SEARCHES = ['translation', 'captioning'];
-/** Settings of a search that are numbers, without which it might not end. */
-const NUMBERS = ['beam', 'nbest', 'alpha', 'length_reward', 'beta', 'repetition_penalty', 'no_repeat_ngram_size', 'max_length_ratio', 'max_length_offset', 'min_length'];
 
 /**
  * A file made of parts of files, because graphs store what they share once.
@@ -56,9 +66,9 @@ function joined(files, parts) {
   return whole;
 }
 
-async function labelGraphs(/** @type {Map<string, Uint8Array>} */ files, /** @type {import('./engine.js').Runtime} */ ort) {
+async function labelGraphs(/** @type {Map<string, Uint8Array>} */ files, /** @type {Runtime} */ ort, /** @type {AbortSignal | undefined} */ signal) {
   const names = files.has('words.onnx') ? ['words.onnx', 'sentences.onnx'] : ['classify.onnx'];
-  return new LabelGraphs(ort, await Promise.all(names.map((name) => openGraph(ort, files, name))));
+  return new LabelGraphs(ort, await openGraphs(ort, files, names, signal));
 }
 
 /** Description of a model, checked. */
@@ -72,8 +82,9 @@ function factsOf(/** @type {Uint8Array | undefined} */ json) {
   }
   if (!(facts.format <= FORMAT)) throw new ModelError('newer', `made by a newer heedful (format ${facts.format}); update this package`);
   if (!Object.hasOwn(TASKS, facts.task)) throw new ModelError('kind', `a ${facts.task} model is not run by this package`);
-  const numbers = { max_tokens: facts.max_tokens, ...(SEARCHES.includes(facts.task) ? Object.fromEntries(NUMBERS.map((name) => [name, facts.search?.[name]])) : {}) };
-  for (const [name, value] of Object.entries(numbers)) if (!Number.isFinite(value)) throw new ModelError('damaged', `not a model of heedful: its ${name} is no number`);
+  if (!Number.isFinite(facts.max_tokens)) throw new ModelError('damaged', 'not a model of heedful: its max_tokens is no number');
+  const broken = SEARCHES.includes(facts.task) && brokenSetting(facts.search);
+  if (broken) throw new ModelError('damaged', `not a model of heedful: a search cannot follow its ${broken}`);
   return facts;
 }
 
@@ -92,11 +103,23 @@ async function bytesOf(/** @type {string | URL | ArrayBuffer | Uint8Array | Blob
   }
 }
 
-/** ONNX Runtime, as it is installed. */
+/** ONNX Runtime, as it is installed: in Node that for Node, if it is there. @returns {Promise<Runtime>} */
 async function runtime() {
+  let fault = '';
+  if (/** @type {any} */ (globalThis).process?.versions?.node) {
+    // No literal, and marked for bundlers, which would look for it, and cannot put the machine code of its files into a script.
+    const name = 'onnxruntime-node';
+    try {
+      const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ name);
+      return module.InferenceSession ? module : module.default;
+    } catch (error) {
+      const { code, message } = /** @type {any} */ (error ?? {});
+      if (code !== 'ERR_MODULE_NOT_FOUND' || !String(message).includes(`'${name}'`)) fault = `; ${name} is there, but does not start: ${message ?? error}`;
+    }
+  }
   try {
-    return await import('onnxruntime-web');
+    return /** @type {any} */ (await import('onnxruntime-web'));
   } catch (error) {
-    throw new ModelError('runtime', 'ONNX Runtime is not found beside this package; npm install onnxruntime-web, or give its module: load(source, { ort })', error);
+    throw new ModelError('runtime', `ONNX Runtime is not found beside this package; npm install onnxruntime-web (in Node, onnxruntime-node is used too), or give its module: load(source, { ort })${fault}`, error);
   }
 }

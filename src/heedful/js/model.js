@@ -3,6 +3,7 @@ import { searchAll } from './batch.js';
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
 import { openTokenizer } from './marian.js';
+import { searchOf } from './options.js';
 import { Passages } from './passages.js';
 import { joined } from './segments.js';
 import { EOS } from './vocabulary.js';
@@ -20,13 +21,6 @@ import { EOS } from './vocabulary.js';
  * @property {import('./tokenizers.js').TokenizerFacts | import('./marian.js').MarianFacts} source_tokenizer
  * @property {import('./tokenizers.js').TokenizerFacts | import('./marian.js').MarianFacts | null} target_tokenizer null = that of the source
  * @property {import('./folding.js').FoldingFacts | null} [folding] where texts are folded
- *
- * @typedef {object} TranslateOptions
- * @property {number} [beam] hypotheses per source; 0 = the model's own
- * @property {number} [nbest] outputs per source; a smaller beam grows to this number
- * @property {boolean} [attention] whether to return attention
- * @property {AbortSignal} [signal] ends the search; `translate` then rejects with the reason of the signal
- * @property {Partial<import('./search.js').SearchConfig>} [search] other settings
  *
  * @typedef {{ text: string, logProb: number, score: number }} Alternative
  * @typedef {object} Translation
@@ -70,21 +64,16 @@ export class TranslationModel {
   /**
    * Translate texts, each as a whole, as Python does with `segments=None`.
    * @param {readonly string[]} texts a blank one gives an empty text
-   * @param {TranslateOptions} [options]
+   * @param {import('./options.js').SearchOptions} [options]
    * @returns {Promise<Translation[]>} one for each text, in order
    */
-  async translate(texts, { beam = 0, nbest = 1, attention = false, signal, search: settings = {} } = {}) {
+  async translate(texts, options = {}) {
     if (typeof texts === 'string' || !Array.isArray(texts)) throw new ModelError('usage', 'translate: expected a list of texts; put a single one into a list');
-    for (const [name, value, least] of /** @type {[string, number, number][]} */ ([['beam', beam, 0], ['nbest', nbest, 1]])) {
-      if (!Number.isInteger(value) || value < least || value > 1000) throw new ModelError('usage', `translate: ${name} is ${value}; expected a whole number from ${least} to 1000`);
-    }
-    const config = { ...this.facts.search, ...settings };
-    const wide = { ...config, beam: Math.max(beam || config.beam, nbest), nbest };
+    const config = searchOf(this.facts.search, options, 'translate'), { attention = false, signal } = options;
     for (const text of texts) if (typeof text !== 'string') throw new ModelError('usage', `translate: expected texts, got ${text === null ? 'null' : typeof text}`);
-    if (attention && !this.engine.hasWeights) throw new ModelError('usage', 'translate: this model gives no attention');
+    if ((attention || options.search?.beta) && !this.engine.hasWeights) throw new ModelError('usage', `translate: ${attention ? 'this model gives no attention' : 'search.beta needs attention, and this model gives none'}`);
     const sources = texts.map((text) => this.sourceTokenizer.encodeSource(text, this.facts.max_tokens)), full = [...texts.keys()].filter((index) => sources[index].ids.length > 1);
-    const options = { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause };
-    const found = await searchAll(this.engine, full.map((index) => sources[index].ids), wide, options);
+    const found = await searchAll(this.engine, full.map((index) => sources[index].ids), config, { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause });
     /** @type {Map<number, import('./search.js').Hypothesis[]>} */
     const outputs = new Map(full.map((index, number) => [index, found[number]]));
     return texts.map((source, index) => this.translation(source, sources[index], outputs.get(index) ?? [], attention));
@@ -94,7 +83,7 @@ export class TranslationModel {
    * Translate a text of any number of lines and sentences, one by one; what stands between them stays, and within them what no
    * translation changes, such as addresses and numbers.
    * @param {string} text
-   * @param {TranslateOptions} [options]
+   * @param {import('./options.js').SearchOptions} [options]
    * @returns {Promise<{ source: string, text: string, segments: import('./passages.js').SegmentTranslation[] }>}
    */
   async translateText(text, options = {}) {

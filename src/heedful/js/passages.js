@@ -4,14 +4,15 @@ import { faultOf } from './faults.js';
 import { caseOf, WordForms } from './forms.js';
 import { hasWords, lift, outside, putBack, standOnce } from './kept.js';
 import { Lexicon, linksOf } from './links.js';
+import { searchOf } from './options.js';
 import { Segmenter } from './segments.js';
 import { isBlank } from './whitespace.js';
 
 /**
  * @typedef {import('./model.js').Translation} Translation
- * @typedef {import('./model.js').TranslateOptions} Options
+ * @typedef {import('./options.js').SearchOptions} Options
  * @typedef {import('./segments.js').Segment} Segment
- * @typedef {Translation & { kept: import('./kept.js').Kept[], reading: string, fault: string }} SegmentTranslation `kept`: spans of the
+ * @typedef {Translation & { kept: import('./kept.js').Kept[], reading: string, fault: '' | 'loop' | 'length' | 'empty' }} SegmentTranslation `kept`: spans of the
  *   source that stay; `reading`: text that the model read in its place, empty where it read none; `fault`: that of all its outputs, for
  *   which the source stands.
  */
@@ -40,15 +41,16 @@ export class Passages {
    * @returns {Promise<SegmentTranslation[]>}
    */
   async translate(segments, options) {
+    const { beam, nbest } = searchOf(this.model.facts.search, options, 'translateText');
     if (!this.facts.reads_sentences) return (await this.model.translate(segments.map(({ source }) => source), options)).map((one) => ({ ...one, kept: [], reading: one.source, fault: '' }));
     const texts = segments.filter((one) => hasWords(one.reading, one.kept)), outputs = await this.outputs(texts, options);
     const faulty = texts.flatMap((one, row) => (faultOf(one.reading, outputs[row].text) && !isBlank(outputs[row].source) ? [row] : []));
     if (faulty.length) {
-      const width = Math.max(options.beam || options.search?.beam || this.model.facts.search.beam, options.nbest ?? 1, ALTERNATIVES), search = { ...options.search, no_repeat_ngram_size: NGRAM, min_length: 1 };
+      const width = Math.max(beam, ALTERNATIVES), search = { ...options.search, no_repeat_ngram_size: NGRAM, min_length: 1 };
       const others = await this.outputs(faulty.map((row) => texts[row]), { ...options, beam: width, nbest: width, search });
       faulty.forEach((row, index) => {
         const sound = others[index].alternatives.filter((one) => !faultOf(texts[row].reading, one.text));
-        outputs[row] = sound.length ? { ...others[index], ...sound[0], alternatives: sound.slice(0, options.nbest ?? 1) } : { ...unchanged(texts[row]), reading: texts[row].reading, fault: faultOf(texts[row].reading, outputs[row].text) };
+        outputs[row] = sound.length ? { ...others[index], ...sound[0], alternatives: sound.slice(0, nbest) } : { ...unchanged(texts[row]), reading: texts[row].reading, fault: faultOf(texts[row].reading, outputs[row].text) };
       });
     }
     const found = new Map(texts.map((one, row) => [one, outputs[row]]));

@@ -1,5 +1,6 @@
 // Pictures as a model reads them: scaled to fit and centred, by the same integers as Pillow; the twin of heedful.data.images.
 import { ModelError } from './errors.js';
+import { shown } from './options.js';
 
 /**
  * @typedef {{ data: Uint8ClampedArray | Uint8Array, width: number, height: number }} Pixels Red, green, blue and alpha of each
@@ -10,6 +11,17 @@ import { ModelError } from './errors.js';
 /** Largest number of pixels that are decoded, as in Python. */
 const MOST_PIXELS = 50_000_000;
 const BITS = 22;
+
+/** What is wrong with a picture as it is given; empty = nothing. @param {any} picture */
+export function faultOfPicture(picture) {
+  if (picture instanceof Blob) return '';
+  if (picture === null || typeof picture !== 'object' || Array.isArray(picture)) return `is ${shown(picture)}; expected a file (a Blob), or { data, width, height }`;
+  const { data, width, height } = picture;
+  // By its name, for pixels from another window or context are of another class.
+  if (!ArrayBuffer.isView(data) || !['Uint8Array', 'Uint8ClampedArray'].includes(Object.prototype.toString.call(data).slice(8, -1))) return 'has no data; expected a file (a Blob), or { data, width, height } with the bytes of its pixels in a Uint8Array or Uint8ClampedArray';
+  if (![width, height].every((side) => Number.isInteger(side) && side > 0)) return `has the width ${shown(width)} and the height ${shown(height)}; expected whole numbers from 1`;
+  return data.byteLength === 4 * width * height ? '' : `has ${data.byteLength} bytes of data; ${width} x ${height} pixels of red, green, blue and alpha have ${4 * width * height}`;
+}
 
 /**
  * Decode a picture, in a browser or a worker.

@@ -68,7 +68,6 @@ export async function search(engine, source, config, options) {
   const { prefix = [], trace, signal } = options;
   const size = config.beam, needWeights = Boolean(options.needWeights) || config.beta > 0;
   const limit = Math.max(maxLength(source.length - 1, config, options.maxLength), Math.min(prefix.length + 1, options.maxLength));
-  if (!Number.isFinite(limit)) throw new ModelError('usage', 'search: max_length_ratio and max_length_offset have to be numbers');
   /** @type {Outcome[]} */
   const finished = [];
   /** @type {Beginning[]} */

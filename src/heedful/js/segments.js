@@ -110,7 +110,7 @@ export class Segmenter {
    */
   *unwrapped(text, lines) {
     if (!lines.length) return;
-    const width = Math.max(...lines.map(([start, end]) => sizeOf(stripEnd(text.slice(start, end)))));
+    const width = lines.reduce((most, [start, end]) => Math.max(most, sizeOf(stripEnd(text.slice(start, end)))), 0); // of any number of lines
     let [begin] = lines[0];
     for (let index = 1; index < lines.length; index++) {
       const [start, end] = lines[index - 1], [following, followingEnd] = lines[index];
@@ -168,7 +168,8 @@ export class Segmenter {
 
 /** Text whose spans are a word each, of the same length. @param {string} line @param {(line: string) => import('./kept.js').Kept[]} find */
 function masked(line, find) {
-  return find(line).reduce((text, { start, end }) => text.slice(0, start) + 'X'.repeat(end - start) + text.slice(end), line);
+  const spans = find(line), parts = spans.flatMap(({ start, end }, index) => [line.slice(index ? spans[index - 1].end : 0, start), 'X'.repeat(end - start)]);
+  return parts.join('') + line.slice(spans.at(-1)?.end ?? 0);
 }
 
 /** @returns {[number, number][]} */
