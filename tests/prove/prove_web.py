@@ -62,9 +62,9 @@ def differences(ours: Sequence[Translation], theirs: Sequence[dict[str, Any]]) -
     return num_other, num_untied, scores, weights
 
 
-def prove_outputs(translator: Translator, sources: Sequence[str], folder: Path) -> bool:
+def prove_outputs(translator: Translator, sources: Sequence[str], folder: Path, kinds: Sequence[str]) -> bool:
     is_right = True
-    for weights in reversed(KINDS):
+    for weights in kinds:
         archive = folder / f"{weights}.tgz"
         print(export_web(translator, "js", Messages(True), archive, weights))
         for beam in (1, 5):
@@ -180,6 +180,9 @@ def main() -> int:
     parser.add_argument("sources", type=Path)
     parser.add_argument("--num", type=int, default=1000, help="sources")
     parser.add_argument("--texts", type=int, default=10_000, help="texts typed into the page; 0 = none")
+    parser.add_argument(
+        "--weights", default=",".join(reversed(KINDS)), help="kinds of weights whose outputs are compared"
+    )
     wanted = parser.parse_args()
     with wanted.sources.open(encoding="utf-8") as file:
         sources = [line.rstrip("\n").partition("\t")[0] for line in islice(file, wanted.num)]
@@ -187,7 +190,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         is_right = prove_payloads(predictor, Path(name))
         if isinstance(predictor, Translator):
-            is_right &= prove_outputs(predictor, sources, Path(name))
+            is_right &= prove_outputs(predictor, sources, Path(name), wanted.weights.split(","))
         if wanted.texts:
             is_right &= prove_page(predictor, sources, Path(name), wanted.texts)
     return 0 if is_right else 1
