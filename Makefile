@@ -25,6 +25,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+.PHONY: install
+install: $(VENV)/.installed-dev ## install everything that tests and checks need into .venv (minutes, once)
+
 .PHONY: demo
 demo: $(VENV)/.installed-train runtime-if-npm ## install everything that training needs and run `heedful demo`
 	$(BIN)/heedful demo
@@ -47,7 +50,7 @@ lint: $(VENV)/.installed-dev ## format, lint, types and imports, without tests
 .PHONY: js
 js: $(VENV)/.installed-dev runtime-if-npm typescript-if-npm ## test the package in JavaScript, with its types, and pages with a model inside, in Node and Chromium
 	@if command -v npm >/dev/null; then \
-	  set -x; $(ENVIRONMENT) $(PYTEST) tests/js $(wildcard tests/export/test_archive.py tests/export/test_html*.py tests/export/test_transformers_js*.py); \
+	  set -x; $(ENVIRONMENT) $(PYTEST) tests/js $(wildcard tests/export/test_archive*.py tests/export/test_html*.py tests/export/test_transformers_js*.py); \
 	else echo "make js: skipped: npm is not installed (it comes with Node, and fetches ONNX Runtime for browsers)"; fi
 
 .PHONY: runtime
@@ -167,7 +170,7 @@ format: $(VENV)/.installed-dev ## format the code and apply ruff's automatic fix
 	$(BIN)/ruff check --fix .
 
 .PHONY: release
-release: $(VENV)/.installed-dev runtime-if-npm ## build sdist and wheel, check them, and run the demo from a fresh environment (minutes)
+release: $(VENV)/.installed-dev runtime-if-npm ## build sdist and wheel, check them, and try them with every Python here; ARGS="3.12" takes one (minutes)
 	$(PIP) build twine
 	$(BIN)/python -m tests.prove.prove_release $(ARGS)
 

@@ -15,7 +15,8 @@ PAGE: Final = Path(__file__).with_name("settings.md")
 HEAD: Final = """# Settings
 
 All settings of a training, as `--set KEY=VALUE`, a file for `--config`, and `heedful.train(settings=…)` take them;
-`heedful list settings` prints the same. A default that depends on the data says so.
+`heedful list settings` prints the same. A default that depends on the data says so. The last column of the first four
+tables names the tasks that take a setting, where not all do; the others refuse it.
 
 <!-- Written by `python docs/make_settings.py`. -->
 """
@@ -51,7 +52,7 @@ def page() -> str:
     for section, lines in groupby(all_settings(), lambda line: line.key.partition(".")[0]):
         parts.append(f"\n## {TITLES[section]}\n\n{LEADS[section]}\n")
         if section != "model":
-            parts.append("\n" + _table(lines, has_models=False))
+            parts.append("\n" + _table(lines, "tasks"))
             continue
         groups: dict[str, list[SettingLine]] = {}
         for line in lines:
@@ -61,20 +62,22 @@ def page() -> str:
         for title, own in sorted(groups.items(), key=lambda group: not group[0].startswith("Several")):
             described = (MODELS[title].__doc__ or "") if title in MODELS else ""
             lead = SHARED.get(title) or described.partition("\n")[0].replace("Configuration of", "Settings of")
-            parts.append(f"\n### {title}\n\n{lead}\n\n" + _table(own, has_models=title in SHARED))
+            parts.append(f"\n### {title}\n\n{lead}\n\n" + _table(own, "models" if title in SHARED else ""))
     return "".join(parts)
 
 
-def _table(lines: Iterable[SettingLine], has_models: bool) -> str:
-    more = ("models |", " --- |") if has_models else ("", "")
+def _table(lines: Iterable[SettingLine], owners: str) -> str:
+    """Table of settings; its last column names the models or the tasks that have them, if either is asked for."""
+    more = (f"{owners} |", " --- |") if owners else ("", "")
     head = f"| setting | values | default | meaning | {more[0]}".rstrip() + f"\n| --- | --- | --- | --- |{more[1]}\n"
-    return head + "".join(_row(line, has_models) for line in lines)
+    return head + "".join(_row(line, owners) for line in lines)
 
 
-def _row(line: SettingLine, has_models: bool) -> str:
+def _row(line: SettingLine, owners: str) -> str:
     meaning = line.meaning.replace("|", "\\|")
-    kinds = f" {', '.join(line.kinds)} |" if has_models else ""
-    return f"| `{line.key}` | {line.values} | `{line.default}` | {meaning} |{kinds}\n"
+    names = line.kinds or line.tasks or ("all",)
+    last = f" {', '.join(names)} |" if owners else ""
+    return f"| `{line.key}` | {line.values} | `{line.default}` | {meaning} |{last}\n"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Install hints name what was installed: a folder, a wheel, a repository, or heedful from the package index."""
 
 import json
+import re
+import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from heedful import errors as installation
 from heedful.errors import MissingExtra, _of_program_runner, install_command
+from tests.architecture.package import ROOT
 
 REQUIREMENTS = ["numpy>=2.1", "torch>=2.11; extra == 'train'", 'numba>=0.63; extra == "train"', "ray; extra == 'ray'"]
 
@@ -107,3 +110,16 @@ def test_a_missing_extra_says_the_command():
 )
 def test_tools_that_run_programs_have_their_own_command(prefix: str, command: str):
     assert _of_program_runner(Path(prefix), "heedful[train]") == command
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md", "docs/start.md", "docs/start.zh.md"])
+def test_pages_begin_with_the_same_commands(install: Any, name: str):
+    text = (ROOT / name).read_bytes().decode("utf-8")
+    install(None)
+    runner = _of_program_runner(Path("/home/me/.local/share/pipx/.cache/0f3a"), "heedful[train]")
+    lines = [install_command(), install_command("train").removesuffix("]'"), f"{runner} demo"]
+    places = [text.find(line) for line in lines]
+    assert min(places) > 0
+    assert max(places) < text.find("heedful translate")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert {extra for named in re.findall(r"heedful\[([\w,]+)\]", text) for extra in named.split(",")} <= {*extras}

@@ -102,6 +102,37 @@ def test_a_release_is_of_the_version_that_its_tag_names(tag: str, code: int):
     assert done.returncode == code
 
 
+def test_each_system_and_version_tries_a_release_as_make_does():
+    job = jobs_of((ROOT / ".github/workflows/release.yml").read_text("utf-8"))["try"]
+    lines = [*shell_lines(job)]
+    assert lines == ["python -m tests.prove.prove_release --built python"]
+    used = [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step]
+    assert used == ["actions/checkout", "actions/setup-python", "actions/download-artifact"]  # dist/ after the sources
+    assert job["strategy"]["matrix"] == {"system": [*ON_EVERY_SYSTEM], "python": ["3.11", "3.12", "3.13", "3.14"]}
+
+
+def test_the_site_is_checked_between_its_building_and_its_publication():
+    steps = jobs_of((ROOT / ".github/workflows/docs.yml").read_text("utf-8"))["build"]["steps"]
+    done = [step.get("run", step.get("uses", "")).strip() for step in steps]
+    assert done[-3:-1] == ["python docs/make_site.py", "python -m tests.prove.prove_site --links"]
+    assert done[-1].startswith("actions/upload-pages-artifact@")
+
+
+def hooks() -> list[dict[str, Any]]:
+    """Hooks of pre-commit."""
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    return local["hooks"]
+
+
+def test_hooks_before_a_commit_run_on_every_system_with_the_pinned_tools():
+    pinned = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    for hook in hooks():
+        assert hook["language"] == "python"
+        assert hook["entry"].startswith("python -"), "a path in .venv differs between systems"
+        assert {*hook["additional_dependencies"]} <= {*pinned}
+    assert [hook["id"] for hook in hooks()] == ["format", "lint", "imports"]
+
+
 def test_only_the_step_that_publishes_may_identify_itself():
     """Publishing is trusted: no job has a token, and none but that of the last step may ask for one."""
     jobs = jobs_of((ROOT / ".github/workflows/release.yml").read_text("utf-8"))

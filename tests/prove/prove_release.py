@@ -1,9 +1,10 @@
 """Release: sdist and wheel are built, checked, installed into fresh environments, and tried outside of the source tree.
 
-`make release` does so with every Python from 3.11 on that is here; ARGS="python3.12 python3.13" names others. What is
-published is the content of dist/.
+`make release` does so with every Python from 3.11 on that is here; ARGS="3.12" takes that one alone, and
+ARGS="--list" lists them. With `--built`, dist/ is tried as it is. What is published is the content of dist/.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from tests.architecture.package import ROOT
+from tests.prove.pythons import named, pythons
 
 LARGEST: Final = 2_000_000
 """Bytes of a wheel, without the runtime for browsers."""
 RUNTIME: Final = "heedful/js/runtime/"
-PYTHONS: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 SAMPLES: Final = ROOT / "tests/samples/formats"
 DEMO: Final = ("demo", "--quiet")
 USES: Final = (
@@ -39,7 +40,13 @@ def run(*command: str | Path, folder: Path = ROOT) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     print("$", *command, flush=True)
     done = subprocess.run(
-        [*map(str, command)], cwd=folder, env=environment, check=False, capture_output=True, text=True
+        [*map(str, command)],
+        cwd=folder,
+        env=environment,
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         print(done.stdout, done.stderr, sep="\n")
@@ -102,26 +109,29 @@ def prove(wheel: Path, python: str, folder: Path) -> None:
     print(f"{python}: {used[0].strip()} trains and translates; what pip installs by itself translates alike")
 
 
-def works(python: str) -> bool:
-    """Whether a program is a Python that runs, not one that a version manager only knows by name."""
-    return (
-        bool(shutil.which(python))
-        and not subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode
-    )
-
-
-def main(pythons: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Build, and try each Python.
 
     Returns:
         The exit code: 0.
     """
-    wheel = build(ROOT / "dist")
-    for python in pythons or list(filter(works, PYTHONS)) or [sys.executable]:
-        with tempfile.TemporaryDirectory() as folder:
-            prove(wheel, python, Path(folder))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "pythons", nargs="*", help="programs or versions; by default every Python from 3.11 on that is here"
+    )
+    parser.add_argument("--built", action="store_true", help="try what is in dist/, and build nothing")
+    parser.add_argument("--list", action="store_true", help="print the programs, and do nothing")
+    given = parser.parse_args(arguments)
+    chosen = [named(each) for each in given.pythons] or [*pythons()] or [sys.executable]
+    if given.list:
+        print(*chosen, sep="\n")
+        return 0
+    (wheel,) = (ROOT / "dist").glob("*.whl") if given.built else [build(ROOT / "dist")]
+    for python in chosen:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            prove(wheel, python, Path(folder).resolve())
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,17 +1,18 @@
 """Site in Chromium, from disk: every page of both languages loads alone, fits a phone, is light, and can be searched.
 
 `make docs && make prove-site`. With HEEDFUL_AXE=axe.min.js each page is also checked for accessibility. ARGS="5" opens
-every fifth page only; links and sizes are always those of all pages.
+every fifth page only; links and sizes are always those of all pages. ARGS="--links" checks these alone, without a
+browser.
 """
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urldefrag
 
 from tests.architecture.package import ROOT
-from tests.pages.browser import AXE, chromium
 
 SITE: Final = ROOT / "build" / "site"
 LARGEST: Final = 300_000
@@ -41,6 +42,8 @@ def broken_links(page: Path, ids: dict[Path, set[str]]) -> list[str]:
 
 def faults(browser: Any, page: Path, width: int, scheme: str) -> list[str]:
     """Complaints about a page as a browser shows it."""
+    from tests.pages.browser import AXE
+
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
@@ -79,27 +82,42 @@ def without_hits(browser: Any, page: str, word: str) -> list[str]:
     return []
 
 
-def main(step: int) -> int:
+def files_and_links(pages: Sequence[Path]) -> list[str]:
+    """Complaints about links and sizes of pages, which need no browser."""
+    ids = {page.resolve(): set(re.findall(r'\bid="([^"]+)"', page.read_text(encoding="utf-8"))) for page in pages}
+    found = [line for page in pages for line in broken_links(page, ids)]
+    return found + [f"{page.relative_to(SITE)}: large" for page in pages if page.stat().st_size > LARGEST]
+
+
+def shown(pages: Sequence[Path]) -> list[str]:
+    """Complaints about pages as a browser shows them, and about searches."""
+    from tests.pages.browser import chromium
+
+    found: list[str] = []
+    with chromium() as browser:
+        for number, page in enumerate(pages):
+            found += faults(browser, page, (1280, 400)[number % 2], ("light", "dark")[number // 2 % 2])
+        for page, words in SEARCHES.items():
+            found += [line for word in words for line in without_hits(browser, page, word)]
+    return found
+
+
+def main(argument: str = "1") -> int:
     """Check the site.
 
     Args:
-        step: distance of the pages that are opened.
+        argument: distance of the pages that are opened, or `--links` if none are.
 
     Returns:
         The exit code: 0, or 1 if anything is wrong.
     """
     pages = sorted(page for page in SITE.rglob("*.html") if page.name != "404.html")  # for servers alone
-    ids = {page.resolve(): set(re.findall(r'\bid="([^"]+)"', page.read_text(encoding="utf-8"))) for page in pages}
-    found = [line for page in pages for line in broken_links(page, ids)]
-    found += [f"{page.relative_to(SITE)}: large" for page in pages if page.stat().st_size > LARGEST]
-    with chromium() as browser:
-        for number, page in enumerate(pages[::step]):
-            found += faults(browser, page, (1280, 400)[number % 2], ("light", "dark")[number // 2 % 2])
-        for page, words in SEARCHES.items():
-            found += [line for word in words for line in without_hits(browser, page, word)]
+    found = files_and_links(pages)
+    if argument != "--links":
+        found += shown(pages[:: int(argument)])
     print(*found, f"{len(pages)} pages, {len(found)} complaints", sep="\n")
     return int(bool(found) or len(pages) < 100)
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+    sys.exit(main(*sys.argv[1:2]))

@@ -348,8 +348,9 @@ def _setting_rows() -> TableRows:
     from heedful.cli.settings_reference import all_settings
 
     for line in all_settings():
-        kinds = f"; of {', '.join(line.kinds)}" if line.kinds else ""
-        yield line.key, line.default, f"{line.meaning.removesuffix('.')}{kinds}"
+        owners = f"; of {', '.join(line.kinds)}" if line.kinds else ""
+        tasks = f"; for {', '.join(line.tasks)}" if line.tasks else ""
+        yield line.key, line.default, f"{line.meaning.removesuffix('.')}{owners}{tasks}"
 
 
 TOPICS: Final[dict[str, Callable[[], TableRows]]] = {

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from heedful.models.table import MODELS
 from heedful.tasks.experiment import Experiment
+from heedful.tasks.table import TASKS
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 """Entry of the section "Attributes" of a docstring."""
@@ -32,6 +33,8 @@ class SettingLine(NamedTuple):
     """Values that it takes: a type with its bounds, or the words to choose from."""
     kinds: tuple[str, ...] = ()
     """Kinds of models that have it; empty = every training has it."""
+    tasks: tuple[str, ...] = ()
+    """Tasks that take it; empty = all, or those of its kinds of models. The others refuse it."""
 
 
 def all_settings() -> list[SettingLine]:
@@ -41,12 +44,20 @@ def all_settings() -> list[SettingLine]:
         Settings of text, images, training and search, then those of models; a setting that several kinds of models have
         with the same default and meaning is listed once.
     """
-    shared = [line for line in _lines(Experiment, "") if not line.key.startswith("model.")]
+    lines = (line for line in _lines(Experiment, "") if not line.key.startswith("model."))
+    shared = [line._replace(tasks=_tasks(line.key)) for line in lines]
     kinds: dict[SettingLine, list[str]] = {}
     for kind, config in MODELS.items():
         for line in _lines(config, "model"):
             kinds.setdefault(line, []).append(kind)
     return [*shared, *(line._replace(kinds=tuple(names)) for line, names in kinds.items())]
+
+
+def _tasks(key: str) -> tuple[str, ...]:
+    """Names of the tasks that take a setting, where they are not all."""
+    own = {key, key.partition(".")[0]}
+    names = tuple(name for name, task in TASKS.items() if own.isdisjoint(task.without_effect))
+    return names if len(names) < len(TASKS) else ()
 
 
 def _lines(config: type[BaseModel], prefix: str) -> Iterator[SettingLine]:

@@ -127,8 +127,9 @@ def _check_task(task: Task[Any, Any], experiment: Experiment) -> None:
     for name in task.without_effect:
         section, _, key = name.partition(".")
         part = getattr(experiment, section)
-        if getattr(part, key) != type(part).model_fields[key].default:
-            raise ConfigError(f"{name}: {task.name} does not use it; leave it out")
+        for each in [key] if key else type(part).model_fields:
+            if getattr(part, each) != type(part).model_fields[each].default:
+                raise ConfigError(f"{section}.{each}: {task.name} does not use it; leave it out")
     chosen = experiment.training.select_by
     if chosen != "auto" and chosen not in task.higher_is_better:
         hint = did_you_mean(chosen, task.higher_is_better)

@@ -50,7 +50,7 @@ from heedful.predictors.captioner import Captioner, caption_metrics
 from heedful.predictors.interface import Predictor, spaced
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.interface import DataPaths, Prepared, Task
+from heedful.tasks.interface import FOR_TRANSLATION, DataPaths, Prepared, Task
 from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
@@ -110,8 +110,8 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         "text.target_vectors",
         "text.vectors",
         "text.split_sentences",
-        "training.split_pieces",
-        "training.term_share",
+        "text.labels",
+        *FOR_TRANSLATION,
     )
 
     def find(self, paths: DataPaths) -> dict[str, CaptionFile]:

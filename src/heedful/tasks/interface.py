@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from torch import nn
 
@@ -24,6 +24,9 @@ from heedful.tasks.throughput import Throughput
 from heedful.text.tokenizer import Tokenizer
 from heedful.training.loss import TrainingStep
 from heedful.training.progress import Validation
+
+FOR_TRANSLATION: Final = ("training.split_pieces", "training.term_share", "training.mix", "training.mix_share")
+"""Settings that translation alone uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,8 @@ class Task(ABC, Generic[FileT, DataT]):
     """Names of the scores that validations can give, and whether a higher one is better; `training.select_by` is one of
     the names."""
     without_effect: ClassVar[tuple[str, ...]] = ()
-    """Settings that the task does not use, such as ``text.target_vectors``; only their defaults are accepted."""
+    """Settings, or sections of settings, that the task does not use, such as ``text.target_vectors`` or ``images``;
+    only their defaults are accepted."""
 
     @abstractmethod
     def find(self, paths: DataPaths) -> dict[str, FileT]:

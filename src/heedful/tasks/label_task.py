@@ -35,7 +35,7 @@ from heedful.predictors.interface import Items, Predictor, spaced
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.experiment import Experiment
-from heedful.tasks.interface import DataFile, DataPaths, Prepared, Task
+from heedful.tasks.interface import FOR_TRANSLATION, DataFile, DataPaths, Prepared, Task
 from heedful.tasks.label_files import LABELS
 from heedful.tasks.label_ngrams import TRAINED, Baselines
 from heedful.text.counts import counted
@@ -104,8 +104,9 @@ class LabelTask(Task[FileT, LabelData]):
     without_effect = (
         "text.target_vectors",
         "text.max_training_tokens",
-        "training.split_pieces",
-        "training.term_share",
+        "images",
+        *FOR_TRANSLATION,
+        "search",
     )
 
     def arrays(self, experiment: Experiment) -> SourceKind:

@@ -113,6 +113,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
     kinds = frozenset({"transformer", "rnnsearch", "luong", "rnn_encoder_decoder", "hard_attention"})
     model = Seq2Seq
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
+    without_effect = ("text.labels", "images")
 
     def find(self, paths: DataPaths) -> dict[str, PairFile]:
         return {name: find_pairs(files, paths.columns, True) for name, files in paths.parts.items()}
