@@ -8,10 +8,12 @@ who do not see it.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import course_names
 import jupytext
 import nbformat
 import site_reference
@@ -21,10 +23,10 @@ from site_pages import ROOT, Document, Page, title_of
 FOLDER: Final = ROOT / "docs/course"
 CONCEPTS: Final = FOLDER / "concepts.tsv"
 ADDRESS: Final = "attention/course"
-PAGE: Final = "bahdanau-page.html#"
-"""Page to play with: the attention of a model, and a view in which a reader computes attention of own numbers."""
-WITH_NUMBERS: Final = ("averages", "scores", "luong", "hard", "selfattention")
-"""Lessons whose formulas that view computes; the others show the model, the one that made it on its own page."""
+LEARN: Final = "bahdanau-page.html#view=learn&"
+"""View in which a reader computes attention of own numbers, for lessons without a page of a model of their own."""
+NONE: Final = "-"
+"""Mark of a concept without code or picture."""
 _CACHE: dict[str, Any] = {}
 """Lessons with their results, by name."""
 _SETUP: Final = """%matplotlib inline
@@ -46,7 +48,7 @@ class Concept(NamedTuple):
     english: str
     lesson: str
     code: str
-    """Dotted name in heedful."""
+    """Name that the lesson's code uses, as `course_names` writes it."""
     picture: str
     """Name of a cell of the lesson."""
 
@@ -166,18 +168,21 @@ def as_markdown(name: str, notebook: Any, language: str) -> str:
         "en": ("Notebook", "Try it with your own numbers", "Look at the attention of a model"),
         "zh": ("笔记本", "用自己的数字试一试", "看看一个模型的注意力"),
     }[language]
-    view, label = ("view=learn&", words[1]) if name in WITH_NUMBERS else ("", words[2])
+    own = [cell for cell in notebook.cells if "page" in cell.metadata]
+    address, label = (_address(name, own[-1]), words[2]) if own else (LEARN, words[1])
     parts: list[str] = []
+    number = -1
     for cell in in_language(notebook, language):
         if cell.cell_type == "markdown":
             parts.append(cell.source)
             if len(parts) == 1:
                 title, _, rest = cell.source.partition("\n")
-                play = f'<a href="{PAGE}{view}language={language}">{label}</a>'
+                play = f'<a href="{address}language={language}">{label}</a>'
                 links = f'{play} · <a href="{name}.ipynb" download>{words[0]}</a>'
                 parts = [f'{title}\n\n<div class="beside">{links}</div>\n\n{rest}']
             continue
-        parts.append(f"```python\n{cell.source}\n```")
+        number += 1
+        parts.append(f'<div id="code-{number}"></div>\n\n```python\n{cell.source}\n```')
         text = "".join(map(_text, cell.outputs)).rstrip()
         if text:
             parts.append(f'<div class="output" markdown>\n\n```text\n{text}\n```\n\n</div>')
@@ -186,11 +191,15 @@ def as_markdown(name: str, notebook: Any, language: str) -> str:
             parts.append(f'<img class="drawn" alt="{alt}" src="{name}-{cell.metadata["picture"]}.svg">')
         if _pages(cell):
             alt = cell.metadata["alt" if language == "en" else "alt_zh"]
-            address = f"{name}-{cell.metadata['page']}.html"
-            parts.append(
-                f'<iframe class="page" loading="lazy" title="{alt}" src="{address}#language={language}"></iframe>'
-            )
+            framed = f"{_address(name, cell)}language={language}"
+            parts.append(f'<iframe class="page" loading="lazy" title="{alt}" src="{framed}"></iframe>')
     return "\n\n".join(parts) + "\n"
+
+
+def _address(name: str, cell: Any) -> str:
+    """Address of the page of a cell, up to the language; the cell may name the view that opens."""
+    view = f"view={cell.metadata['view']}&" if "view" in cell.metadata else ""
+    return f"{name}-{cell.metadata['page']}.html#{view}"
 
 
 def _text(output: Mapping[str, Any]) -> str:
@@ -210,14 +219,19 @@ def concept_table(language: str) -> str:
         Markdown.
     """
     if language == "en":
-        head = "# Concepts\n\nEvery concept of the five [lecture notes](README.md), with lesson, code and picture.\n"
+        head = (
+            "# Concepts\n\nEvery concept of the five [lecture notes](README.md), with its lesson, code of that lesson "
+            "and picture. A dash stands where there is nothing to compute or to draw.\n"
+        )
         names = ("concept", "in Chinese", "lesson", "code", "picture")
     else:
-        head = "# 概念表\n\n五篇[笔记](README.md)里的每个概念：在哪一课讲，用哪段代码算，看哪幅图。\n"
+        head = (
+            "# 概念表\n\n五篇[笔记](README.md)里的每个概念：在哪一课讲，那一课的哪段代码用到它，看哪幅图。"
+            "没有可算或可画的，用短横表示。\n"
+        )
         names = ("概念", "英文", "课", "代码", "图")
     lessons = {name_of(path): title_of_lesson(path, language) for path in lesson_files()}
     titles = {"en": ("Notes {}",), "zh": ("笔记 {}",)}[language]
-    public = {f"{module}.{name}" for module in site_reference.PUBLIC for name in site_reference.public_names(module)}
     lines = [head]
     last = ""
     for concept in concepts():
@@ -225,11 +239,29 @@ def concept_table(language: str) -> str:
             last = concept.note
             lines += [f"\n## {titles[0].format(last)}\n", f"| {' | '.join(names)} |", "| --- " * len(names) + "|"]
         pair = (concept.english, concept.chinese) if language == "en" else (concept.chinese, concept.english)
-        picture = f"{concept.lesson}-{concept.picture}.svg"
-        # Public names are links to the reference, which the generator resolves.
-        code = f"[`{concept.code}`][{concept.code}]" if concept.code in public else f"`{concept.code}`"
-        lines.append(
-            f"| {pair[0]} | {pair[1]} | [{lessons[concept.lesson]}]({concept.lesson}.md) | {code} "
-            f'| <a href="{picture}">{concept.picture if language == "en" else "看图"}</a> |'
+        label = concept.picture if language == "en" else "看图"
+        picture = f'<a href="{concept.lesson}-{concept.picture}.svg">{label}</a>'
+        cells = (
+            *pair,
+            f"[{lessons[concept.lesson]}]({concept.lesson}.md)",
+            NONE if concept.code == NONE else _linked(concept),
+            NONE if concept.picture == NONE else picture,
         )
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _linked(concept: Concept) -> str:
+    """Code as a link: to the reference, which the generator resolves, or to the lesson's cell that uses the name."""
+    name = concept.code.partition("(")[0]
+    if name in _public():
+        return f"[`{concept.code}`][{name}]"
+    (path,) = (path for path in lesson_files() if name_of(path) == concept.lesson)
+    return f"[`{concept.code}`]({concept.lesson}.md#code-{course_names.used_names(path)[concept.code]})"
+
+
+@cache
+def _public() -> set[str]:
+    """Names that the reference has."""
+    modules = (*site_reference.PUBLIC, *site_reference.PARTS)
+    return {f"{module}.{name}" for module in modules for name in site_reference.public_names(module)}

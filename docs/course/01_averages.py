@@ -15,6 +15,7 @@
 #
 # All of attention is in this line. $x$ is the **query**, the $x_i$ are **keys**, the $y_i$ are **values**; the softmax gives the
 # **attention weights** $\alpha(x, x_i)$, also called the attention distribution, and their weighted mean is **attention pooling**.
+# Keys and values need not be the same things; where they are not, it is called **key–value attention**.
 #
 # No kernel is needed for this. Whatever number a function gives for a query and a key, the exponential makes it positive, and the division makes the sum 1.
 
@@ -33,7 +34,7 @@
 #
 # $$f(x) = \sum_i \mathrm{softmax}_i\left(-\tfrac{1}{2}(x - x_i)^2\right) y_i .$$
 #
-# 注意力的全部内容，都在这一行公式里。$x$ 是**查询**（query），$x_i$ 是**键**（key），$y_i$ 是**值**（value），合称**键值对**；softmax 给出**注意力权重** $\alpha(x, x_i)$，也叫**注意力分布**；按它加权平均就是**注意力池化**。
+# 注意力的全部内容，都在这一行公式里。$x$ 是**查询**（query），$x_i$ 是**键**（key），$y_i$ 是**值**（value），合称**键值对**；softmax 给出**注意力权重** $\alpha(x, x_i)$，也叫**注意力分布**；按它加权平均就是**注意力池化**。键和值可以是两样东西，这时也叫**键值对注意力**。
 #
 # 这里不一定要用核函数：不管用什么函数给查询和键打分，取指数之后都为正，再除以总和，加起来就是 1。
 
@@ -101,6 +102,7 @@ import numpy as np
 import torch
 
 from heedful.attention import (
+    Dot,
     Gaussian,
     NadarayaWatsonRegressor,
     Uniform,
@@ -208,11 +210,44 @@ plt.show()
 # ways to choose. A black spot on a white sheet is seen by everyone, whatever they are doing: a *nonvolitional cue*, **saliency-based
 # attention**, which convolution models; pooling and fully connected layers, too, choose without being asked. Whoever looks for a book sees books: a *volitional cue*, **focused attention**, which depends on the task.
 # In attention the query is the volitional cue and the keys are the nonvolitional ones; the query chooses among them with a bias.
+#
+# Below, twelve things on a table, one of them a red cup. Without a query the weights follow from the keys alone, from how far each is from the rest, and all of them lie on the cup.
+# The query *book* brings out the books, though nothing about them stands out.
 
 # %% [markdown] lang="zh"
 # ## 两种线索
 #
 # 由于**算力限制**，不可能同时处理全部信息，人也一样，所以要有权重地选择。心理学认为，人通过两种线索选择注意点。白纸上有一个黑点，不管在做什么都会看到：这是**不随意线索**，即**显著式注意力**，卷积是对它的建模；池化层和全连接层也一样，没有查询，只看输入本身。想看书的人，一眼看到的就是书：这是**随意线索**，即**聚焦式注意力**，取决于任务。在注意力机制里，查询就是随意线索，键就是不随意线索，通过查询有偏向性地选择键。
+#
+# 下图的桌上有十二样东西，其中一样是红色的杯子。没有查询时，权重只看键本身，即每样东西与其余的差别有多大，结果都在杯子上；查询是“书”时，书就突显出来，尽管它们本身并不显眼。
+
+# %% picture="cues" alt="Twelve things, each with its weight as a bar: without a query the red cup has nearly all of it; with the query book the four books share it" alt_zh="十二样东西各自的权重：没有查询时，红色的杯子几乎占了全部；查询是“书”时，四本书平分"
+# Each thing is a key: whether it is a book, a sheet or a cup, and how red it is.
+book, sheet, cup = [1.0, 0, 0, 0], [0, 1.0, 0, 0], [0, 0, 1.0, 1.0]
+things = torch.tensor([book, sheet] * 4 + [sheet, cup, sheet, sheet]).double()
+salience = (things - things.mean(0)).square().sum(1)  # how far from the rest
+by_salience = softmax(8 * salience.numpy())
+wish = torch.tensor([book]).double()
+by_task = attend(8 * wish, things, things, score=Dot(4, 4), need=["weights"])
+assert abs(by_task.weights[0].numpy() - softmax(8 * things[:, 0].numpy())).max() < 1e-6
+figure, axes = plt.subplots(1, 2, sharey=True)
+titles = "no query: what stands out", 'query "book": what is asked for'
+labels = ["book" if key[0] else "sheet" if key[1] else "cup" for key in things]
+shares = by_salience, by_task.weights[0]
+for axis, title, weights in zip(axes, titles, shares, strict=True):
+    colours = ["#2f7fd1" if key[0] else "#c4c8cf" for key in things]
+    colours[9] = "#c0392b"
+    axis.bar(range(12), weights, color=colours)
+    axis.set_title(title, fontsize=9)
+    axis.set_xticks(range(12), labels, rotation=90, fontsize=8)
+axes[0].set(ylabel="weight")
+plt.show()
+
+# %% [markdown] lang="en"
+# How far the attention spreads over the keys is a matter of the bandwidth:
+
+# %% [markdown] lang="zh"
+# 注意力在键上铺得多开，由带宽决定：
 
 # %% picture="kernels" alt="Weights of 41 keys for a query at 2.5: flat for a wide Gaussian, a narrow peak for a narrow one" alt_zh="查询 2.5 对 41 个键的权重：宽的高斯核几乎是平的，窄的高斯核是一个尖峰"
 keys = np.linspace(0, 5, 41)

@@ -13,6 +13,8 @@
 # - **Dot product**: $a(q, k) = q^T k$. No parameters, equal sizes.
 # - **Scaled dot product**: $a(q, k) = \langle q, k \rangle / \sqrt{d}$.
 # - **Bilinear form**: $a(q, k) = q^T W k$, a dot product after a map of the query.
+#
+# The picture shows the way from a query and a key to their score.
 
 # %% [markdown] lang="zh"
 # # 2 打分函数：查询和键怎样比较
@@ -27,6 +29,40 @@
 # - **点积模型**：$a(q, k) = q^T k$。没有参数，长度必须相同。
 # - **缩放点积模型**（Scaled Dot-Product Attention）：$a(q, k) = \langle q, k \rangle / \sqrt{d}$。
 # - **双线性模型**：$a(q, k) = q^T W k$，先把查询变换一下再做点积。
+#
+# 下面的图画出查询和键怎样一步步变成分数。
+
+# %% picture="forms" alt="Four diagrams from a query and a key to a number: the dot product joins them at once; the scaled one divides by a root behind it; the bilinear form maps the query first; the additive score maps both, adds them, and has a tanh and a vector behind it" alt_zh="四种打分函数的示意图，从查询和键到一个数：点积直接相乘；缩放点积再除以根号 d；双线性先变换查询；加性模型两个都变换，相加之后经过 tanh 和向量 v"
+import math
+import time
+
+import matplotlib.pyplot as plt
+
+from heedful.course.diagram import arrow, box, canvas
+
+BLUE, ORANGE, GREY = "#d6e6f7", "#f8e3cf", "#f1f1f1"
+FORMS = {  # steps of the query alone, of the key alone, and of both
+    "dot product": ((), (), ("product",)),
+    "scaled dot product": ((), (), ("product", "/ √d")),
+    "bilinear form": (("map W",), (), ("product",)),
+    "additive: one hidden layer": (("map Wq",), ("map Wk",), ("+, tanh", "times v")),
+}
+figure, axis = plt.subplots(figsize=(9, 3.4))
+canvas(axis, 92, 34)
+for place, (name, (of_query, of_key, of_both)) in enumerate(FORMS.items()):
+    x = 11 + 23.5 * place
+    axis.text(x, 32, name, ha="center", fontsize=8)
+    for side, letter, steps in ((-5, "q", of_query), (5, "k", of_key)):
+        box(axis, x + side, 2, letter, width=7, colour=BLUE)
+        for step in steps:
+            arrow(axis, (x + side, 3.5), (x + side, 6.5))
+            box(axis, x + side, 8, step, width=8, colour=ORANGE)
+        arrow(axis, (x + side, 9.5 if steps else 3.5), (x + side, 13.5))
+    for number, step in enumerate(of_both):
+        box(axis, x, 15 + 6 * number, step, width=17, colour=ORANGE)
+        arrow(axis, (x, 16.5 + 6 * number), (x, 19.5 + 6 * number))
+    box(axis, x, 15 + 6 * len(of_both), "score a(q, k)", width=17, colour=GREY)
+plt.show()
 
 # %% [markdown] lang="en"
 # ## From scratch
@@ -40,14 +76,11 @@
 # **向量化版本**一次算完所有查询：$Q\in R^{n\times d}$，$K\in R^{m\times d}$，$V\in R^{m\times v}$，缩放点积就是两次矩阵乘法，$f = \mathrm{softmax}(QK^T/\sqrt{d})\,V \in R^{n \times v}$。
 
 # %%
-import math
-import time
-
-import matplotlib.pyplot as plt
 import torch
 from torch.nn import functional
 
 from heedful.attention import (
+    SCORES,
     Additive,
     Dot,
     General,
@@ -105,6 +138,7 @@ assert abs(attend(Q, K, V, score=score).context - by_hand).max() < 1e-6
 bilinear = General(8, 8)
 by_hand = torch.softmax(Q @ bilinear.weight @ K.T, -1) @ V
 assert abs(attend(Q, K, V, score=bilinear).context - by_hand).max() < 1e-6
+print("all scores of heedful:", *SCORES)
 
 # %% [markdown] lang="en"
 # ## Sentences of different lengths
@@ -277,13 +311,12 @@ for n in (32, 128, 512):
 # ## Temperature
 #
 # $\mathrm{softmax}(z)_i = e^{z_i/\tau} / \sum_j e^{z_j/\tau}$ has a **temperature** $\tau$. A high one makes the weights more equal, a low one
-# gathers them on the best key. Each row still sums to 1. Key and value may be different things: **key–value attention** computes the
-# weights from the keys and averages the values.
+# gathers them on the best key. Each row still sums to 1.
 
 # %% [markdown] lang="zh"
 # ## 温度
 #
-# $\mathrm{softmax}(z)_i = e^{z_i/\tau} / \sum_j e^{z_j/\tau}$ 里的 $\tau$ 是**温度参数**。$\tau$ 较大时权重趋向于均匀，较小时更集中在分数最大的键上；按行做 softmax，**每一行的和都变为 1**。键和值可以是两样东西：**键值对注意力**用键算权重，对值求平均。
+# $\mathrm{softmax}(z)_i = e^{z_i/\tau} / \sum_j e^{z_j/\tau}$ 里的 $\tau$ 是**温度参数**。$\tau$ 较大时权重趋向于均匀，较小时更集中在分数最大的键上；按行做 softmax，**每一行的和都变为 1**。
 
 # %% picture="temperature" alt="Weights of six keys at temperatures 0.2, 1 and 5: nearly one key, a slope, nearly equal" alt_zh="温度 0.2、1、5 时六个键的权重：几乎只有一个键，一道斜坡，几乎相等"
 z = torch.tensor([2.0, 1.2, 0.7, 0.1, -0.5, -1.0])

@@ -52,17 +52,17 @@ from torch.nn import functional
 
 from heedful.course import check
 from heedful.course.diagram import arrow, box, canvas
-from heedful.layers import Embedding, GatedRecurrentUnit
+from heedful.layers import Embedding, GatedRecurrentUnit, OutputLayer
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
+from heedful.text.vocabulary import BOS, EOS
 
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
 words = torch.tensor([5, 2, 7, 1])  # a source of four words
 table = torch.randn(10, 6)  # embedding matrix: 10 words, 6 numbers each
-assert torch.equal(
-    functional.one_hot(words, 10).double() @ table, table[words]
-)  # a product that picks rows
+hot = functional.one_hot(words, 10).double()
+assert torch.equal(hot @ table, table[words])  # a product that picks rows
 
 
 def gru_step(x, h, W, b, U_gates, U):
@@ -84,6 +84,28 @@ def encode(vectors, *parameters):
 
 
 # %% [markdown] lang="en"
+# The one-hot vectors of the four words, the embedding matrix, and the product of the two, which has a row of the matrix for each word:
+
+# %% [markdown] lang="zh"
+# 四个词的 one-hot 向量、嵌入矩阵，以及两者的乘积；乘积的每一行就是矩阵里那个词的一行：
+
+# %% picture="vectors" alt="Three tables: one-hot vectors of four words over a vocabulary of ten, one square each; the embedding matrix of ten rows, learned or by Word2Vec; four word vectors, each equal to one of its rows" alt_zh="三张表：四个词的 one-hot 向量，词表有十个词，每行一个格；嵌入矩阵，十行，训练得到或来自 Word2Vec；四个词向量，各等于矩阵的一行"
+figure, axes = plt.subplots(1, 3, width_ratios=(10, 6, 6))
+names = {
+    "one-hot vectors": hot,
+    "embedding matrix,\nlearned or by Word2Vec": table,
+    "word vectors": hot @ table,
+}
+for axis, (name, numbers) in zip(axes, names.items(), strict=True):
+    shown = axis.imshow(numbers, cmap="Blues" if numbers is hot else "RdBu")
+    axis.set_title(name, fontsize=9)
+    rows = range(10) if numbers is table else words.tolist()
+    axis.set_yticks(range(len(rows)), [f"word {row}" for row in rows], fontsize=7)
+axes[0].set(xlabel="place in the vocabulary", xticks=range(10))
+plt.show()
+
+
+# %% [markdown] lang="en"
 # ## The same with heedful
 
 # %% [markdown] lang="zh"
@@ -99,11 +121,13 @@ for x, by_hand in zip(table[words], states, strict=True):
     assert abs(state[0] - by_hand).max() < 1e-6
 
 embedding = Embedding(10, 6)
+with torch.no_grad():  # a table learned elsewhere, as by Word2Vec, is copied into it
+    embedding.weight.copy_(table)
 assert abs(embedding(words) - embedding.weight[words]).max() < 1e-6
 
-logits = states @ torch.randn(
-    8, 10
-)  # a score for each of ten words at each of four steps
+output = OutputLayer(10, 8, bias=True)  # ten scores at each of four steps
+logits = states @ output.weight.T + output.bias
+assert abs(output(states) - logits).max() < 1e-6
 target = torch.tensor([3, 3, 9, 0])
 log_likelihood = torch.log_softmax(logits, -1)[
     torch.arange(4), target
@@ -154,7 +178,7 @@ model = RNNEncoderDecoderConfig(
     is_source_reversed=False,
 ).build(10, 10, is_shared=False)
 p = {name: parameter.detach() for name, parameter in model.eval().named_parameters()}
-PAD, START, END = 0, 2, 3
+PAD, START, END = 0, BOS, EOS
 
 
 def parameters_of(name):
@@ -201,6 +225,10 @@ real = targets != PAD
 loss = -(log_probs * real).sum() / real.sum()  # a mean over six words, not eight
 same = functional.cross_entropy(logits.mT, targets, ignore_index=PAD)
 assert abs(loss - same) < 1e-6
+
+decoded = model(TokenInputs(words[None], torch.tensor([4])), target_in[None])
+functional.cross_entropy(model.logits(decoded.features)[0], targets[0]).backward()
+assert all(parameter.grad.any() for parameter in model.parameters())  # end to end
 
 # %% [markdown] lang="en"
 # ## A picture: from words to words

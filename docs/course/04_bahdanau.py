@@ -50,8 +50,10 @@ import torch
 from torch.nn import functional
 
 from heedful import Translation
+from heedful.attention import Additive
 from heedful.course import check
 from heedful.course.diagram import arrow, box, canvas
+from heedful.layers import BidirectionalEncoder
 from heedful.models.inputs import TokenInputs
 from heedful.models.rnn_encoder_decoder import RNNEncoderDecoderConfig
 from heedful.models.rnnsearch import RNNsearchConfig
@@ -64,7 +66,10 @@ NUM_TOKENS, BOS, EOS = 13, 1, 2
 search = RNNsearchConfig(**sizes, attention={"hidden_size": 24}).build(
     NUM_TOKENS, NUM_TOKENS, is_shared=False
 )
+assert isinstance(search.encoder, BidirectionalEncoder)
+assert isinstance(search.score, Additive)
 p = {name: parameter.detach() for name, parameter in search.named_parameters()}
+print({name: list(p[name].shape) for name in p if name.startswith("score")})
 
 
 def gru(name, x, h, context=None):
@@ -128,41 +133,18 @@ assert abs(rnnsearch(source[0], target_in[0]) - by_heedful).max() < 1e-6
 by_heedful.shape
 
 # %% [markdown] lang="en"
-# ## A picture: what it learns
+# ## A picture: a step
 #
-# Above, one step. Below, two models learn to turn sequences of digits round: with attention (the paper's RNNsearch), and without (its RNNenc), which has to squeeze
-# a sequence into one vector. Both see lengths 1 to 12. The paper's figure has the same shape: without attention, long sentences suffer.
-# (This takes half a minute.)
+# From two-way states and the state of the decoder to the next word:
 
 # %% [markdown] lang="zh"
-# ## 图解：它学到了什么
+# ## 图解：一步
 #
-# 上面是解码器的一步。下面，两个模型学习把数字序列倒过来写：一个使用注意力机制（论文里的 **RNNsearch**），一个不使用（**RNNenc**），只能把整个序列压缩成一个向量。训练时长度都是 1 到 12。论文里的图也是这样：不用注意力，**长句**就差；用了注意力，哪怕句子变得很长，也可以维持较高水平。（约需半分钟。）
+# 从双向的隐状态和解码器的状态，到下一个词：
 
-# %% picture="aligned" alt="Above, a step: states of both directions and the decoder state enter a feed-forward network, its softmax weighs them to a context, which is joined with word and state before the GRU and the maxout layer. Left, attention of the trained model while it writes the source backwards: a bright line from the last word to the first; right, share of correct symbols by length: near 1 with attention, falling without" alt_zh="上：一步，两个方向的隐状态和解码器状态进入前馈神经网络，softmax 得到权重，加权和是上下文，再和词、状态拼接，进入 GRU 和 maxout 层。左：训练好的模型把源序列倒着写时的注意力，一条从最后一个词到第一个词的亮线；右：按长度统计的正确率，有注意力的接近 1，没有的随长度下降"
-torch.set_default_dtype(torch.float32)
+# %% picture="step" alt="States of both directions and the decoder state enter a feed-forward network, its softmax weighs them to a context, which is joined with word and state before the GRU and the maxout layer" alt_zh="两个方向的隐状态和解码器状态进入前馈神经网络，softmax 得到权重，加权和是上下文，再和词、状态拼接，进入 GRU 和 maxout 层"
 BLUE, ORANGE, GREY = "#d6e6f7", "#f8e3cf", "#f1f1f1"
-
-
-def batch(length, size=64):
-    digits = torch.randint(3, NUM_TOKENS, (size, length))
-    end = torch.full((size, 1), EOS)
-    reversed_ = digits.flip(1)
-    return (
-        TokenInputs(torch.cat((digits, end), 1), torch.full((size,), length + 1)),
-        torch.cat((torch.full((size, 1), BOS), reversed_), 1),
-        torch.cat((reversed_, end), 1),
-    )
-
-
-models = {
-    "RNNsearch": RNNsearchConfig(**sizes, attention={"hidden_size": 24}),
-    "RNNenc": RNNEncoderDecoderConfig(
-        embedding_size=16, hidden_size=48, num_layers=1, cell="gru", dropout=0.0
-    ),
-}
-figure, axes = plt.subplot_mosaic([["step"] * 2, ["left", "right"]], figsize=(8, 5.8))
-step, left, right = axes.values()
+figure, step = plt.subplots(figsize=(8, 3.2))
 canvas(step, 97, 34)
 for place in range(4):
     x = 9 + 13 * place
@@ -195,7 +177,42 @@ box(step, 90, 19, "maxout,\nsoftmax", 12, 6, ORANGE)
 box(step, 90, 6, "GRU:\nnext s", 12, 6, BLUE)
 arrow(step, (90, 22), (90, 26))
 step.text(90, 27, "next word", ha="center", fontsize=8)
+plt.show()
 
+# %% [markdown] lang="en"
+# ## A picture: what it learns
+#
+# Two models learn to turn sequences of digits round: with attention (the paper's RNNsearch), and without (its RNNenc), which has to squeeze
+# a sequence into one vector. Both see lengths 1 to 12. The paper's figure has the same shape: without attention, long sentences suffer.
+# (This takes half a minute.)
+
+# %% [markdown] lang="zh"
+# ## 图解：它学到了什么
+#
+# 两个模型学习把数字序列倒过来写：一个使用注意力机制（论文里的 **RNNsearch**），一个不使用（**RNNenc**），只能把整个序列压缩成一个向量。训练时长度都是 1 到 12。论文里的图也是这样：不用注意力，**长句**就差；用了注意力，哪怕句子变得很长，也可以维持较高水平。（约需半分钟。）
+
+# %% picture="aligned" alt="Left, attention of the trained model while it writes the source backwards: a bright line from the last word to the first; right, share of correct symbols by length: near 1 with attention, falling without" alt_zh="左：训练好的模型把源序列倒着写时的注意力，一条从最后一个词到第一个词的亮线；右：按长度统计的正确率，有注意力的接近 1，没有的随长度下降"
+torch.set_default_dtype(torch.float32)
+
+
+def batch(length, size=64):
+    digits = torch.randint(3, NUM_TOKENS, (size, length))
+    end = torch.full((size, 1), EOS)
+    reversed_ = digits.flip(1)
+    return (
+        TokenInputs(torch.cat((digits, end), 1), torch.full((size,), length + 1)),
+        torch.cat((torch.full((size, 1), BOS), reversed_), 1),
+        torch.cat((reversed_, end), 1),
+    )
+
+
+models = {
+    "RNNsearch": RNNsearchConfig(**sizes, attention={"hidden_size": 24}),
+    "RNNenc": RNNEncoderDecoderConfig(
+        embedding_size=16, hidden_size=48, num_layers=1, cell="gru", dropout=0.0
+    ),
+}
+figure, (left, right) = plt.subplots(1, 2)
 for name, config in models.items():
     torch.manual_seed(1)
     model = config.build(NUM_TOKENS, NUM_TOKENS, is_shared=False).float()

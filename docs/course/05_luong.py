@@ -181,7 +181,7 @@ plt.show()
 model = LuongConfig(
     embedding_size=6,
     hidden_size=SIZE,
-    num_layers=1,
+    num_layers=2,
     is_source_reversed=False,
     attention={"window": "global"},
 ).build(9, 9, is_shared=False)
@@ -200,21 +200,19 @@ def lstm(name, x, h, c, more=0.0):
 
 
 def luong(source, target_in):
-    h, c, states, logits, fed = (
-        torch.zeros(SIZE),
-        torch.zeros(SIZE),
-        [],
-        [],
-        torch.zeros(SIZE),
-    )
+    zero = torch.zeros(SIZE)
+    lower, upper = (zero, zero), (zero, zero)  # h and c of both layers
+    states, logits, fed = [], [], zero
     for x in p["source_embedding.weight"][source]:
-        h, c = lstm("encoder.layers.0", x, h, c)
-        states.append(h)
+        lower = lstm("encoder.layers.0", x, *lower)
+        upper = lstm("encoder.layers.1", lower[0], *upper)
+        states.append(upper[0])
     states = torch.stack(states)
     for x in p["target_embedding.weight"][target_in]:
-        h, c = lstm(
-            "decoder.layers.0", x, h, c, p["feed_map.weight"] @ fed
-        )  # input feeding
+        feeding = p["feed_map.weight"] @ fed  # input feeding
+        lower = lstm("decoder.layers.0", x, *lower, feeding)
+        upper = lstm("decoder.layers.1", lower[0], *upper)
+        h = upper[0]
         weights = torch.softmax(states @ (h @ p["score.weight"]), 0)  # general
         fed = torch.tanh(
             p["combine.weight"] @ torch.cat((weights @ states, h))
@@ -232,10 +230,38 @@ with torch.no_grad():
 assert abs(luong(source[0], target_in[0]) - by_heedful).max() < 1e-6
 
 # %% [markdown] lang="en"
-# ## A picture
+# ## A picture: the scores
+#
+# The same query and the same twelve states by the three score functions; *general* and *concat* have random parameters here.
 
 # %% [markdown] lang="zh"
-# ## 图解
+# ## 图解：score 函数
+#
+# 同一个查询、同样的十二个隐状态，用三种 score 函数得到的权重；general 和 concat 的参数这里是随机的。
+
+# %% picture="ways" alt="Weights of twelve source words by dot, by general with a table of its matrix below, and by concat: each score finds other words" alt_zh="十二个源词的权重：dot、general（下面是它的矩阵）、concat，三种函数各注意到不同的词"
+named = {"dot": Dot(SIZE, SIZE), "general": general, "concat": concat}
+figure, axes = plt.subplots(2, 3, figsize=(9, 4))
+for axis, (name, score) in zip(axes[0], named.items(), strict=True):
+    attended = attend(state, memory, memory, score=score, need=["weights"])
+    axis.bar(range(SOURCE), attended.weights[0].detach())
+    axis.set_title(name, fontsize=9)
+axes[0, 0].set(xlabel="source word", ylabel="weight")
+matrices = None, general.weight, concat.weight
+for axis, matrix in zip(axes[1], matrices, strict=True):
+    axis.set(xticks=[], yticks=[])
+    if matrix is None:
+        axis.text(0.5, 0.5, "no parameters", ha="center", va="center")
+    else:
+        axis.imshow(matrix.detach(), cmap="RdBu")
+        axis.set(xlabel="W, a linear map without a bias")
+plt.show()
+
+# %% [markdown] lang="en"
+# ## A picture: windows
+
+# %% [markdown] lang="zh"
+# ## 图解：窗口
 
 # %% picture="windows" alt="Weights of 24 source words in five forms: global on all, local-m and local-p in a window; local-p of three kinds that differ at its edges" alt_zh="24 个源词的权重，五种形式：全局分布在所有词上，local-m 和三种 local-p 只在窗口里，三种 local-p 的边缘不同"
 torch.manual_seed(3)
@@ -253,6 +279,24 @@ for axis, (name, weights) in zip(axes, forms.items(), strict=True):
     axis.bar(place, weights[0])
     axis.set_title(name, fontsize=8)
 axes[0].set(xlabel="source word", ylabel="weight")
+plt.show()
+
+# %% [markdown] lang="en"
+# The centre of local-p is a number that may change a little, and the weight of a word changes with it: along a bell, cut or not. Where the word enters or leaves the window the cut weight jumps, and only there has it no derivative.
+
+# %% [markdown] lang="zh"
+# local-p 的中心可以一点点移动，词的权重也随之变化，沿着一条钟形曲线，截断或不截断。截断的权重只在词进出窗口的地方跳变，只有在那里没有导数。
+
+# %% picture="centre" alt="Weight of one word while the centre moves from 4 to 20: without a cut a whole bell; cut, the same bell with a small jump at each edge of the window, and zero outside; a dot marks a centre of 11.3" alt_zh="中心从 4 移到 20 时一个词的权重：不截断是完整的钟形；截断时是同样的钟形，在窗口两端各有一次小的跳变，窗口之外为零；圆点标出中心 11.3"
+centres = torch.arange(4, 20, 0.05)
+for over, style in (("source", "--"), ("cut", "-")):
+    curve = [local_p(scores, p_t, over)[0, 12] for p_t in centres]
+    plt.plot(centres, curve, style, label={"source": "whole bell"}.get(over, over))
+plt.plot(11.3, local_p(scores, 11.3, "cut")[0, 12], "o", color="#757a82")
+plt.axvspan(12 - D, 12 + D, alpha=0.1)
+plt.xlabel("centre p, a real number")
+plt.ylabel("weight of word 12")
+plt.legend()
 plt.show()
 
 # %% [markdown] lang="en"

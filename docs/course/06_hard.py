@@ -147,12 +147,13 @@ print(p.numpy().round(2), monotonic(p).numpy().round(2), sep="\n")
 # %% [markdown] lang="zh"
 # ## 图解
 
-# %% picture="normalizers" alt="Weights of six keys: softmax on all, entmax and sparsemax with zeros, hard on one, monotonic falling, linear chain on a run of neighbours" alt_zh="六个键的权重：softmax 每个键都有，entmax 和 sparsemax 有零，硬性注意力只有一个，单调注意力逐渐减少，线性链是相邻的一段"
+# %% picture="normalizers" alt="Weights of six keys: softmax on all, entmax and sparsemax with zeros, hard on the best, a draw on one by chance, monotonic falling, linear chain on a run of neighbours" alt_zh="六个键的权重：softmax 每个键都有，entmax 和 sparsemax 有零，硬性注意力只有最大的一个，随机采样碰巧取到一个，单调注意力逐渐减少，线性链是相邻的一段"
 forms = {
     "softmax": torch.softmax(z, 0),
     "entmax 1.5": weights_of(Entmax()),
     "sparsemax": sparsemax(z),
     "hard": hard(z),
+    "a draw": weights_of(Sampled(seed=5)),
     "monotonic": monotonic(p),
     "linear chain": chain(z, transition),
 }

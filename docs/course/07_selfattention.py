@@ -11,7 +11,7 @@
 #
 # $$Z_i = \mathrm{Attention}(X W_Q^{(i)}, X W_K^{(i)}, X W_V^{(i)}), \qquad \mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
-# (Notes 4 of [this course](README.md) call **several query vectors** $q_1, …, q_M$ heads, each of which looks at another part of the input; their results are concatenated as well.)
+# (Notes 4 of [this course](README.md) call **several query vectors** $q_1, …, q_M$ heads, each of which looks at another part of the input; their results are concatenated as well. Lesson 9 has two such queries.)
 #
 # **Position encoding.** Self-attention alone does not know the order of words: shuffle them, and the outputs are shuffled in the same way (a **bag of words**). So a
 # **matrix of position encodings** $P$ is added to the input, $X + P$: a learned table, or
@@ -32,11 +32,11 @@
 #
 # 所以“自注意力就是 **K=Q=V**”的说法不对：三者是同一个 $X$ 的不同**线性变换**。$QK^T$ 是 $n \times n$ 的矩阵，表示单词之间的 **attention 强度**；**输出矩阵 Z** 的每一行是所有值的加权和。
 #
-# **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；结果**拼接**起来再做一次线性变换。每个头只有 $d/h$ 维，所以全部的头合起来，代价和一个 $d$ 维的头一样：
+# **多头注意力**同时做 $h$ 个，每个头各有自己的变换，希望抽取不同的信息，例如**短距离关系**和**长距离关系**；各个头的结果**拼接**起来，再做一次线性变换。每个头只有 $d/h$ 维，所以全部的头合起来，代价和一个 $d$ 维的头一样：
 #
 # $$Z_i = \mathrm{Attention}(X W_Q^{(i)}, X W_K^{(i)}, X W_V^{(i)}), \qquad \mathrm{MultiHead}(X) = \mathrm{Concat}(Z_1, …, Z_h)\, W_O .$$
 #
-# 在[本课程](README.md)的笔记 4 里，多头的“头”指**多个查询向量** $q_1, …, q_M$，各关注输入的不同部分，再把结果拼接；两种说法要区分。
+# 在[本课程](README.md)的笔记 4 里，多头的“头”指**多个查询向量** $q_1, …, q_M$，各关注输入的不同部分，再把结果拼接，第 9 课的图像就有两个这样的查询；两种说法要区分。
 #
 # **位置编码**。自注意力没有记录位置信息：把词的次序打乱，输出只是跟着打乱，这就成了**词袋模型**。所以把**位置编码矩阵** $P$ 加到输入上，$X + P$ 就是单词的**表示向量**。$P$ 可以**训练得到**，也可以用公式：
 #
@@ -166,14 +166,15 @@ plt.show()
 #
 # 用二进制数数：最后一位每次都变，前一位每两次变一次，再前一位每四次变一次。$P$ 的各列也这样数，只是数字换成了波：快的波分得清相邻的位置，慢的波说明在句子的哪一部分。
 
-# %% picture="positions" alt="Left, four columns of the matrix of position codes, sines and cosines, two faster than the others; middle, the whole matrix, waves that slow down from left to right; right, products of the codes of two positions, which depend on their distance only" alt_zh="左：位置编码矩阵的四列，正弦和余弦，两列快两列慢；中：整个矩阵，波从左到右越来越慢；右：两个位置的编码的内积，只取决于距离"
+# %% picture="positions" alt="Left, four columns of the matrix of position codes, sines and cosines, two faster than the others; middle, the whole matrix, waves that slow down from left to right and go on below a line at position 50, the longest sentence of training; right, products of the codes of two positions, which depend on their distance only" alt_zh="左：位置编码矩阵的四列，正弦和余弦，两列快两列慢；中：整个矩阵，波从左到右越来越慢，过了位置 50 的虚线（训练集里最长的句子）仍照样延续；右：两个位置的编码的内积，只取决于距离"
 print([f"{i:03b}" for i in range(8)])
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(9, 2.9))
 for column in (8, 9, 16, 17):
     left.plot(P[:, column], label=f"{column}")
 left.legend(title="column", fontsize=7, title_fontsize=7)
 left.set(xlabel="position")
-middle.imshow(P, aspect="auto", cmap="RdBu")
+middle.imshow(positions(70, 64), aspect="auto", cmap="RdBu")
+middle.axhline(49.5, color="black", lw=1, ls="--")  # no training sentence was longer
 middle.set(xlabel="dimension", ylabel="position")
 right.imshow(P @ P.T)
 right.set(xlabel="position", ylabel="position")

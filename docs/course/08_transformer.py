@@ -59,14 +59,14 @@
 # %% [markdown] lang="en"
 # ## A picture: the blocks
 #
-# The same as a drawing, with the two layers that need one: what is the same at every position, and over what the norm takes mean and variance.
+# The same as a drawing. Below it two layers that need one of their own: what is the same at every position, and over what the norm takes mean and variance.
 
 # %% [markdown] lang="zh"
 # ## 图解：两种 block
 #
-# 上面的表画成图，另外画出两个层：前馈网络逐位置相同；归一化的均值和方差取自哪些数。
+# 上面的表画成图。下面再单独画出两个层：前馈网络逐位置相同；归一化的均值和方差取自哪些数。
 
-# %% picture="blocks" alt="Encoder block of multi-head attention and FFN, decoder block of masked attention, attention over the encoder's output, and FFN; each is followed by Add and Norm, and an arrow goes round it; beside them the FFN at three words, and a table of words and features with a row for layer norm and a column for batch norm" alt_zh="Encoder block：多头注意力和 FFN；Decoder block：有掩码的注意力、对编码器输出的注意力和 FFN；每个后面都有 Add & Norm，旁边一条绕过它的箭头。右边：三个词上的 FFN；一张词和特征的表，一行是层归一化，一列是批量归一化"
+# %% picture="blocks" alt="Encoder block of multi-head attention and FFN, decoder block of masked attention, attention over the encoder's output, and FFN; each is followed by Add and Norm, and an arrow goes round it" alt_zh="Encoder block：多头注意力和 FFN；Decoder block：有掩码的注意力、对编码器输出的注意力和 FFN；每个后面都有 Add & Norm，旁边一条绕过它的箭头"
 import itertools
 
 import matplotlib.pyplot as plt
@@ -74,9 +74,8 @@ import matplotlib.pyplot as plt
 from heedful.course.diagram import arrow, box, canvas
 
 COLOURS = {"attention": "#d6e6f7", "FFN": "#f8e3cf", "Norm": "#d7eee1", "": "#f1f1f1"}
-figure, (whole, parts) = plt.subplots(1, 2, figsize=(9, 6.4), width_ratios=(55, 35))
+figure, whole = plt.subplots(figsize=(6, 6.4))
 canvas(whole, 55, 64)
-canvas(parts, 35, 64)
 
 
 def stack(x, words, layers):
@@ -117,26 +116,36 @@ whole.text(14.1, 42.2, "the encoder's output C:\nK and V", fontsize=7)
 across = (13.5, 37.5), (13.5, 41.5), (26.8, 41.5), (26.8, 31), (31.5, 31)
 arrow(whole, *across, colour="#2f7fd1")
 whole.text(3, 26.6, "residual connection", fontsize=6)
+plt.show()
 
-parts.text(2, 62.3, "FFN: two layers, the same at every position", fontsize=8)
+# %% [markdown] lang="en"
+# And the two layers:
+
+# %% [markdown] lang="zh"
+# 再看这两个层：
+
+# %% picture="parts" alt="Left, the FFN at three words: the same two layers, with a ReLU between; right, a table of words and features with a row for layer norm and a column for batch norm" alt_zh="左：三个词上的 FFN，同样的两个全连接层，中间是 ReLU；右：一张词和特征的表，一行是层归一化，一列是批量归一化"
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+canvas(left, 35, 28)
+canvas(right, 35, 33)
+left.text(2, 26.3, "FFN: two layers, the same at every position", fontsize=8)
 for x in (8, 17, 26):
-    for y, text in zip((42, 47, 52, 57), ("a word", "W1", "ReLU", "W2"), strict=True):
-        colour = COLOURS["" if y == 42 else "FFN"]
-        box(parts, x, y, text, width=8 if 42 < y < 57 else 5, colour=colour)
-        arrow(parts, (x, y + 1.5), (x, y + 3.5))
-parts.text(2, 38, "So it is two convolutions of width 1.", fontsize=8)
-
-parts.text(2, 31, "Norm: mean 0 and variance 1", fontsize=8)
+    for y, text in zip((6, 11, 16, 21), ("a word", "W1", "ReLU", "W2"), strict=True):
+        colour = COLOURS["" if y == 6 else "FFN"]
+        box(left, x, y, text, width=8 if 6 < y < 21 else 5, colour=colour)
+        arrow(left, (x, y + 1.5), (x, y + 3.5))
+left.text(2, 1.5, "So it is two convolutions of width 1.", fontsize=8)
+right.text(2, 31, "Norm: mean 0 and variance 1", fontsize=8)
 for row in range(6):
     for column in range(8):
         colour = "#2f7fd1" if row == 1 else "#c26410" if column == 5 else "#f1f1f1"
         where = 6 + 2.6 * column, 25.5 - 2.6 * row - (row > 2)
-        box(parts, *where, width=2.2, height=2.2, colour=colour)
-parts.text(26, 22.9, "layer norm:\nof a word", va="center", color="#2f7fd1", fontsize=8)
-parts.text(19, 8, "batch norm: of a feature", ha="center", color="#c26410", fontsize=8)
-parts.text(15, 27.3, "features", ha="center", fontsize=7)
+        box(right, *where, width=2.2, height=2.2, colour=colour)
+right.text(26, 22.9, "layer norm:\nof a word", va="center", color="#2f7fd1", fontsize=8)
+right.text(19, 8, "batch norm: of a feature", ha="center", color="#c26410", fontsize=8)
+right.text(15, 27.3, "features", ha="center", fontsize=7)
 for y in (22.9, 14):
-    parts.text(3.2, y, "a sentence", rotation=90, va="center", ha="center", fontsize=7)
+    right.text(3.2, y, "a sentence", rotation=90, va="center", ha="center", fontsize=7)
 plt.show()
 
 # %% [markdown] lang="en"
@@ -157,8 +166,9 @@ import random
 import torch
 from torch.nn import functional
 
-from heedful.course import check
+from heedful.course import AttentionPage, check
 from heedful.evaluation.metrics.bleu import Bleu
+from heedful.layers import FeedForward, MultiheadAttention, Residual
 from heedful.models.inputs import TokenInputs
 from heedful.models.transformer import TransformerConfig
 
@@ -304,6 +314,11 @@ with torch.no_grad():
 by_hand = transformer(p, source, lengths, target_in, num_blocks=2, num_heads=4)
 assert abs(by_hand - by_heedful).max() < 1e-6
 
+first = model.encoder_layers[0]  # made of layers that can be had alone
+assert isinstance(first.self_attention, MultiheadAttention)
+assert isinstance(first.feedforward, FeedForward)
+assert isinstance(first.around_attention, Residual)
+
 # %% [markdown] lang="en"
 # In use, one word at a time: each decoder block keeps the keys and values of the words so far, and for the encoder's output they are computed but once. A step computes a query, a key and a value of the last word alone, and its attention needs no mask, for
 # nothing stands behind it. The outcome is that of the whole.
@@ -376,6 +391,7 @@ inner, outer = (p[f"{name}.{part}.weight"][..., None] for part in ("inner", "out
 hidden = functional.conv1d(x.mT, inner, p[f"{name}.inner.bias"]).relu()
 convolved = functional.conv1d(hidden, outer, p[f"{name}.outer.bias"]).mT
 assert abs(convolved - feed_forward(p, name, x)).max() < 1e-6
+assert abs(convolved - first.feedforward(x)).max() < 1e-6
 
 by_layer = functional.layer_norm(x, (16,))
 by_batch = functional.batch_norm(x.flatten(0, 1), None, None, training=True).view_as(x)
@@ -463,6 +479,16 @@ def bleu(p, pairs):
     return Bleu().scores(counts).item()
 
 
+def objective(p, pairs):
+    """Mean negative log probability of a right word."""
+    target, _ = padded([[*target, "</s>"] for _, target in pairs])
+    target_in, _ = padded([["<s>", *target] for _, target in pairs])
+    logits = transformer(p, *padded([source for source, _ in pairs]), target_in, 1, 2)
+    log_probs = logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
+    real = target != WORDS.index("<pad>")
+    return -(log_probs * real).sum() / real.sum()
+
+
 # %% picture="learning" alt="The loss falls to nearly zero within 400 steps, and BLEU of sentences that were never seen rises to nearly 100" alt_zh="损失在 400 步内降到接近零，没有见过的句子的 BLEU 升到接近 100"
 torch.set_default_dtype(torch.float32)
 torch.manual_seed(0)
@@ -490,13 +516,7 @@ for step in range(401):
             f"{scores[step]:5.1f}",
             translate(p, ["the old red car wants a white cat".split()]),
         )
-    pairs = sentences(32, is_new=False)
-    target, _ = padded([[*target, "</s>"] for _, target in pairs])
-    target_in, _ = padded([["<s>", *target] for _, target in pairs])
-    logits = transformer(p, *padded([source for source, _ in pairs]), target_in, 1, 2)
-    log_probs = logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
-    real = target != WORDS.index("<pad>")
-    loss = -(log_probs * real).sum() / real.sum()
+    loss = objective(p, sentences(32, is_new=False))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -557,6 +577,23 @@ for column, (name, (rows, columns)) in enumerate(names.items()):
 plt.show()
 
 # %% [markdown] lang="en"
+# All tables of this sentence as a page to play with: choose the part, and a head, and point at a word.
+
+# %% [markdown] lang="zh"
+# 这个句子的全部权重表，做成可以动手试的网页：选择编码器、解码器或两者之间，再选一个头，指向一个词。
+
+# %% page="page" view="inside" alt="Page with the attention of the encoder, of the decoder and between them, for each head" alt_zh="网页：编码器、解码器和两者之间每个头的注意力"
+AttentionPage(
+    source,
+    [*output[1:], "</s>"],
+    {
+        "encoder": [weights_of["encoder_layers.0.self_attention"][0]],
+        "decoder": [weights_of["decoder_layers.0.self_attention"][0]],
+        "cross": [weights_of["decoder_layers.0.cross_attention"][0]],
+    },
+)
+
+# %% [markdown] lang="en"
 # ## Models after the Transformer
 #
 # Large models are first trained on plain text (**pretraining**), where every text is its own exercise and nobody has to label anything. They differ above
@@ -608,6 +645,17 @@ for axis, (title, allowed) in zip(axes, named.items(), strict=True):
     axis.imshow(allowed, vmin=0, vmax=1)
     axis.set(title=title, xlabel="sees", xticks=[], yticks=[])
 plt.show()
+
+# The same block is one of BERT or of GPT, by its mask alone: does word 0 see word 5?
+x = torch.randn(1, 6, 32)
+changed = torch.cat((x[:, :5], torch.randn(1, 1, 32)), 1)
+with torch.no_grad():
+    for title, allowed in (("BERT", everything), ("GPT", before)):
+        both = (
+            encoder_block(p, "encoder_layers.0", y, 2, allowed) for y in (x, changed)
+        )
+        difference = torch.sub(*both)[0, 0].abs().max()
+        assert (difference > 1e-6) == (title == "BERT")
 
 # %% [markdown] lang="en"
 # ## Exercises

@@ -41,7 +41,7 @@ import torch
 from torch import nn
 
 from heedful.attention import Dot, attend, padding
-from heedful.course import check
+from heedful.course import AttentionPage, check
 from heedful.layers import (
     MultiheadAttention,
     MultiQueryVectorAttention,
@@ -155,15 +155,58 @@ plt.ylabel("sentence")
 plt.show()
 
 # %% [markdown] lang="en"
+# The weights of an unseen document as a page to play with: the answer is a row over the words.
+
+# %% [markdown] lang="zh"
+# 一个没见过的文档的权重，做成可以动手试的网页：答案是一行，每个词一个权重。
+
+# %% page="page" alt="Page with the label of a document and the weights of its 24 words" alt_zh="网页：一个文档的标签，以及 24 个词的权重"
+NAMES = ["bad", "good", *(f"w{number}" for number in range(2, 40))]
+AttentionPage(
+    [NAMES[word] for word in documents[0].flatten()],
+    [NAMES[scores[0].argmax()]],
+    {"cross": [weights[0].reshape(1, 1, 24)]},
+)
+
+# %% [markdown] lang="en"
+# ## A picture: two hops to an answer
+#
+# Three facts link a thing to a place or a holder. Each fact has the thing as key, and as value the way from the thing to its place, so that adding the
+# value leads from one to the other. *Where is the apple?* takes two hops: Mary has it, and Mary is in the kitchen.
+
+# %% [markdown] lang="zh"
+# ## 图解：两次找到答案
+#
+# 三条事实各说明一样东西在哪里、在谁手里。每条事实的键是那样东西，值是从它到所在之处的“位移”，加上值，就从前者走到后者。“苹果在哪里？”要找两次：苹果在 Mary 手里，Mary 在厨房里。
+
+# %% picture="hops" alt="Two rows of weights over three facts: at the first hop all of it on the fact that Mary has the apple, at the second on the fact that Mary is in the kitchen" alt_zh="两行，三条事实上的权重：第一次全部在“Mary 拿着苹果”上，第二次全部在“Mary 在厨房”上"
+things = ["apple", "Mary", "kitchen", "John", "garden"]
+facts = [("apple", "Mary"), ("Mary", "kitchen"), ("John", "garden")]
+one_hot = dict(zip(things, torch.eye(5), strict=True))
+keys = torch.stack([9 * one_hot[thing] for thing, _ in facts])
+values = torch.stack([one_hot[place] - one_hot[thing] for thing, place in facts])
+u, rows = one_hot["apple"], []
+for _ in range(2):
+    attended = attend(u[None], keys, values, score=Dot(5, 5), need=["weights"])
+    u = u + attended.context[0]
+    rows.append(attended.weights[0])
+assert abs(u - hops(one_hot["apple"], keys, values, 2)).max() < 1e-6
+print("the apple is in the", things[u.argmax()])
+plt.imshow(torch.stack(rows), vmin=0, vmax=1)
+plt.xticks(range(3), [f"{thing}: {place}" for thing, place in facts])
+plt.yticks(range(2), ["hop 1", "hop 2"])
+plt.show()
+
+# %% [markdown] lang="en"
 # ## A picture: an image
 #
-# A scene of 64 × 64 pixels is cut into 8 × 8 regions; here a region's feature is just its mean colour. Queries for red and for blue find
+# A scene of 64 × 64 pixels is cut into 8 × 8 regions; here a region's feature is just its mean colour. Queries for red and for blue (**several query vectors**, each with its own row of weights) find
 # the shapes. (A trained captioner learns features and queries; `heedful demo --task captioning` shows one.)
 
 # %% [markdown] lang="zh"
 # ## 图解：图像
 #
-# 64 × 64 像素的图分成 8 × 8 个区域，这里区域的特征就是平均颜色。红色和蓝色的查询各自找到了图形。（真正的模型会学习特征和查询，见 `heedful demo --task captioning`。）
+# 64 × 64 像素的图分成 8 × 8 个区域，这里区域的特征就是平均颜色。红色和蓝色的查询（即**多个查询向量**，各有一行权重）各自找到了图形。（真正的模型会学习特征和查询，见 `heedful demo --task captioning`。）
 
 # %% picture="image" alt="A scene with a red square and a blue disc; two maps of weights over 64 regions, one bright at the square, one at the disc" alt_zh="有红色方块和蓝色圆盘的图；两幅 64 个区域的权重图，一幅亮在方块处，一幅亮在圆盘处"
 scene = torch.ones(64, 64, 3)

@@ -37,7 +37,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from heedful.course import check
+from heedful.course import AttentionPage, check
 from heedful.evaluation.alignment_error import AlignmentErrorRate
 from heedful.evaluation.metrics.bleu import Bleu
 from heedful.models.engine import TorchEngine
@@ -262,6 +262,16 @@ for axis, table, title in zip(
     axis.imshow(table)
     axis.set(title=title, xlabel="source", ylabel="output")
 plt.show()
+
+# %% [markdown] lang="en"
+# The left one as a page to play with: point at an output word, and see which source words it looks at.
+
+# %% [markdown] lang="zh"
+# 左边那幅，做成可以动手试的网页：指向一个输出的词，就看到它注意源句的哪些词。
+
+# %% page="page" alt="Page with the attention of a source of seven digits and its reverse" alt_zh="网页：七个数字和倒过来的输出，以及两者之间的注意力"
+digits = [str(int(token) - 4) for token in inputs.ids[0, :7]]
+AttentionPage([*digits, "</s>"], [*digits[::-1], "</s>"], {"cross": [attention[None]]})
 
 # %% [markdown] lang="en"
 # ## A picture: where a beam helps

@@ -426,13 +426,17 @@ def test_every_formula_is_known_to_the_converter(hook: Callable[[str], str]):
     assert [one for one in formulas if "\\" in hook(rf'<span class="arithmatex">\({html.escape(one)}\)</span>')] == []
 
 
-@pytest.mark.parametrize(("lesson", "view"), [("scores", "#view=learn&language=zh"), ("trust", "#language=zh")])
-def test_a_lesson_begins_with_a_page_to_play_with(lesson: str, view: str, site: Any):
+@pytest.mark.parametrize(
+    ("lesson", "page", "address"),
+    [("scores", "", "bahdanau-page.html#view=learn&language=zh"), ("trust", "page", "trust-page.html#language=zh")],
+)
+def test_a_lesson_begins_with_a_page_to_play_with(lesson: str, page: str, address: str, site: Any):
     pytest.importorskip("jupytext")
     pytest.importorskip("nbclient")
     formats = pytest.importorskip("nbformat.v4")
     cell = formats.new_markdown_cell("# 课程\n正文", metadata={"lang": "zh"})
     course = importlib.import_module("site_course")
-    text = course.as_markdown(lesson, formats.new_notebook(cells=[cell]), "zh")
-    assert re.match(rf'# 课程\n\n<div class="beside"><a href="bahdanau-page\.html{re.escape(view)}">', text)
+    code = formats.new_code_cell("1", metadata={"page": page} if page else {})
+    text = course.as_markdown(lesson, formats.new_notebook(cells=[cell, code]), "zh")
+    assert text.startswith(f'# 课程\n\n<div class="beside"><a href="{address}">')
     assert f'<a href="{lesson}.ipynb" download>笔记本</a>' in text
