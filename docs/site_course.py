@@ -25,6 +25,15 @@ CONCEPTS: Final = FOLDER / "concepts.tsv"
 ADDRESS: Final = "attention/course"
 LEARN: Final = "bahdanau-page.html#view=learn&"
 """View in which a reader computes attention of own numbers, for lessons without a page of a model of their own."""
+MECHANISMS: Final = {
+    "averages": "score=gaussian&",
+    "scores": "score=additive&",
+    "bottleneck": "score=uniform&",
+    "luong": "score=general&window=gaussian&",
+    "hard": "score=dot&normalizer=sampled&",
+    "selfattention": "score=scaled_dot&",
+}
+"""Mechanism with which the view opens in a lesson."""
 NONE: Final = "-"
 """Mark of a concept without code or picture."""
 _CACHE: dict[str, Any] = {}
@@ -169,7 +178,7 @@ def as_markdown(name: str, notebook: Any, language: str) -> str:
         "zh": ("笔记本", "用自己的数字试一试", "看看一个模型的注意力"),
     }[language]
     own = [cell for cell in notebook.cells if "page" in cell.metadata]
-    address, label = (_address(name, own[-1]), words[2]) if own else (LEARN, words[1])
+    address, label = (_address(name, own[-1]), words[2]) if own else (LEARN + MECHANISMS.get(name, ""), words[1])
     parts: list[str] = []
     number = -1
     for cell in in_language(notebook, language):

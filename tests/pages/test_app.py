@@ -310,6 +310,18 @@ def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, view: str, sche
     tab.close()
 
 
+def test_a_link_chooses_the_mechanism(browser: Any, tmp_path: Path):
+    page = written(tmp_path)
+    chosen = "[...document.querySelectorAll('#score, #normalizer, #gaussian')].map((one) => one.value + one.checked)"
+    for asked, found in {
+        "&score=additive&normalizer=sparsemax&window=gaussian": ["additiveundefined", "sparsemaxundefined", "ontrue"],
+        "&score=constructor&normalizer=no&window=any": ["dotundefined", "softmaxundefined", "onfalse"],
+    }.items():
+        tab = Tab(browser, f"{page}#view=learn{asked}")
+        assert tab.page.evaluate(chosen) == found
+        tab.close()
+
+
 def test_the_reader_s_own_numbers_change_scores_weights_and_context(browser: Any, tmp_path: Path):
     tab = Tab(browser, written(tmp_path) + "#view=learn")
     label = "document.getElementById('{}').getAttribute('aria-label')"

@@ -10,6 +10,12 @@ const lesson = {
   points: Array.from({ length: 24 }, (_, index) => { const x = (index + 0.5) / 4; return [x, Math.sin(x * 1.6) + 0.35 * x + 0.55 * Math.sin(index * 12.9898) * Math.cos(index * 4.1)]; }),
 };
 
+// A link may choose the mechanism: #view=learn&score=additive&normalizer=sparsemax&window=gaussian.
+const asked = new URLSearchParams(globalThis.location?.hash.slice(1));
+if (Object.hasOwn(SCORES, asked.get('score') ?? '')) lesson.score = asked.get('score');
+if ([...Object.keys(NORMALIZERS), 'projective_tree'].includes(asked.get('normalizer'))) lesson.normalizer = asked.get('normalizer');
+if (['plain', 'gaussian'].includes(asked.get('window'))) Object.assign(lesson, { hasWindow: true, isGaussian: asked.get('window') === 'gaussian' });
+
 function gumbel(count) {
   return Array.from({ length: count }, () => -Math.log(-Math.log(1 - Math.random())));
 }
