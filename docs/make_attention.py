@@ -167,6 +167,7 @@ def _chinese_source(source: str) -> str:
         (r": `LinearChain` without transitions", "：没有转移的 `LinearChain`"),
         (r"\balgorithm (\d)", r"算法 \1"),
         (r"\beq\. ([\d-]+)", r"式 \1"),
+        (r"\btable ([\d.]*\d)", r"表 \1"),
         (r" and note (\d+)", r"、注 \1"),
         (r", where query", "，其中 query"),
         (r" and key = ", "，key = "),

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,32 +30,54 @@ TABLES: Final = "Tables of all scores, biases, masks and normalizers by their na
 TITLES: Final = {"heedful": ": main functions"}
 """Words behind the name of a module in the title of its page, where the name alone is the title of another page."""
 PARTS: Final = {
+    "heedful.attention.structured_chain": ("Marginals",),
+    "heedful.comparison.compare": ("ComparisonResult",),
+    "heedful.comparison.summary": ("RowSummary",),
     "heedful.course.diagram": ("arrow", "box", "canvas"),
-    "heedful.data.batching": ("PairSampler",),
+    "heedful.data.batching": ("PairBatch", "PairSampler"),
     "heedful.data.encoded": ("EncodedCorpus",),
+    "heedful.data.labelled_texts": ("LabelledTexts",),
+    "heedful.data.prepare": ("EvaluationSet",),
+    "heedful.data.stories": ("Stories",),
     "heedful.engines.scored_pairs": ("ScoredPair",),
     "heedful.evaluation.alignment_error": ("AlignmentErrorRate",),
+    "heedful.evaluation.answers": ("AnswerReport", "SpanReport"),
+    "heedful.evaluation.bootstrap": ("Difference",),
+    "heedful.evaluation.label_sets": ("NumberReport", "SetReport"),
     "heedful.evaluation.labels": ("LabelReport", "LabelScore"),
     "heedful.evaluation.metrics.bleu": ("Bleu",),
-    "heedful.evaluation.report": ("Report",),
+    "heedful.evaluation.report": ("Report", "Result"),
+    "heedful.inspection.capture": ("Captured",),
     "heedful.inspection.plot": ("save_heat_map", "text_heat_map"),
     "heedful.inspection.position_plot": ("save_position_plot",),
     "heedful.models.engine": ("TorchEngine",),
     "heedful.models.inputs": ("TokenInputs",),
-    "heedful.models.luong": ("LuongConfig",),
-    "heedful.models.rnn_encoder_decoder": ("RNNEncoderDecoderConfig",),
-    "heedful.models.rnnsearch": ("RNNsearchConfig",),
+    "heedful.models.interface": ("Decoded", "Seq2Seq"),
+    "heedful.models.label_model": ("Encoded", "LabelModel"),
+    "heedful.models.luong": ("Luong", "LuongConfig"),
+    "heedful.models.rnn_encoder_decoder": ("RNNEncoderDecoder", "RNNEncoderDecoderConfig"),
+    "heedful.models.rnnsearch": ("RNNsearch", "RNNsearchConfig"),
     "heedful.models.store": ("store_weights",),
-    "heedful.models.transformer": ("TransformerConfig",),
+    "heedful.models.transformer": ("Transformer", "TransformerConfig"),
+    "heedful.pages.attention_view": ("AttentionView",),
     "heedful.pages.bundle": ("offline_page",),
+    "heedful.pages.sentence": ("Output", "SentenceView"),
     "heedful.predictors.answerer": ("Answer", "Answerer"),
     "heedful.predictors.captioner": ("Caption",),
-    "heedful.predictors.classifier": ("Classification",),
+    "heedful.predictors.classifier": ("Classification", "EncodedText"),
+    "heedful.predictors.interface": ("Predictor",),
     "heedful.predictors.sentence_view": ("SentenceViewer", "ViewRequest"),
-    "heedful.predictors.translation": ("Alternative",),
+    "heedful.predictors.translation": ("Alternative", "MeasuredTranslations"),
+    "heedful.regression.estimator": ("ToyData",),
     "heedful.search.beam": ("search",),
     "heedful.search.config": ("SearchConfig",),
+    "heedful.search.interface": ("Hypothesis",),
+    "heedful.serving.task_pipelines": ("TaskPipeline",),
+    "heedful.serving.transformers_pipelines": ("Pipeline",),
+    "heedful.text.dictionary": ("Dictionary",),
+    "heedful.text.segments": ("Text",),
     "heedful.text.vocabulary": ("BOS", "EOS"),
+    "heedful.training.loss": ("LossSum",),
     "heedful.training.pair_step": ("PairStep",),
 }
 """Public names of other modules: those that lessons and pages import, and results of public methods. All others are
@@ -62,7 +85,7 @@ private and may change."""
 PART_PAGES: Final = {
     "parts": (
         "Parts for loops and pictures of your own",
-        "Batches, corpora, steps and pictures for trainings of your own",
+        "Batches, corpora, steps, texts and pictures for trainings of your own",
         ("course", "data", "inspection", "text", "training"),
     ),
     "models": (
@@ -73,7 +96,7 @@ PART_PAGES: Final = {
     "results": (
         "Results, scores and pages",
         "Values that public functions return, and the page files that show them",
-        ("engines", "evaluation", "pages", "predictors"),
+        ("attention", "comparison", "engines", "evaluation", "pages", "predictors", "regression", "serving"),
     ),
 }
 """Pages of these names: address, title, lead and packages."""
@@ -149,6 +172,40 @@ def _lead(module: str, group: str, names: Sequence[str]) -> str:
     return " ".join((importlib.import_module(defined).__doc__ or "").partition("\n\n")[0].split())
 
 
+def _meaning(module: str, name: str) -> str:
+    """First sentence about a public name, for the cell of a table; of a value, the words below it in its module."""
+    value = getattr(importlib.import_module(module), name)
+    text = inspect.getdoc(value) if callable(value) else _words_below(module, name)
+    first = " ".join((text or "").partition("\n\n")[0].split())
+    sentence = re.split(r"(?<=[^.][a-z)`\]]\.)\s(?=[A-Z])", first)[0].rstrip(".")
+    return re.sub(r"([|<*{]|(?<=[\])])_)", r"\\\1", sentence)
+
+
+def _words_below(module: str, name: str) -> str:
+    """Words below a value in the module that defines it, which may be another than the one that offers it."""
+    body = list(ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))))
+    for node in body:
+        for after, text in pairwise(getattr(node, "body", None) or ()) if isinstance(node, ast.Module) else ():
+            target = getattr(after, "target", None)
+            if isinstance(target, ast.Name) and target.id == name and isinstance(text, ast.Expr):
+                return str(ast.literal_eval(text.value))
+    sources = [node for node in body if isinstance(node, ast.ImportFrom) and name in {each.name for each in node.names}]
+    return _words_below(str(sources[0].module), name) if sources else ""
+
+
+def _all_names(places: Mapping[str, str]) -> list[str]:
+    """Lines of the table of all names, in alphabetical order, with their pages.
+
+    Args:
+        places: page of each name, by its dotted name.
+    """
+    rows = ["", "## All names", "", "| name | what it is |", "| --- | --- |"]
+    for dotted in sorted(places, key=lambda each: (each.rpartition(".")[2].casefold(), each)):
+        module, _, name = dotted.rpartition(".")
+        rows.append(f"| [`{name}`]({places[dotted]}.md#{dotted}) | {_meaning(module, name)} |")
+    return rows
+
+
 def python() -> Page:
     """Pages of the Python interface, one a public name, for the generator to fill in."""
     first = Document("reference/python", "reference/python/index", "", is_translated=False, longest=None)
@@ -159,6 +216,7 @@ def python() -> Page:
         "Names on these pages are public: they change with notice. All others may change any day.",
         "",
     ]
+    places: dict[str, str] = {}
     for module, purpose in PUBLIC.items():
         name = module.replace(".", "-")
         groups = _groups(module)
@@ -169,6 +227,7 @@ def python() -> Page:
             blocks = "\n".join(f"::: {module}.{each}\n{SECRET if each == 'EXERCISES' else ''}" for each in names)
             document.text = f"# {title}\n\n{_lead(module, group, names)}\n\n{blocks}"
             page.children.append(Page(document, address, title, document.text))
+            places |= {f"{module}.{each}": address.rpartition("/")[2] for each in names}
         rows.append(f"- `{module}`: {purpose[0].lower()}{purpose[1:]}")
     for name, (title, lead, packages) in PART_PAGES.items():
         address = f"reference/python/{name}"
@@ -177,8 +236,9 @@ def python() -> Page:
         blocks = "\n".join(f"::: {module}.{each}\n" for module in modules for each in PARTS[module])
         document.text = f"# {title}\n\n{lead}.\n\n{blocks}"
         page.children.append(Page(document, address, title, document.text))
+        places |= {f"{module}.{each}": name for module in modules for each in PARTS[module]}
         rows.append(f"- [{title}]({name}.md): {lead[0].lower()}{lead[1:]}")
-    first.text = page.text = "\n".join([*rows, ""])
+    first.text = page.text = "\n".join([*rows, *_all_names(places), ""])
     return page
 
 

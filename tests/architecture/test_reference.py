@@ -122,6 +122,23 @@ def test_the_pages_of_the_reference_name_everything(reference: Any):
     assert formats.text.count("\n| ") > 15
 
 
+def test_the_first_page_of_python_says_where_each_name_is(reference: Any):
+    page = reference.python()
+    rows = re.findall(r"^\| \[`(\w+)`\]\((.+?)\.md#(.+?)\) \| (.+) \|$", page.text, re.MULTILINE)
+    names = {
+        f"{module}.{name}"
+        for module in (*reference.PUBLIC, *reference.PARTS)
+        for name in reference.public_names(module)
+    }
+    assert {anchor for _, _, anchor, _ in rows} == names
+    assert len(rows) == len(names)
+    assert [row[0].casefold() for row in rows] == sorted(row[0].casefold() for row in rows)
+    texts = {child.address.rpartition("/")[2]: child.text for child in page.children}
+    assert all(f"::: {anchor}\n" in texts[address] for _, address, anchor, _ in rows)
+    assert {anchor: meaning for _, _, anchor, meaning in rows if len(meaning) < 9 or "new empty" in meaning} == {}
+    assert "| [`attend`](heedful-attention-dispatch.md#heedful.attention.attend) |" in page.text
+
+
 def leads_of(pages: list[Any]) -> list[str]:
     """Paragraph below the title of each page."""
     return [page.text.split("\n\n")[1] for page in pages]

@@ -1,6 +1,7 @@
 """Examples in memory: the file that is made of them, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 import heedful
+from heedful.data.corpus import find_pairs
 from heedful.data.in_memory import column_of, example_files, with_column
 from heedful.errors import DataError, UsageError
 
@@ -172,3 +174,88 @@ def test_a_column_is_added_to_every_kind_of_table():
             column_of(table, "txt")
     with pytest.raises(DataError, match="row 1, 'text' is a NoneType"):
         column_of({"text": ["a", None]}, "text")
+
+
+class Splits(dict[str, Any]):
+    """Stand-in for a DatasetDict of datasets: splits by name."""
+
+
+class Dataset:
+    """Stand-in for a Dataset of datasets: rows as dictionaries, and the names of its columns."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self.column_names = list(rows[0])
+
+    def __iter__(self) -> Any:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+TRANSLATIONS = [
+    {"id": "0", "translation": {"de": "Guten Tag", "en": "Good day"}},
+    {"id": "1", "translation": {"de": "Danke", "en": "Thanks"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "pairs"),
+    [
+        ((1, 2), [("Guten Tag", "Good day"), ("Danke", "Thanks")]),
+        ((2, 1), [("Good day", "Guten Tag"), ("Thanks", "Danke")]),
+        (("translation.de", "translation.en"), [("Guten Tag", "Good day"), ("Danke", "Thanks")]),
+        (("translation.en", "translation.de"), [("Good day", "Guten Tag"), ("Thanks", "Danke")]),
+        (("en", "de"), [("Good day", "Guten Tag"), ("Thanks", "Danke")]),
+    ],
+)
+@pytest.mark.parametrize("make", [list, Dataset])
+def test_rows_of_translations_are_read(make: Any, columns: Any, pairs: list[tuple[str, str]]):
+    with example_files((make(TRANSLATIONS),), "train", columns) as files:
+        assert [(pair.source, pair.target) for pair in find_pairs(files.paths, files.columns)] == pairs
+
+
+def test_a_single_row_and_the_code_of_indonesian():
+    rows = [{"translation": {"en": "Good day", "id": "Selamat siang"}}]
+    with example_files(rows, "dev") as files:
+        assert [(pair.source, pair.target) for pair in find_pairs(files.paths, files.columns)] == [
+            ("Good day", "Selamat siang")
+        ]
+
+
+def test_translations_into_several_languages_ask_for_a_choice():
+    rows = [{"translation": {"de": "Tag", "en": "day", "fr": "jour"}}]
+    said = re.escape(
+        "train: 'translation' has 'de', 'en', 'fr'; choose two: columns=('translation.de', 'translation.en')"
+    )
+    with pytest.raises(DataError, match=f"^{said}$"), example_files((rows,), "train"):
+        pass
+    with example_files((rows,), "train", ("translation.fr", "translation.de")) as files:
+        assert [(pair.source, pair.target) for pair in find_pairs(files.paths, files.columns)] == [("jour", "Tag")]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"translation": {"de": None, "en": "day"}}, "train: row 1, 'translation.de' is None"),
+        ({"translation": {"de": "Tag"}}, "train: row 1, 'translation' has 'de'; row 0 has 'de', 'en'"),
+        ({"translation": "Tag"}, "train: row 1, 'translation' is a str; give a dictionary, as in row 0"),
+    ],
+)
+def test_faulty_translations_are_refused(row: dict[str, Any], said: str):
+    rows = [{"translation": {"de": "Tag", "en": "day"}}, row]
+    with pytest.raises(DataError, match=re.escape(said)), example_files((rows,), "train"):
+        pass
+
+
+def test_a_dictionary_of_splits_names_them():
+    splits = Splits(train=Dataset(TRANSLATIONS), validation=Dataset(TRANSLATIONS), test=Dataset(TRANSLATIONS))
+    said = re.escape(
+        "train: a dictionary of the tables 'train', 'validation', 'test'; give one, such as data['train'], and others "
+        "as dev and test"
+    )
+    with pytest.raises(DataError, match=f"^{said}$"), example_files((splits,), "train"):
+        pass
+    with pytest.raises(DataError, match=f"^{said}$"):
+        heedful.train(splits)

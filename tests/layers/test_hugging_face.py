@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import heedful
-from heedful.attention.scores import Additive
+from heedful.attention.scores import Additive, Dot
 from heedful.attention.simplex import Sparsemax
-from heedful.errors import UsageError
+from heedful.errors import ShapeError, UsageError
+from heedful.layers import hugging_face
 from heedful.layers.hugging_face import use_in_transformers
 from tests.architecture.package import ROOT
 
@@ -86,3 +87,36 @@ def test_the_recipe_of_the_page_runs(capsys: pytest.CaptureFixture[str]):
     assert weights[4] == 0
     assert float(weights.sum()) == pytest.approx(1.0)
     assert "tensor(" in capsys.readouterr().out
+
+
+SCORES = {
+    "distance": lambda query, key: -torch.cdist(query, key),
+    "product": lambda query, key: query @ key.mT,
+    "sum": lambda query, key: torch.einsum("bhqd,bhkd->bhqk", query, key),
+    "shape": lambda query, key: query.new_zeros(*query.shape[:-1], key.shape[-2]),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_plain_function_of_queries_and_keys_is_a_score(name: str):
+    model = transformers.BertModel(transformers.BertConfig(**SIZES)).eval()
+    use_in_transformers(model, SCORES[name])
+    with torch.no_grad(), heedful.capture(model) as captured:
+        model(input_ids=IDS, attention_mask=REAL)
+    weights = captured.weights("encoder.layer.0.attention.self")
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 4, 5))
+    assert torch.equal(weights[1, :, :, 3:], torch.zeros(4, 5, 2))
+
+
+def test_an_error_of_a_maker_of_scores_is_shown():
+    model = transformers.BertModel(transformers.BertConfig(**SIZES))
+    with pytest.raises(ShapeError):
+        use_in_transformers(model, lambda query, key: Dot(query, key + 1))
+
+
+def test_a_version_without_an_interface_of_masks_is_warned_of(monkeypatch: pytest.MonkeyPatch):
+    model = transformers.BertModel(transformers.BertConfig(**SIZES)).eval()
+    monkeypatch.setattr(hugging_face, "_interfaces", lambda: (transformers.AttentionInterface, None))
+    with pytest.warns(UserWarning, match="no AttentionMaskInterface.*padding is attended to") as warned:
+        use_in_transformers(model)
+    assert [each.filename for each in warned] == [__file__]

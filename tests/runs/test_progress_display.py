@@ -9,7 +9,7 @@ from rich.text import Text
 
 from heedful.runs import progress_display as progress
 from heedful.runs.progress_display import LiveDisplay, NotebookDisplay, PlainLines, followed, one_line, where
-from heedful.training.progress import Progress, Validation
+from heedful.training.progress import Ends, Progress, Validation
 from tests.thorough import thorough
 
 RUNNING = Progress(1200, 2.5, 3.21, 3870.4, 1e-3, 60.0, 0.25)
@@ -21,6 +21,18 @@ def test_where_with_a_limit_and_without():
     assert where(RUNNING) == "25 %, step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210, 3 min 00 s left"
     assert "3,870 texts/s" in where(replace(RUNNING, unit="texts"))
     assert where(replace(RUNNING, done=0.0)) == "step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210"
+
+
+def test_where_names_the_ends_of_a_training_without_a_limit_of_time_or_steps():
+    waiting = replace(RUNNING, done=0.0, ends=Ends(patience=8))
+    assert where(waiting).endswith(", no set end: stops after 8 validations without a better score")
+    waiting = replace(waiting, ends=Ends(num_without_better=2, patience=8))
+    assert where(waiting) == (
+        "step 1,200, epoch 2.50, 3,870 tokens/s, loss 3.210, "
+        "no set end: stops after 8 validations without a better score, 2 so far"
+    )
+    limited = replace(RUNNING, ends=Ends(max_epochs=10, num_without_better=2, patience=8))
+    assert where(limited) == ("25 %, step 1,200, epoch 2.50 of at most 10, 3,870 tokens/s, loss 3.210, 3 min 00 s left")
 
 
 def test_plain_lines_come_with_validations_and_twice_a_minute(monkeypatch: pytest.MonkeyPatch):

@@ -29,7 +29,7 @@ from heedful.training.guided import Guidance
 from heedful.training.likelihood import log_likelihood
 from heedful.training.loop import Trainer
 from heedful.training.pair_step import PairStep
-from heedful.training.progress import Progress, Validation
+from heedful.training.progress import Ends, Progress, Validation
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, NUM_TARGET_TOKENS, Config, changed
 from tests.prove.disk import Call, calls
 from tests.thorough import is_thorough, sampled, thinned, thorough
@@ -606,6 +606,7 @@ def test_training_ends_when_validation_stops_improving(tmp_path: Path):
     assert (outcome.step, outcome.best, outcome.best_step) == (5, 4.0, 2)
     assert len(run.kept) == 2
     assert [p.is_best for p in run.watched if p.validation] == [True, True, False, False, False]
+    assert [report.ends for report in run.watched][-1] == Ends(num_without_better=2, patience=3)
 
 
 def test_of_equal_scores_that_with_the_lower_loss_is_best(tmp_path: Path):

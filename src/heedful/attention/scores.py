@@ -368,6 +368,8 @@ class Gaussian(_Kernel):
 class Laplacian(_Kernel):
     """a(q, k) = -|q - k| / bandwidth.
 
+    Rasmussen and Williams 2006, doi:10.7551/mitpress/3206.001.0001, section 4.2.1.
+
     Example:
         >>> from heedful.attention import attend
         >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
@@ -382,6 +384,8 @@ class Laplacian(_Kernel):
 class Boxcar(_Kernel):
     """a(q, k) = 0 where |q - k| < bandwidth, and none beyond: the mean over near keys.
 
+    Rosenblatt 1956, doi:10.1214/aoms/1177728190.
+
     Example:
         >>> from heedful.attention import attend
         >>> query, key = torch.ones(2, 3, 8), torch.ones(2, 5, 8)
@@ -395,6 +399,8 @@ class Boxcar(_Kernel):
 @final
 class Triangular(_Kernel):
     """a(q, k) = log(1 - |q - k| / bandwidth), and none beyond the bandwidth.
+
+    Silverman 1986, doi:10.1201/9781315140919, table 3.1.
 
     Example:
         >>> from heedful.attention import attend

@@ -263,6 +263,8 @@ def _relax(
 class Hard(Normalizer):
     """weights = one-hot of the largest score, the first of equal ones; no gradient reaches the scores.
 
+    Hahn 2020, arXiv:1906.06755, section 3.
+
     Cost: a comparison per score.
 
     Example:

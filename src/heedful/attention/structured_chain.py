@@ -19,7 +19,13 @@ LEVELS: Final = 31
 
 
 class Marginals(NamedTuple):
-    """Marginals of a distribution over structures."""
+    """Marginals of a distribution over structures.
+
+    Example:
+        >>> chain = linear_chain_marginals(torch.zeros(3, 2), torch.zeros(2, 2))
+        >>> chain.weights[:, 1].tolist(), round(chain.log_normalizer.exp().item())
+        ([0.5, 0.5, 0.5], 8)
+    """
 
     weights: Tensor
     """Probability of each part; zero in empty structures."""

@@ -9,10 +9,12 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from heedful.config.renamed import with_new_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +35,16 @@ _ENTRY: Final = re.compile(r"( +)(\S+(?: \S+)*)  +(\S.*)")
 
 @final
 class Command(TyperCommand):
-    """Command whose help is a page of this module."""
+    """Command whose help is a page of this module, and that takes old names of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line.
+
+        Args:
+            ctx: context of the command.
+            args: words behind the command.
+        """
+        return super().parse_args(ctx, with_new_options(self.name or "", args))
 
     def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
         """Write the help page.

@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final, ParamSpec
+from typing import Annotated, Final, ParamSpec, TextIO
 
 import typer
 
@@ -21,6 +21,7 @@ from heedful.cli.failures import explain
 from heedful.cli.help import Command, Group
 from heedful.cli.messages import discard_output, print_message
 from heedful.config.plugins import allow_code, is_custom
+from heedful.config.renamed import OldName, with_new_command
 from heedful.errors import UsageError, did_you_mean
 from heedful.version import __version__
 
@@ -144,6 +145,7 @@ def _without_code(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _run(words: Sequence[str]) -> int:
+    words = with_new_command(words)
     named = next((word for word in words if not word.startswith("-")), "")
     if named and named not in COMMANDS:
         raise UsageError(f"no command {named!r}{did_you_mean(named, COMMANDS)}")
@@ -244,12 +246,32 @@ def _open_closed_streams() -> None:
 
 
 def _prepare_process(is_debug: bool) -> None:
-    """Use UTF-8 and LF on every platform, and hide warnings of libraries unless debugging."""
+    """Use UTF-8 and LF on every platform, and hide warnings unless debugging, except those of old names."""
     for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
     if not is_debug and not sys.warnoptions:
         warnings.simplefilter("ignore")
+        warnings.simplefilter("default", OldName)
+    warnings.showwarning = _show_warning
+
+
+_show_usual: Final = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning of an old name as a line, and any other as usual."""
+    if issubclass(category, OldName):
+        print_message(f"heedful: warning: {message}")
+    else:
+        _show_usual(message, category, filename, lineno, file, line)
 
 
 def _flush_or_give_up() -> None:

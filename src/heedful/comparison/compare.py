@@ -34,6 +34,11 @@ class ComparisonResult:
         comparison: all figures.
         out: folder of the tables, the report, the run results and the models.
         command: shell command that repeats the comparison, or resumes it if it was interrupted.
+
+    Example:
+        >>> table = heedful.compare("grid.toml", "de-en.tsv", minutes_per_run=5)  # doctest: +SKIP
+        >>> table["global (general)"].seeds, [*table.to_dict()][0]  # doctest: +SKIP
+        ((1,), 'command')
     """
 
     comparison: Comparison

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from heedful.config.renamed import with_new_keys
 from heedful.errors import ConfigError, DamagedFile, did_you_mean
 from heedful.files.bounded_read import parse_toml, read_text
 from heedful.files.formats import SETTINGS_FORMAT
@@ -38,14 +39,18 @@ _AS_BY_DEFAULT: Final = "# as by default:"
 ConfigType = TypeVar("ConfigType", bound=Config)
 
 
-def read_toml(path: Path) -> Tree:
+def read_toml(path: Path, is_told: bool = False) -> Tree:
     """Read a TOML file.
 
+    Args:
+        path: the file.
+        is_told: whether to warn of old names of settings, where the file is the user's.
+
     Returns:
-        The content as nested dictionaries, without the format version.
+        The content as nested dictionaries, without the format version; settings by their new names.
 
     Raises:
-        ConfigError: the file does not exist or is not TOML.
+        ConfigError: the file does not exist or is not TOML, or it has a setting by its old and its new name.
         NewerFormat: a newer heedful wrote it.
     """
     try:
@@ -56,7 +61,7 @@ def read_toml(path: Path) -> Tree:
         raise ConfigError(str(error)) from None
     except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return SETTINGS_FORMAT.strip(path, tree)
+    return with_new_keys(SETTINGS_FORMAT.strip(path, tree), is_told)
 
 
 def parse_overrides(settings: Sequence[str]) -> Tree:

@@ -20,7 +20,14 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Padded pairs of token ids; the padding is 0."""
+    """Padded pairs of token ids; the padding is 0.
+
+    Example:
+        >>> ids = np.array([[7, 8, 3], [9, 3, 0]])
+        >>> batch = PairBatch(ids, np.array([3, 2]), *teacher_forced([np.array([7, 3]), np.array([3])]))
+        >>> len(batch), batch.num_units, batch.rows(slice(1, 2)).source.tolist()
+        (2, 3, [[9, 3]])
+    """
 
     source: IntArray
     """[batch, source] ids, each row ending in eos."""

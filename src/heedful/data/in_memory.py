@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from heedful.data.rows import Columns
+from heedful.data.rows import TRANSLATION, Columns
 from heedful.errors import DataError, HeedfulError
 from heedful.files.atomic_write import private_folder
 
@@ -71,7 +71,7 @@ def example_files(data: Any, name: str, columns: Columns = (1, 2)) -> Generator[
 def _is_table(part: object) -> bool:
     """Tell whether an element of data is a collection of examples, not one example."""
     if isinstance(part, Mapping):
-        return not any(isinstance(value, _SCALARS) for value in part.values())
+        return not any(isinstance(value, _SCALARS | Mapping) for value in part.values())
     if isinstance(part, list | tuple):
         return not any(isinstance(value, _SCALARS) for value in part)
     return not isinstance(part, str | Path)
@@ -83,8 +83,10 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
     Args:
         data: pairs of a source and a target; dictionaries with equal keys, in any order; a dictionary from the names of
             columns to their values; or a table with the names of its columns, of pandas, polars, PyArrow or datasets.
+            Translations by language, ``{"translation": {"de": ..., "en": ...}}``, are pairs.
         path: new file.
-        columns: columns of source and target; for pairs (1, 2), or (2, 1) where the target comes first.
+        columns: columns of source and target; for pairs (1, 2), or (2, 1) where the target comes first; of several
+            languages two, such as ("translation.de", "translation.en").
 
     Returns:
         Columns by which the file is read.
@@ -99,14 +101,45 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
     if first is None:
         raise DataError(f"{name}: no examples; give at least one")
     names = tuple(first)
+    _check_languages(first, name, columns)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for number, row in enumerate(chain((first,), rows)):
             if row.keys() != first.keys():
                 raise DataError(f"{name}: row {number} has the keys {_listed(row)}, row 0 has {_listed(names)}")
-            file.write(_line({key: _value(row[key], f"{name}: row {number}, {key!r}") for key in names}))
+            file.write(_line({key: _cell(row[key], first[key], key, f"{name}: row {number}") for key in names}))
     if names != PAIR_KEYS:
         return columns
     return PAIR_KEYS if columns in ((1, 2), PAIR_KEYS) else (PAIR_KEYS[1], PAIR_KEYS[0])
+
+
+def _check_languages(row: Mapping[str, Any], name: str, columns: Columns) -> None:
+    """Refuse translations into several languages of which nobody has chosen two.
+
+    Raises:
+        DataError: there are more than two.
+    """
+    languages = row.get(TRANSLATION)
+    if columns in ((1, 2), (2, 1)) and isinstance(languages, Mapping) and len(cast(Mapping[str, Any], languages)) > 2:
+        source, target = (f"{TRANSLATION}.{language}" for language in islice(cast(Mapping[str, Any], languages), 2))
+        raise DataError(
+            f"{name}: {TRANSLATION!r} has {_listed(languages)}; choose two: columns=({source!r}, {target!r})"
+        )
+
+
+def _cell(value: Any, first: Any, key: str, position: str) -> Any:
+    """Value as JSON has it; translations by language, where the first row has such.
+
+    Raises:
+        DataError: it is missing, of another type, or in other languages than those of the first row.
+    """
+    if key != TRANSLATION or not isinstance(first, Mapping):
+        return _value(value, f"{position}, {key!r}")
+    if not isinstance(value, Mapping):
+        raise DataError(f"{position}, {key!r} is a {type(value).__name__}; give a dictionary, as in row 0")
+    texts, usual = cast(Mapping[str, Any], value), cast(Mapping[str, Any], first)
+    if texts.keys() != usual.keys():
+        raise DataError(f"{position}, {key!r} has {_listed(texts)}; row 0 has {_listed(usual)}")
+    return {language: _value(texts[language], f"{position}, '{key}.{language}'") for language in usual}
 
 
 def column_of(table: Any, column: str) -> list[str]:
@@ -194,12 +227,27 @@ def example_rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
     elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
         yield from (_row(row, name) for row in data.to_dict("records"))
     elif isinstance(data, Mapping):
+        _check_no_splits(data, name)
         yield from _transposed(data, name)
     elif isinstance(data, Iterable) and not isinstance(data, bytes):
         for number, row in enumerate(data):
             yield _row(row, f"{name}: row {number}")
     else:
         raise DataError(f"{name}: expected {_KINDS}; got {type(data).__name__}")
+
+
+def _check_no_splits(data: Mapping[str, Any], name: str) -> None:
+    """Refuse a dictionary of tables, such as a DatasetDict.
+
+    Raises:
+        DataError: it has a table.
+    """
+    tables = [key for key, value in data.items() if hasattr(value, "column_names") or hasattr(value, "columns")]
+    if tables:
+        others = ", and others as dev and test" if name == "train" else ""
+        raise DataError(
+            f"{name}: a dictionary of the tables {_listed(tables)}; give one, such as data[{tables[0]!r}]{others}"
+        )
 
 
 def _transposed(data: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:

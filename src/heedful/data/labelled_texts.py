@@ -11,10 +11,18 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts and the label of each."""
+    """Texts and the label of each.
+
+    Example:
+        >>> texts = LabelledTexts(["A quiet room", "Too loud"], ["good", "bad"])
+        >>> len(texts), texts[:1].references
+        (2, [['good']])
+    """
 
     texts: list[str]
+    """The texts."""
     labels: list[str]
+    """Label of each."""
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -65,10 +65,18 @@ class Sources:
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Sources with one or more references each."""
+    """Sources with one or more references each.
+
+    Example:
+        >>> items = EvaluationSet(["Guten Tag", "Danke"], [["Good day", "Hello"], ["Thanks"]])
+        >>> len(items), items[1:].sources
+        (2, ['Danke'])
+    """
 
     sources: list[str]
+    """The sources."""
     references: list[list[str]]
+    """References of each source, one at least."""
 
     def __len__(self) -> int:
         return len(self.sources)

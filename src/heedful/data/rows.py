@@ -13,6 +13,8 @@ from heedful.errors import DataError, did_you_mean
 from heedful.text.columns import join_columns, requested_columns
 from heedful.text.text_files import aligned_with
 
+TRANSLATION: Final = "translation"
+"""Key of translations by language, ``{"translation": {"de": ..., "en": ...}}``, as datasets often have them."""
 Columns = tuple[int | str, int | str]
 """Columns of source and target: 1-based numbers, headings, or JSON keys; several of one side with "+" between them."""
 
@@ -316,7 +318,8 @@ def _keys(column: int | str, keys: Sequence[str], where: str) -> tuple[str, ...]
         DataError: there are fewer keys.
     """
     if isinstance(column, str) and "+" not in column:
-        return (column,)
+        language = column.removeprefix(f"{TRANSLATION}.")
+        return (language if column not in keys and language in keys else column,)
     numbers = find_columns(column, keys, where)
     if max(numbers) > len(keys):
         raise DataError(f"{where}: {len(keys)} keys, but {column} was requested")
@@ -349,7 +352,7 @@ def parse_object(line: str, name: str, number: int) -> dict[str, Any]:
         advice = f"; write one object a line: jq -c '.[]' {name}" if isinstance(row, list) else ""
         raise DataError(f"{name}:{number}: expected a JSON object, got {type(row).__name__}{advice}")
     pairs = cast(dict[str, Any], row)
-    nested = pairs.get("translation")
+    nested = pairs.get(TRANSLATION)
     return cast(dict[str, Any], nested) if isinstance(nested, dict) else pairs
 
 

@@ -31,9 +31,16 @@ _SAMPLE_LINES: Final = 1000
 @final
 @dataclass(frozen=True)
 class Stories:
-    """Stories with their answers."""
+    """Stories with their answers.
+
+    Example:
+        >>> stories = Stories((Story(("Ada went to the attic.",), "Where is Ada?", "attic"),))
+        >>> stories.labels, len(stories)
+        (['attic'], 1)
+    """
 
     stories: tuple[Story, ...]
+    """The stories."""
 
     def __len__(self) -> int:
         return len(self.stories)

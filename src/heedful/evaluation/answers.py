@@ -22,9 +22,15 @@ _ARTICLES: Final = frozenset(("a", "an", "the"))
 @final
 @dataclass(frozen=True)
 class AnswerReport(Shown):
-    """Scores of the answers to a set of questions."""
+    """Scores of the answers to a set of questions.
+
+    Example:
+        >>> score_answers(["attic", "hall"], ["attic", "cellar"], [[], []], [None, None])
+        <AnswerReport of 2 questions: accuracy 50.00>
+    """
 
     answers: LabelReport
+    """Scores of the answers as labels."""
     num_supporting: int
     """Number of supporting facts of all stories that name theirs."""
     num_attended: int
@@ -111,7 +117,13 @@ def _num_attended(supporting: Sequence[Sequence[int]], weights: Sequence[NDArray
 @final
 @dataclass(frozen=True)
 class SpanReport(Shown):
-    """Scores of answers that are spans of texts, as Rajpurkar et al. 2016, arXiv:1606.05250, compute them."""
+    """Scores of answers that are spans of texts, as Rajpurkar et al. 2016, arXiv:1606.05250, compute them.
+
+    Example:
+        >>> report = SpanReport(right=(True, False), shares=(1.0, 0.5))
+        >>> report.exact_match, report.f1
+        (50.0, 75.0)
+    """
 
     right: tuple[bool, ...]
     """Whether each answer is right, apart from case, punctuation and the articles a, an and the."""

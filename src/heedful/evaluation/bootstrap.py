@@ -44,6 +44,14 @@ class Difference:
         num_items: number of items.
         num_resamples: number of resamples.
         seed: seed of the resampling.
+
+    Example:
+        >>> from heedful.evaluation.metrics.bleu import Bleu
+        >>> bleu, references = Bleu(), [["a very quiet room"]] * 20
+        >>> right = bleu.statistics(["a very quiet room"] * 20, references)
+        >>> mixed = bleu.statistics(["a very quiet room", "a very loud room"] * 10, references)
+        >>> paired_bootstrap(bleu, right, mixed).verdict()
+        'better'
     """
 
     metric: str

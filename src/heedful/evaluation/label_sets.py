@@ -23,9 +23,17 @@ _SHOWN_LABELS: Final = 10
 @final
 @dataclass(frozen=True)
 class SetReport(Shown):
-    """Scores of predicted sets of labels."""
+    """Scores of predicted sets of labels.
+
+    Example:
+        >>> from heedful.text.label_sets import joined_labels
+        >>> report = score_sets([joined_labels(["a", "b"]), "a"], [joined_labels(["a", "b"]), "b"])
+        >>> report.accuracy, [score.label for score in report.by_label]
+        (50.0, ['a', 'b'])
+    """
 
     num_items: int
+    """Number of texts."""
     by_label: tuple[LabelScore, ...]
     """One for each label that an item has or was predicted to have, in alphabetical order."""
     micro_f1: float
@@ -96,9 +104,16 @@ class SetReport(Shown):
 @final
 @dataclass(frozen=True)
 class NumberReport(Shown):
-    """Scores of predicted numbers."""
+    """Scores of predicted numbers.
+
+    Example:
+        >>> report = score_numbers([3.0, 4.0], [3.0, 5.0])
+        >>> report.mean_error, report.constant_error
+        (0.5, 1.0)
+    """
 
     num_items: int
+    """Number of texts."""
     mean_error: float
     """Mean absolute error."""
     root_mean_square: float

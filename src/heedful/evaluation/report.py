@@ -25,6 +25,12 @@ class Result:
         signature: definition of the score; equal signatures mean comparable scores.
         by_length: the score by source length.
         statistics: [item, statistic] matrix behind the scores; not part of the JSON.
+
+    Example:
+        >>> from heedful.evaluation.evaluate import evaluate
+        >>> result = evaluate(["a quiet room"], [["a quiet room"]], ["ein ruhiger Raum"], ["chrf"])["chrf"]
+        >>> result.score, result.interval.low
+        (100.0, 100.0)
     """
 
     key: str

@@ -19,7 +19,15 @@ from heedful.inspection.torch_attention import TorchRecorder
 @final
 @dataclass(frozen=True)
 class Captured:
-    """Attention calls of a model, each under the name of the module that owns its score."""
+    """Attention calls of a model, each under the name of the module that owns its score.
+
+    Example:
+        >>> layer = nn.TransformerEncoderLayer(8, 2, batch_first=True).eval()
+        >>> with torch.no_grad(), capture(layer) as captured:
+        ...     _ = layer(torch.ones(1, 5, 8))
+        >>> [*captured.calls], list(captured.entropy("self_attn").shape)
+        (['self_attn'], [1, 2])
+    """
 
     calls: dict[str, list[Attended]] = field(default_factory=dict)
     """Calls in order of time, by the dotted name of a module such as ``encoder_layers.0.self_attention``. Calls

@@ -25,6 +25,8 @@ def draw_normal(weight: Tensor, std: float) -> None:
 class Embedding(nn.Module):
     """weight[token] * scale; the pad row is initialised with zeros and never trained by look-ups.
 
+    The scale sqrt(size): Vaswani et al. 2017, arXiv:1706.03762, section 3.4.
+
     Example:
         >>> layer = Embedding(100, 8)
         >>> list(layer(torch.tensor([[3, 1, 4]])).shape)
@@ -63,6 +65,8 @@ class Embedding(nn.Module):
 @final
 class OutputLayer(nn.Module):
     """logits = features weight^T + bias, one for each token of the vocabulary.
+
+    A weight that is shared with the embedding: Press and Wolf 2017, arXiv:1608.05859.
 
     Example:
         >>> table = Embedding(100, 8)

@@ -1,6 +1,7 @@
 """Attention of heedful in models of Hugging Face's transformers, through their `AttentionInterface`."""
 
 import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from heedful.attention.dispatch import attend
 from heedful.attention.interface import Normalizer, Score
-from heedful.attention.scores import Dot
+from heedful.attention.scores import Dot, Function
 from heedful.attention.softmax import SOFTMAX
 from heedful.errors import UsageError, needed_for
 from heedful.layers.normalizing import NormalizerLayer
@@ -20,22 +21,28 @@ NAME: Final = "heedful"
 _SCORE, _NORMALIZER = "heedful_score", "heedful_normalizer"
 _REFUSED: Final = ("position_bias", "softcap", "s_aux")
 """Arguments of models whose attention adds numbers to scores, bounds them, or attends to nothing in part."""
+_UNMASKED: Final = (
+    "this version of transformers has no AttentionMaskInterface: it may give the attention no mask, and then padding "
+    "is attended to; take transformers 5"
+)
+ScoreMaker = Callable[[Any, Any], Any]
+"""Class of a score, function from the sizes of a query and a key to a score, or from queries and keys to scores."""
 
 
-def use_in_transformers(
-    model: nn.Module, score: Callable[[int, int], Score] | None = None, normalizer: Normalizer = SOFTMAX
-) -> None:
+def use_in_transformers(model: nn.Module, score: ScoreMaker | None = None, normalizer: Normalizer = SOFTMAX) -> None:
     """Let a model of transformers attend by heedful, so that scores and normalizers can be replaced and recorded.
 
     Every attention of the model gets a score, as a module of its own, whose parameters are trained and stored with the
     model's; `heedful.capture` records it. The mask is registered with transformers' `AttentionMaskInterface` too:
-    without it, transformers gives an attention of one's own no mask, and padding would be attended to without a word.
+    without it, transformers gives an attention of one's own no mask, and padding would be attended to without a word;
+    a version of transformers that lacks it is warned of.
     `model.set_attn_implementation("sdpa")` undoes it.
 
     Args:
         model: model of transformers 5 whose attention goes through `AttentionInterface`, such as BERT, BART or Llama.
-        score: class of the score, or a function from the sizes of a query and a key of one head to a score; None = the
-            model's own scaled dot product.
+        score: class of the score, or a function from the sizes of a query and a key of one head to a score; a plain
+            function from queries and keys to scores will do (`scores.Function`). None = the model's own scaled dot
+            product.
         normalizer: map from scores to weights.
 
     Raises:
@@ -54,8 +61,7 @@ def use_in_transformers(
         >>> {name: list(captured.weights(name).shape) for name in captured.calls}
         {'encoder.layer.0.attention.self': [1, 2, 3, 3]}
     """
-    with needed_for("attention in models of transformers"):
-        transformers = importlib.import_module("transformers")
+    attentions, masks = _interfaces()
     layers = [module for module in model.modules() if hasattr(module, "is_causal") and _head_size(module)]
     choose = getattr(model, "set_attn_implementation", None)
     if not layers or not callable(choose):
@@ -66,12 +72,36 @@ def use_in_transformers(
     first = next(model.parameters())
     for layer in layers:
         size = _head_size(layer)
-        own = Dot(size, size) if score is None else score(size, size)
-        layer.add_module(_SCORE, own.to(first))
+        layer.add_module(_SCORE, _built(score, size).to(first))
         layer.add_module(_NORMALIZER, NormalizerLayer(normalizer).to(first))
-    transformers.AttentionInterface.register(NAME, _attention)
-    transformers.AttentionMaskInterface.register(NAME, _mask)
+    attentions.register(NAME, _attention)
+    if masks is None:
+        warnings.warn(_UNMASKED, stacklevel=2)
+    else:
+        masks.register(NAME, _mask)
     choose(NAME)
+
+
+def _interfaces() -> tuple[Any, Any]:
+    """Tables of attentions and of their masks in transformers; None in place of the second where there is none.
+
+    Raises:
+        MissingExtra: transformers is not installed.
+    """
+    with needed_for("attention in models of transformers"):
+        transformers = importlib.import_module("transformers")
+    return transformers.AttentionInterface, getattr(transformers, "AttentionMaskInterface", None)
+
+
+def _built(score: ScoreMaker | None, size: int) -> Score:
+    """Score of queries and keys of a size: made by a class or a function of sizes, or a plain function of both."""
+    if score is None or isinstance(score, type):
+        return (score or Dot)(size, size)
+    try:
+        built = score(size, size)
+    except (TypeError, AttributeError):  # a function of tensors, which sizes are not
+        return Function(score)
+    return built if isinstance(built, Score) else Function(score)
 
 
 def _head_size(module: nn.Module) -> int:

@@ -149,6 +149,8 @@ def inked_regions(pixels: UInt8[Tensor, "batch channel row column"], region_size
 class RegionEncoder(nn.Module):
     """Linear map of precomputed features, normalised per region.
 
+    The features may be those of detected objects, as in Anderson et al. 2018, arXiv:1707.07998.
+
     Example:
         >>> layer = RegionEncoder(20, 8)
         >>> list(layer(torch.ones(2, 5, 20)).shape)

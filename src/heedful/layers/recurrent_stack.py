@@ -120,6 +120,8 @@ class RecurrentStack(nn.Module):
 class BidirectionalStack(nn.Module):
     """Stacked bidirectional encoders: the input of a layer is both directions of the layer below.
 
+    Two directions: Schuster and Paliwal 1997, doi:10.1109/78.650093; stacked so: Graves et al. 2013, arXiv:1303.5778.
+
     Example:
         >>> stack = BidirectionalStack("gru", 4, 8, num_layers=2)
         >>> len(stack.layers)

@@ -51,7 +51,16 @@ class Memory(Record):
 
 @dataclass(frozen=True)
 class Decoded:
-    """Decoder output."""
+    """Decoder output.
+
+    Example:
+        >>> from heedful.models.luong import LuongConfig
+        >>> model = LuongConfig(num_layers=1, hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> source = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+        >>> decoded = model(source, torch.tensor([[2, 7]]), need=("weights",))
+        >>> list(decoded.features.shape), list(decoded.attended["cross"].weights.shape)
+        ([1, 2, 8], [1, 2, 3])
+    """
 
     features: Float[Tensor, "*batch size"]
     """[*, target_size] input of the output layer."""
@@ -65,7 +74,15 @@ class Decoded:
 
 
 class Seq2Seq(nn.Module, ABC):
-    """Encoder and decoder that run step by step, or over a whole gold target at once."""
+    """Encoder and decoder that run step by step, or over a whole gold target at once.
+
+    Example:
+        >>> from heedful.models.luong import LuongConfig
+        >>> model = LuongConfig(num_layers=1, hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> source = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+        >>> list(model.logits(model(source, torch.tensor([[2, 7]])).features).shape)
+        [1, 2, 30]
+    """
 
     output: OutputLayer
     """Layer from features to logits of the vocabulary; training fuses it with the loss."""
@@ -94,6 +111,7 @@ class Seq2Seq(nn.Module, ABC):
         """Make the state before the first step.
 
         Args:
+            memory: of the sources, from `encode`.
             num_hypotheses: number of hypotheses per source.
         """
 
@@ -155,6 +173,7 @@ class Seq2Seq(nn.Module, ABC):
         """Let the model copy source tokens; call it at the end of the constructor.
 
         Args:
+            feature_size: features of the decoder's output.
             is_shared: whether source and target have one vocabulary.
 
         Raises:
@@ -185,6 +204,7 @@ class Seq2Seq(nn.Module, ABC):
         Args:
             features: [*batch, size].
             attended: attention results, those of `copy_need` included.
+            memory: of the sources, from `encode` or `prepare_steps`.
 
         Raises:
             TypeError: the attention results hold no weights.

@@ -15,7 +15,12 @@ from heedful.search.inputs import InputArrays
 
 
 class Encoded(NamedTuple):
-    """Encoded texts."""
+    """Encoded texts.
+
+    Example:
+        >>> Encoded(torch.zeros(2, 8)).weights is None
+        True
+    """
 
     vectors: Float[Tensor, "text size"]
     """[text, size]"""
@@ -33,6 +38,14 @@ class LabelModel(nn.Module, ABC):
     """Module that scores the labels of texts, with one vector for each text before its last layer.
 
     Where answers are spans of a text, its positions are the labels, and there are two of them: start and end.
+
+    Example:
+        >>> from heedful.models.inputs import TokenInputs
+        >>> from heedful.models.text_classifier import TextClassifierConfig
+        >>> model = TextClassifierConfig(encoder="words").build(20, 3).eval()
+        >>> scores, encoded = model(TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3])), need=("weights",))
+        >>> list(scores.shape), list(encoded.weights.shape)
+        ([1, 3], [1, 3])
     """
 
     has_attention: bool

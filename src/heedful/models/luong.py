@@ -206,6 +206,13 @@ class Luong(AttentiveSeq2Seq):
     [p_t - D, p_t + D]: local-m has p_t = t; local-p has p_t = S sigmoid(v_p . tanh(W_p h_t)), and a_t(s) times
     exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2. Scores: dot h_t . h_s; general h_t W_a h_s; concat
     v_a . tanh(W_a [h_t; h_s]); location a_t = softmax(W_a h_t).
+
+    Example:
+        >>> from heedful.models.inputs import TokenInputs
+        >>> model = LuongConfig(num_layers=1, hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> source = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+        >>> list(model.logits(model(source, torch.tensor([[2, 7]])).features).shape)
+        [1, 2, 30]
     """
 
     def __init__(

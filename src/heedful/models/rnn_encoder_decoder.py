@@ -181,6 +181,13 @@ class RNNEncoderDecoder(Seq2Seq):
     RNNencdec, none of Sutskever; decoder states s_t = f(s_{t-1}, y_{t-1}, c), in Cho's paper h'_t, which begin as
     s_0 = tanh(V' c), or as the encoder's final states, layer by layer, in Sutskever's; words softmax(G s_t), or of a
     maxout readout of s_t, y_{t-1} and c.
+
+    Example:
+        >>> from heedful.models.inputs import TokenInputs
+        >>> model = RNNEncoderDecoderConfig(hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> source = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+        >>> list(model.logits(model(source, torch.tensor([[2, 7]])).features).shape)
+        [1, 2, 30]
     """
 
     def __init__(self, config: RNNEncoderDecoderConfig, num_source_tokens: int, num_target_tokens: int) -> None:

@@ -181,6 +181,13 @@ class RNNsearch(AttentiveSeq2Seq):
     e_ij = v_a . tanh(W_a s_{i-1} + U_a h_j); alignment a_ij = softmax_j(e_ij); context c_i = sum_j a_ij h_j; decoder
     state s_i = f(s_{i-1}, y_{i-1}, c_i); readout t_i = maxout(U_o s_{i-1} + V_o E y_{i-1} + C_o c_i); words
     softmax(W_o t_i). Sizes: n hidden units, m of an embedding, n' of the alignment model, l of the maxout.
+
+    Example:
+        >>> from heedful.models.inputs import TokenInputs
+        >>> model = RNNsearchConfig(hidden_size=8).build(20, 30, is_shared=False).eval()
+        >>> source = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+        >>> list(model.logits(model(source, torch.tensor([[2, 7]])).features).shape)
+        [1, 2, 30]
     """
 
     def __init__(

@@ -197,6 +197,13 @@ class Transformer(Seq2Seq):
     d_k = d_v = d_model / h; d_ff = feedforward_size of FFN(x) = max(0, x W_1 + b_1) W_2 + b_2; P_drop = dropout.
     A sub-layer is LayerNorm(x + Sublayer(x)) where norm = "post", as in the paper, and x + Sublayer(LayerNorm(x)) where
     norm = "pre".
+
+    Example:
+        >>> from heedful.models.inputs import TokenInputs
+        >>> model = TransformerConfig(model_size=8, num_heads=2).build(20, 30, is_shared=False).eval()
+        >>> source = TokenInputs(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+        >>> list(model.logits(model(source, torch.tensor([[2, 7]])).features).shape)
+        [1, 2, 30]
     """
 
     def __init__(

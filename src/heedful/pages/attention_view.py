@@ -7,7 +7,13 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class AttentionView(ABC):
-    """Attention of one output, as a drawing."""
+    """Attention of one output, as a drawing.
+
+    Example:
+        >>> view = heedful.load("reviews.model").attention_views(["A quiet room"])[0]  # doctest: +SKIP
+        >>> view.draw()[:4]  # doctest: +SKIP
+        '<svg'
+    """
 
     explanation: ClassVar[str]
     """Clause that says how to read the drawing."""

@@ -72,15 +72,28 @@ class NextToken:
 @final
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One output for a source."""
+    """One output for a source.
+
+    Example:
+        >>> from heedful.predictors.sentence_view import SentenceViewer, ViewRequest  # doctest: +SKIP
+        >>> viewer = SentenceViewer(heedful.load("de-en.model"))  # doctest: +SKIP
+        >>> output = viewer.view(ViewRequest("Guten Tag", has_layers=False)).outputs[0]  # doctest: +SKIP
+        >>> output.text, len(output.token_log_probs)  # doctest: +SKIP
+        ('Good day', 3)
+    """
 
     text: str
+    """The output."""
     ids: tuple[int, ...]
     """Tokens, with EOS where the model ended the output."""
     words: Words
+    """Words of the output, made of its pieces."""
     token_log_probs: tuple[float, ...]
+    """Log probability of each token, in nats."""
     log_prob: float
+    """Sum of `token_log_probs`."""
     score: float
+    """Score by which the search ranks outputs."""
     weights: NDArray[np.float32] | None = None
     """[target piece, source piece] attention while generating."""
     choices: tuple[tuple[NextToken, ...], ...] = ()
@@ -154,19 +167,36 @@ class TracedSearch:
 @final
 @dataclass(frozen=True, eq=False)
 class SentenceView:
-    """Everything that the page shows of one sentence."""
+    """Everything that the page shows of one sentence.
+
+    Example:
+        >>> from heedful.predictors.sentence_view import SentenceViewer, ViewRequest  # doctest: +SKIP
+        >>> viewer = SentenceViewer(heedful.load("de-en.model"))  # doctest: +SKIP
+        >>> view = viewer.view(ViewRequest("Guten Tag", has_layers=False))  # doctest: +SKIP
+        >>> view.kind, view.source.words[-1]  # doctest: +SKIP
+        ('transformer', '⏎')
+    """
 
     model: str
+    """Name of the model."""
     kind: str
+    """Kind of the model, such as transformer."""
     languages: tuple[str, str]
+    """Language codes of source and target; empty where they are unknown."""
     engine: str
+    """Engine that computed the outputs."""
     text: str
+    """The source."""
     source_ids: tuple[int, ...]
+    """Tokens of the source, EOS included."""
     source: Words
+    """Words of the source, made of its pieces."""
     was_cut: bool
+    """True if the source was longer than the model takes, and was cut."""
     outputs: tuple[Output, ...]
     """Best first."""
     maps: tuple[WeightMap, ...] = ()
+    """Weights of each layer, or those that the engine reports."""
     measure: MeasureName = "attention"
     """Measure that the maps show."""
     measures: tuple[str, ...] = ()
@@ -174,9 +204,13 @@ class SentenceView:
     other_maps: Mapping[str, tuple[WeightMap, ...]] = field(default_factory=dict[str, tuple[WeightMap, ...]])
     """Maps by the other measures, for a page without a server."""
     searches: tuple[TracedSearch, ...] = ()
+    """Recorded searches, greedy and with the beam."""
     reference: str = ""
+    """Known output of the source; empty where none is known."""
     length_penalty: str = "power"
+    """Length penalty of the search."""
     alpha: float = 1.0
+    """Exponent of the length penalty."""
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Parts that this engine cannot give, each with the command that makes it: layers, heads, attention, search,
     measure."""

@@ -70,9 +70,17 @@ class Classification:
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """Text and its vector."""
+    """Text and its vector.
+
+    Example:
+        >>> classifier = heedful.load("reviews.model", kind=Classifier)  # doctest: +SKIP
+        >>> (encoded,) = classifier.encode_stream(["A quiet room"])  # doctest: +SKIP
+        >>> encoded.text, encoded.vector.ndim  # doctest: +SKIP
+        ('A quiet room', 1)
+    """
 
     text: str
+    """The text."""
     vector: Floats
     """[size] float32 input of the model's label layer."""
     was_cut: bool = False

@@ -43,6 +43,7 @@ class Measured(Protocol):
 
         Args:
             baseline: scores of the same class.
+            seed: seed of the resampling.
 
         Raises:
             DataError: the baseline was measured on other items.
@@ -96,7 +97,12 @@ def spaced(items: ItemsT, number: int) -> ItemsT:
 
 
 class Predictor(ABC):
-    """Loaded model."""
+    """Loaded model.
+
+    Example:
+        >>> heedful.load("reviews.model").predict(["A quiet room"])  # doctest: +SKIP
+        ['good']
+    """
 
     generates_text: ClassVar[bool] = False
     """True for models that write outputs token by token, by a search; metrics of texts measure them."""
@@ -117,6 +123,7 @@ class Predictor(ABC):
         """Open a model; all predictors share this signature.
 
         Args:
+            folder: verified folder of the model.
             device: PyTorch device, such as cpu or cuda; "auto" takes a CUDA device where there is one.
             engine: torch, "auto" or the name of an exported engine.
             ensemble: further models that predict together with the first.

@@ -237,13 +237,24 @@ def _ids(pieces: Sequence[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class MeasuredTranslations(Shown):
-    """A model's outputs on an evaluation set, and their scores."""
+    """A model's outputs on an evaluation set, and their scores.
+
+    Example:
+        >>> from pathlib import Path
+        >>> translator = heedful.load("de-en.model")  # doctest: +SKIP
+        >>> measured = translator.measure(translator.read_items([Path("de-en.tsv")], (1, 2)))  # doctest: +SKIP
+        >>> measured.report["bleu"].score, len(measured.outputs) == measured.report.num_items  # doctest: +SKIP
+        (38.4, True)
+    """
 
     outputs: list[str]
+    """Output for each source."""
     report: Report
+    """Scores of the outputs."""
     seconds: float
     """Seconds spent translating, without the loading of the model."""
     beam: int
+    """Beam width of the search."""
     num_replaced: int = 0
     """Number of outputs whose unknown words were replaced."""
     unreplaced: Report | None = None

@@ -343,7 +343,13 @@ def _explain_names(present: list[str], expected: list[str]) -> str:
 
 
 class ToyData(NamedTuple):
-    """Noisy curve for demonstrations: points to fit, and the curve itself on a grid."""
+    """Noisy curve for demonstrations: points to fit, and the curve itself on a grid.
+
+    Example:
+        >>> data = toy_data(seed=0)
+        >>> data.x.shape, data.grid.shape
+        ((50, 1), (50, 1))
+    """
 
     x: FloatArray
     """[point, 1] in [0, 5), ascending."""

@@ -14,11 +14,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from heedful.text.counts import counted
 from heedful.text.durations import duration
 
 if TYPE_CHECKING:
+    from heedful.training.progress import Ends, Validation, Watcher
     from heedful.training.progress import Progress as TrainingProgress
-    from heedful.training.progress import Validation, Watcher
 
 PLAIN_SECONDS: Final = 30.0
 """Seconds between plain lines without a validation."""
@@ -160,18 +161,27 @@ def where(progress: "TrainingProgress") -> str:
     """Describe the current position of a training.
 
     Returns:
-        Step, epoch, speed, loss, and the remaining time if there is a limit.
+        Step, epoch, speed, loss, and the remaining time if there is a limit; else what ends the training.
     """
+    ends = progress.ends
     left = progress.seconds * (1.0 - progress.done) / progress.done if progress.done else 0.0
     parts = [
         f"{100 * progress.done:.0f} %" if progress.done else "",
         f"step {progress.step:,}",
-        f"epoch {progress.epoch:.2f}",
+        f"epoch {progress.epoch:.2f}" + (f" of at most {ends.max_epochs:,}" if ends.max_epochs else ""),
         f"{progress.tokens_per_second:,.0f} {progress.unit}/s",
         f"loss {progress.loss:.3f}",
-        f"{duration(left)} left" if progress.done else "",
+        f"{duration(left)} left" if progress.done else _without_limit(ends),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _without_limit(ends: "Ends") -> str:
+    """Words about the end of a training that has no limit; empty if it is unknown."""
+    if not ends.patience:
+        return ""
+    so_far = f", {ends.num_without_better} so far" if ends.num_without_better else ""
+    return f"no set end: stops after {counted(ends.patience, 'validation')} without a better score{so_far}"
 
 
 def scores(values: Mapping[str, float]) -> str:

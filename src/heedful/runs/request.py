@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import final
 
 from heedful.config.base import Tree, merge, parse_overrides, read_toml
+from heedful.config.renamed import with_new_keys
 from heedful.tasks.experiment import upgraded
 from heedful.tasks.interface import DataPaths
 
@@ -39,16 +40,17 @@ def merged_settings(
         options: values by dotted key, which take precedence over the file; a mapping is a table of settings.
 
     Raises:
-        ConfigError: the file does not exist or is not TOML, or an override has no key.
+        ConfigError: the file does not exist or is not TOML, an override has no key, or a setting is given by its old
+            and its new name.
 
     Example:
         >>> merged_settings(overrides=["model.dropout=0.3"], options={"model.dropout": 0.1, "training": {"seed": 2}})
         {'model': {'dropout': 0.3}, 'training': {'seed': 2}}
     """
-    tree = upgraded(read_toml(file)) if file else {}
+    tree = upgraded(read_toml(file, is_told=True)) if file else {}
     for key, value in (options or {}).items():
-        tree = merge(tree, upgraded(_nested(key, value)))
-    return merge(tree, upgraded(parse_overrides(overrides)))
+        tree = merge(tree, upgraded(with_new_keys(_nested(key, value), is_told=True)))
+    return merge(tree, upgraded(with_new_keys(parse_overrides(overrides), is_told=True)))
 
 
 def _nested(key: str, value: object) -> Tree:

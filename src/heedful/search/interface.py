@@ -193,6 +193,10 @@ class Hypothesis:
         finish_reason: reason why the hypothesis ended.
         weights: [token, source position] float32, rows as in `token_log_probs`, columns the source's real positions
             with its `EOS`; None unless requested.
+
+    Example:
+        >>> Hypothesis((5, 6), -1.5, -0.5, (-0.5, -0.75, -0.25), "eos").token_ids
+        (5, 6)
     """
 
     token_ids: tuple[int, ...]

@@ -18,13 +18,20 @@ Result = dict[str, Any]
 
 @final
 class TaskPipeline:
-    """Callable over texts, pictures or questions, as `transformers.pipeline` returns it."""
+    """Callable over texts, pictures or questions, as `transformers.pipeline` returns it.
+
+    Example:
+        >>> classify = heedful.pipeline("text-classification", "reviews.model")  # doctest: +SKIP
+        >>> classify("A quiet room")  # doctest: +SKIP
+        [{'label': 'good', 'score': 0.98}]
+    """
 
     def __init__(self, task: str, model: Predictor, settings: Mapping[str, Any]) -> None:
         """Keep the settings of every call.
 
         Args:
             task: key of `PIPELINES`.
+            model: model for this task.
             settings: arguments of `__call__`.
 
         Raises:

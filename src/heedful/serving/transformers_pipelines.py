@@ -51,13 +51,20 @@ Result = dict[str, Any]
 
 @final
 class Pipeline:
-    """Callable over texts, as `transformers.pipeline` returned it."""
+    """Callable over texts, as `transformers.pipeline` returned it.
+
+    Example:
+        >>> translate = heedful.pipeline("translation", "de-en.model")  # doctest: +SKIP
+        >>> translate(["Guten Tag", "Danke"], num_beams=4)  # doctest: +SKIP
+        [{'translation_text': 'Good day'}, {'translation_text': 'Thanks'}]
+    """
 
     def __init__(self, task: str, translator: Translator, settings: Mapping[str, Any]) -> None:
         """Keep the settings of every call.
 
         Args:
             task: key of `KEYS`.
+            translator: model that generates the outputs.
             settings: arguments of `__call__`.
         """
         self.task: Final = task

@@ -37,6 +37,11 @@ class Dictionary:
     """Dictionary with one translation per source word.
 
     On disk, each entry is a line ``source<TAB>target<TAB>probability<TAB>count``.
+
+    Example:
+        >>> dictionary = Dictionary({"Haus": Entry("house", 1.0, 3)})
+        >>> dictionary.translate("Haus"), dictionary.translate("Meyer")
+        ('house', 'Meyer')
     """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
@@ -21,7 +21,7 @@ from heedful.training.distributed import Ranks, SingleProcess
 from heedful.training.loss import TrainingStep
 from heedful.training.lost_device import telling_lost_device
 from heedful.training.memory_settings import tuned_process
-from heedful.training.progress import Outcome, Progress, Validation, Watcher
+from heedful.training.progress import Ends, Outcome, Progress, Validation, Watcher, Window
 from heedful.training.schedule import rate_factor
 from heedful.training.signals import Interrupted, StopRequest, WorkingTime
 from heedful.training.step_times import NOT_TIMED, StepTimes
@@ -53,15 +53,6 @@ class TrainerState:
     learning_rate: float = 0.0
     """Learning rate of the last update; 0 in checkpoints from before it was stored."""
     finished: str = ""
-
-
-@dataclass
-class _Window:
-    """Sums since the last report."""
-
-    started: float = field(default_factory=time.monotonic)
-    loss: float = 0.0
-    num_tokens: int = 0
 
 
 class _PendingStep(NamedTuple):
@@ -127,7 +118,7 @@ class Trainer:
         self._validation_seconds = 0.0
         self._remaining_work = 0.0
         self._state = TrainerState()
-        self._window = _Window()
+        self._window = Window()
         self._pending: Final[list[_PendingStep]] = []
         self._passed = 0.0
         self._is_ready = False
@@ -323,7 +314,8 @@ class Trainer:
         if not state.finished and state.num_without_better >= self._config.patience:
             state.finished = f"no better {self._config.select_by} in {self._config.patience} validations"
         if validations:
-            facts: dict[str, Any] = {key: value for key, value in vars(progress).items() if key != "validation"}
+            shown = vars(progress).items()
+            facts: dict[str, Any] = {key: value for key, value in shown if key not in ("validation", "ends")}
             facts |= {"is_best": is_best, "scores": dict(validations[0].scores), "sample": validations[0].sample}
             self._storage.metrics.add(facts | ({"samples": validations[0].samples} if validations[0].samples else {}))
         self._times.mark("validation")
@@ -333,7 +325,7 @@ class Trainer:
         self._save()
         if validations:
             self._watch(replace(progress, validation=validations[0], is_best=is_best))
-        self._window = _Window()
+        self._window = Window()
         return number
 
     @property
@@ -386,12 +378,13 @@ class Trainer:
             seconds=state.seconds,
             done=self._share(),
             unit=self._sampler.unit,
+            ends=Ends(self._config.max_epochs, state.num_without_better, self._config.patience),
         )
 
     def _report(self) -> None:
         if self._ranks.is_first and time.monotonic() - self._window.started >= REPORT_SECONDS:
             self._watch(self._progress())
-            self._window = _Window()
+            self._window = Window()
 
     def _save(self) -> None:
         self._settle()

@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 
 class LossSum(NamedTuple):
-    """Sums over a batch, to be divided by counts over the batches and ranks of a step."""
+    """Sums over a batch, to be divided by counts over the batches and ranks of a step.
+
+    Example:
+        >>> import torch
+        >>> loss = LossSum(torch.tensor(6.0), torch.tensor(-5.0), torch.tensor(1), torch.tensor(4))
+        >>> (loss.total / loss.num_units).item()
+        1.5
+    """
 
     total: Tensor
     """Objective: smoothed negative log likelihood and extra losses, summed over real tokens."""

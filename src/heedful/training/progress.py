@@ -1,7 +1,8 @@
 """Reports of a training: validations, progress for display, and the outcome."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
@@ -16,6 +17,27 @@ class Validation:
     """Source, reference and output of one fixed sentence."""
     samples: tuple[tuple[str, str, str], ...] = ()
     """Sources, references and outputs of a few fixed sentences, short to long."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Ends of a training that say nothing of the time until then."""
+
+    max_epochs: int = 0
+    """Largest number of passes over the data; 0 = no limit."""
+    num_without_better: int = 0
+    """Number of consecutive validations without a better score so far."""
+    patience: int = 0
+    """Number of such validations that end the training; 0 = unknown."""
+
+
+@dataclass
+class Window:
+    """Sums since the last report."""
+
+    started: float = field(default_factory=time.monotonic)
+    loss: float = 0.0
+    num_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,6 +59,7 @@ class Progress:
     is_best: bool = False
     unit: str = "tokens"
     """Name of the units that `tokens_per_second` counts."""
+    ends: Ends = Ends()
 
 
 class Watcher(Protocol):
