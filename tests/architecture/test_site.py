@@ -428,7 +428,10 @@ def test_every_formula_is_known_to_the_converter(hook: Callable[[str], str]):
 
 @pytest.mark.parametrize(
     ("lesson", "page", "address"),
-    [("scores", "", "bahdanau-page.html#view=learn&language=zh"), ("trust", "page", "trust-page.html#language=zh")],
+    [
+        ("scores", "", "bahdanau-page.html#view=learn&score=additive&language=zh"),
+        ("trust", "page", "trust-page.html#language=zh"),
+    ],
 )
 def test_a_lesson_begins_with_a_page_to_play_with(lesson: str, page: str, address: str, site: Any):
     pytest.importorskip("jupytext")
