@@ -1,4 +1,4 @@
-"""Memory of a page with a model inside: Chromium, in a group of processes that gets so much and no more (Linux, as root).
+"""Memory of a page with a model inside: Chromium in a group of processes that gets so much (Linux, as root).
 
     heedful export MODEL --to html -o model.html
     python benchmarks/page_memory.py model.html 'Some text' [--megabytes 1024]
