@@ -36,6 +36,8 @@ MECHANISMS: Final = {
 """Mechanism with which the view opens in a lesson."""
 NONE: Final = "-"
 """Mark of a concept without code or picture."""
+REMARKS: Final = (("no answer yet", "还没有答案"), ("right", "正确"))
+"""Remarks of `heedful.course.check` that lessons print, in both languages; a page shows its own."""
 _CACHE: dict[str, Any] = {}
 """Lessons with their results, by name."""
 _SETUP: Final = """%matplotlib inline
@@ -193,6 +195,8 @@ def as_markdown(name: str, notebook: Any, language: str) -> str:
         number += 1
         parts.append(f'<div id="code-{number}"></div>\n\n```python\n{cell.source}\n```')
         text = "".join(map(_text, cell.outputs)).rstrip()
+        for remark in REMARKS:
+            text = text.replace(" ".join(remark), remark[language == "zh"])
         if text:
             parts.append(f'<div class="output" markdown>\n\n```text\n{text}\n```\n\n</div>')
         if _pictures(cell):
@@ -229,8 +233,8 @@ def concept_table(language: str) -> str:
     """
     if language == "en":
         head = (
-            "# Concepts\n\nEvery concept of the five [lecture notes](README.md), with its lesson, code of that lesson "
-            "and picture. A dash stands where there is nothing to compute or to draw.\n"
+            "# Concepts\n\nEvery concept of the five [lecture notes](README.md), with the number of its lesson, code "
+            "of that lesson and picture. A dash stands where there is nothing to compute or to draw.\n"
         )
         names = ("concept", "in Chinese", "lesson", "code", "picture")
     else:
@@ -252,7 +256,7 @@ def concept_table(language: str) -> str:
         picture = f'<a href="{concept.lesson}-{concept.picture}.svg">{label}</a>'
         cells = (
             *pair,
-            f"[{lessons[concept.lesson]}]({concept.lesson}.md)",
+            f'[{lessons[concept.lesson].partition(" ")[0]}]({concept.lesson}.md "{lessons[concept.lesson]}")',
             NONE if concept.code == NONE else _linked(concept),
             NONE if concept.picture == NONE else picture,
         )

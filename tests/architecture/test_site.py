@@ -284,13 +284,28 @@ def test_no_two_pages_of_a_language_have_one_title(site: Any, language: str):
     assert shared(titles + lessons) == set()
 
 
+@pytest.mark.parametrize(("language", "shown"), [("en", "no answer yet"), ("zh", "还没有答案")])
+def test_a_lesson_shows_remarks_in_its_own_language(language: str, shown: str, site: Any):
+    pytest.importorskip("jupytext")
+    pytest.importorskip("nbclient")
+    formats = pytest.importorskip("nbformat.v4")
+    course = importlib.import_module("site_course")
+    checking = importlib.import_module("heedful.course.checking")
+    printed = " ".join(checking.remark_on("averages.mean", ...))
+    output = formats.new_output("stream", text=f"averages.mean: {printed}\n")
+    cell = formats.new_code_cell("check(...)", outputs=[output])
+    text = course.as_markdown("scores", formats.new_notebook(cells=[cell]), language)
+    assert f"averages.mean: {shown}\n" in text
+
+
 def test_concepts_are_linked_by_the_titles_of_lessons(site: Any):
     course = importlib.import_module("site_course")
     for language in ("en", "zh"):
         table = course.concept_table(language)
         for path in course.lesson_files():
             name = course.name_of(path)
-            assert f"[{course.title_of_lesson(path, language)}]({name}.md)" in table
+            title = course.title_of_lesson(path, language)
+            assert f'[{title.split()[0]}]({name}.md "{title}")' in table
             assert f"[{name}](" not in table
 
 

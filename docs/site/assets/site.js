@@ -1,6 +1,6 @@
 /* What the theme leaves to be desired for keyboards and screen readers. */
 addEventListener("load", () => setTimeout(() => {
-  for (const part of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code, .formula"))
+  for (const part of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code, .formula, .md-typeset p:has(> img)"))
     if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;
   for (const part of document.querySelectorAll("input.md-toggle")) part.setAttribute("aria-label", part.id.replace(/_+/g, " ").trim());
 }));

@@ -71,7 +71,7 @@ export function heatmap({ weights, rows, columns, marks = [], heat, onpick, name
   const overhang = isVertical ? 8 : Math.max(8, widths[weights.columns - 1] * 0.71 - 2);
   const fitting = Math.floor((room(isHalf) - left - overhang) / weights.columns);
   const cell = isLabelled ? Math.max(16, Math.min(widest, fitting)) : widest;
-  const tallest = Math.max(...widths), isUpright = tallest <= cell + 4;
+  const tallest = Math.max(...widths), isUpright = tallest <= cell - 2;
   // Where most labels are of one or two letters, these stay as they are, and longer ones are turned above them.
   const isMixed = !isUpright && !isVertical && widths.filter((each) => each <= SHORT).length > widths.length / 2;
   const standing = widths.map((each) => isUpright || (isMixed && each <= SHORT)), lift = isMixed ? 8 : 0;
