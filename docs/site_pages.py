@@ -11,6 +11,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 LONGEST: Final = 15_000
 """Most bytes of prose of a page; a longer section is cut at the headings below."""
 LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(<?([^)\s>]+)>?\)")
+OBJECTS: Final = "reference/python/"
+"""Pages whose places are made by the generator, by the dotted names of objects."""
 LINK_OR_CODE: Final = re.compile(LINK.pattern + r"|\0(\d+)\0")
 """Link, which may enclose code, or code by its number."""
 SOURCE: Final = re.compile(r'(src|href)="([^"]+)"')
@@ -249,6 +251,8 @@ def _linked(line: str, page: Page, where: Mapping[tuple[str, str], tuple[str, st
                 return link  # made with the page
             pictures.add(source)
             return _relative(f"pictures/{PurePosixPath(source).name}", page.address)
+        if source.startswith(OBJECTS) and (source, "") in where:
+            return _relative(f"{where[source, ''][0]}.md", page.address) + (f"#{anchor}" if anchor else "")
         if (source, anchor) not in where:
             return None
         address, below = where[source, anchor]

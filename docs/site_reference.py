@@ -21,7 +21,7 @@ PUBLIC: Final = {
     "heedful.attention": "Scores, masks, normalizers, and the call that joins them",
     "heedful.layers": "Layers of the models",
     "heedful.sklearn": "Estimators with the interface of scikit-learn",
-    "heedful.course": "Checks of the exercises of the course",
+    "heedful.course": "Checks of the exercises of the course, and pages of the models that its lessons build",
     "heedful.errors": "Errors with their exit codes",
 }
 """Public modules: the names in their `__all__`, or the classes of `errors`."""
@@ -118,7 +118,7 @@ def commands() -> Page:
     """Pages of all commands: what they do, examples, options."""
     app = typer.main.get_command(command_line._app(command_line.COMMANDS))
     context = typer.Context(app, info_name="heedful")
-    first = Document("reference/commands", "reference/commands/index", "", is_translated=False, longest=None)
+    first = Document("reference/commands/index.md", "reference/commands/index", "", is_translated=False, longest=None)
     page = Page(first, first.address, "Commands", "")
     rows: list[str] = []
     for heading, names in GROUPS.items():
@@ -208,7 +208,7 @@ def _all_names(places: Mapping[str, str]) -> list[str]:
 
 def python() -> Page:
     """Pages of the Python interface, one a public name, for the generator to fill in."""
-    first = Document("reference/python", "reference/python/index", "", is_translated=False, longest=None)
+    first = Document("reference/python/index.md", "reference/python/index", "", is_translated=False, longest=None)
     page = Page(first, first.address, "Python", "")
     rows = [
         "# Python",
@@ -223,7 +223,7 @@ def python() -> Page:
         for group, names in groups.items():
             address = f"reference/python/{name}" + (f"-{group}" if len(groups) > 1 else "")
             document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
-            title = module + (f": {group.replace('_', ' ')}" if len(groups) > 1 else TITLES.get(module, ""))
+            title = module + (f": {group}" if len(groups) > 1 else TITLES.get(module, ""))
             blocks = "\n".join(f"::: {module}.{each}\n{SECRET if each == 'EXERCISES' else ''}" for each in names)
             document.text = f"# {title}\n\n{_lead(module, group, names)}\n\n{blocks}"
             page.children.append(Page(document, address, title, document.text))

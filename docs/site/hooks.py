@@ -25,7 +25,7 @@ INDEX: Final = re.compile(
     r"_(\{[^{}]+\}|(?:&lt;)?[A-Za-zα-ω0-9']+)(?!_)"
 )
 """As in `a_ij`, `s_{i-1}` and `(W q)_j`: names of one letter or one Greek letter, and never names of Python."""
-POWER: Final = re.compile(r"(?<=[\w)}])\^(\{[^{}]+\}|\([^()]*\)|-?\w+(?:\.\d+)?)")
+POWER: Final = re.compile(r"(?<=[\w)}|])\^(\{[^{}]+\}|\([^()]*\)|-?\w+(?:\.\d+)?)")
 BEFORE_CODE: Final = re.compile(r"(?<=[、，。：；！？）」])(?=<code)")
 """Place between a Chinese mark and code, at which a line may break; browsers break none before a hyphen."""
 PERCENT: Final = re.compile(r"(?<=\d) (?=%)")
@@ -39,6 +39,8 @@ RAISES: Final = re.compile(r'(class="doc-section-title">)引发：')
 OPTION: Final = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 NAME: Final = re.compile(r"\S+")
 BREAK: Final = re.compile(r"(?<=[\w}][._/=,])(?<!\d[.,](?=\d))(?=[\w{])|(?<=\w)(?=\|)")
+HUMP: Final = re.compile(r"(?<=[a-z]{3})(?=[A-Z][a-z])")
+"""Place within a name such as MultiQueryVectorAttention."""
 SHORT: Final = 24
 """Characters of a name that is broken on phones alone."""
 LONG: Final = 60
@@ -174,7 +176,10 @@ def _emphasis(match: re.Match[str]) -> str:
 def _breakable_heading(match: re.Match[str]) -> str:
     """Heading whose names break behind points and underscores outside of code too."""
     return TEXT.sub(
-        lambda part: NAME.sub(lambda name: BREAK.sub("<wbr>", name[0]), part[2]) if part[2] else part[0], match[0]
+        lambda part: (
+            NAME.sub(lambda name: HUMP.sub("<wbr>", BREAK.sub("<wbr>", name[0])), part[2]) if part[2] else part[0]
+        ),
+        match[0],
     )
 
 

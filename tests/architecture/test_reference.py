@@ -139,6 +139,19 @@ def test_the_first_page_of_python_says_where_each_name_is(reference: Any):
     assert "| [`attend`](heedful-attention-dispatch.md#heedful.attention.attend) |" in page.text
 
 
+@pytest.mark.parametrize("part", ["python", "commands"])
+def test_names_of_a_first_page_are_links_on_the_site(part: str, reference: Any):
+    site_pages = importlib.import_module("site_pages")
+    page = getattr(reference, part)()
+    text = site_pages.rendered(page, site_pages.addresses([page]), set())
+    rows = re.findall(r"^\| (\[?`.+?) \|", text, re.MULTILINE)
+    assert len(rows) > 25
+    addresses = {child.address.rpartition("/")[2] for child in page.children}
+    assert [
+        row for row in rows if not (found := re.match(r"\[`.+`\]\((.+?)\.md", row)) or found[1] not in addresses
+    ] == []
+
+
 def leads_of(pages: list[Any]) -> list[str]:
     """Paragraph below the title of each page."""
     return [page.text.split("\n\n")[1] for page in pages]

@@ -20,6 +20,9 @@ _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 _TYPES: Final = {int: "whole number", float: "number", bool: "true, false", str: "text"}
 
+LARGE: Final = {1e12: "10^12", 1e38: "10^38", 2.0**63: "2^63"}
+"""Bounds that a reader knows as powers."""
+
 
 class SettingLine(NamedTuple):
     """One setting."""
@@ -84,6 +87,8 @@ def _values(field: FieldInfo) -> str:
 
 
 def _number(value: float) -> str:
+    if value in LARGE:
+        return LARGE[value]
     return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else f"{value:g}"
 
 
