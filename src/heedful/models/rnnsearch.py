@@ -73,8 +73,8 @@ class RNNsearchConfig(Config):
     readout_state: Literal["before", "after"] = "before"
     """State in the maxout readout: s_{i-1}, as in the paper's appendix, or s_i, as in its eq. 4."""
     initial_state: Literal["backward", "last", "mean"] = "backward"
-    """backward: tanh(W_s h<-_1), as in the paper; last: tanh(W_s [h->_T; h<-_1]), of both directions' last states;
-    mean: tanh(W_s mean_j h_j), the only one for an encoder that is not recurrent."""
+    """The tanh of a linear map: backward: of the backward state of the first word, as in the paper; last: of the last
+    states of both directions; mean: of the mean of all states, the only one for an encoder that is not recurrent."""
     reset: ResetPlacement = "before"
     """Form of the reset gate: before the state's map, as in the paper, or after it, as in cuDNN."""
     has_copy: bool = False
