@@ -10,7 +10,6 @@ with all that it shows is measured by page.py.
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,13 +59,10 @@ def in_node(site: Path, sources: list[str]) -> list[float]:
 
 
 def in_chromium(site: Path, sources: list[str]) -> list[float]:
-    sys.path.append(str(Path(__file__).parents[1]))
     from tests.pages.browser import Tab, chromium
-    from tests.prove.prove_web import SITE
-    from tests.prove.served import served
+    from tests.prove.served import POLICY, served
 
-    (site / "index.html").write_text(SITE, encoding="utf-8")
-    with served(site) as address, chromium() as browser:
+    with served(site, POLICY) as address, chromium() as browser:
         tab = Tab(browser, f"{address}/index.html", ready="#ready")
         tab.page.set_default_timeout(0)
         arguments: list[Any] = [sources, list(BEAMS)]
@@ -86,10 +82,12 @@ def main() -> None:
     sources = suited[: wanted.num + NUM_WARM]
     if len(sources) <= NUM_WARM:
         sys.exit(f"{wanted.sources}: {len(sources)} sources of {wanted.words} words")
+    sys.path.append(str(Path(__file__).parents[1]))
+    from tests.prove.served import write_site
+
     with tempfile.TemporaryDirectory() as name:
         site = Path(name)
-        shutil.copytree(PACKAGE, site / "js")
-        shutil.copy(wanted.archive, site / "model.tgz")
+        write_site(site, PACKAGE, wanted.archive)
         for number in map(int, wanted.neighbours.split(",")):
             with neighbours(number):
                 for place, measured in ("Node", in_node), ("Chromium", in_chromium):
