@@ -190,6 +190,20 @@ def test_a_model_that_cannot_run_is_said_to(fault: str, said: str, browser: Any,
 
 @needs_runtime
 @needs_chromium
+def test_the_same_text_may_be_asked_for_twice_at_once(browser: Any, page: Path):
+    tab = Tab(browser, page.as_uri())
+    tab.page.wait_for_selector("#source")
+    twice = (
+        "text => { location.hash = new URLSearchParams({ text }); dispatchEvent(new HashChangeEvent('hashchange')); }"
+    )
+    tab.page.evaluate(twice, TEXT)
+    tab.page.wait_for_selector("#output:not(.busy) .word")
+    assert tab.page.locator("[role=alert]").count() == 0
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
 def test_an_address_with_a_million_characters_is_refused_at_once(browser: Any, page: Path):
     tab = Tab(browser, page.as_uri())
     answered(tab, TEXT)

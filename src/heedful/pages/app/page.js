@@ -116,25 +116,25 @@ const page = {
   },
   async load() {
     if (!this.isLive) return;
-    const asked = JSON.stringify(this.request());
-    if (this.isEmpty()) { this.data = null; this.latest = asked; this.draw(); return; }
-    this.latest = asked;
+    // A newer call ends the one before, which may have asked for the same.
+    const asked = JSON.stringify(this.request()), turn = this.turn = (this.turn ?? 0) + 1;
+    if (this.isEmpty()) { this.data = null; this.isBusy = false; this.draw(); return; }
     this.isBusy = true;
     if (this.data) this.refreshBusy(); else this.draw();
     try {
       const data = this.cache.get(asked) ?? await view(this.request());
       this.cache.set(asked, data);
       if (this.cache.size > 50) this.cache.delete(this.cache.keys().next().value);
-      if (this.latest !== asked) return;
+      if (this.turn !== turn) return;
       this.data = data;
       this.fault = null;
     } catch (error) {
-      if (this.latest !== asked) return;
+      if (this.turn !== turn) return;
       if (error instanceof KeyNeeded) this.needsKey = true;
       this.fault = error;
       if (!(error instanceof Refusal || error instanceof TypeError)) throw error;
     } finally {
-      if (this.latest === asked) { this.isBusy = false; this.draw(); }
+      if (this.turn === turn) { this.isBusy = false; this.draw(); }
     }
   },
   refreshBusy() { document.getElementById('output')?.classList.add('busy'); },
