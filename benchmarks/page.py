@@ -58,12 +58,12 @@ def measure(page: Path, sources: list[str], num_opens: int) -> None:
         tab.page.evaluate(READY)
         frames = Frames(tab)
         times = [tab.page.evaluate(TRANSLATE, source) - PAUSE for source in sources[1:]]
-        longest, gap = frames.longest()
+        drawn = frames.longest()
         ordered = sorted(times)
         print(
             f"  a source: {statistics.median(times):.0f} ms (median of {len(times)}; nine of ten below "
-            f"{ordered[len(times) * 9 // 10]:.0f}); longest task {longest:.0f} ms (0 = none of 50), two frames at most "
-            f"{gap:.0f} ms apart",
+            f"{ordered[len(times) * 9 // 10]:.0f}); longest task {drawn.task:.0f} ms (0 = none of 50), two frames "
+            f"at most {drawn.gap:.0f} ms apart, {drawn.working_gap:.0f} while the model works",
             flush=True,
         )
         tab.close()
