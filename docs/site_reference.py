@@ -90,8 +90,13 @@ PART_PAGES: Final = {
     ),
     "models": (
         "Classes of models",
-        "Models, their configurations and their inputs",
-        ("models",),
+        "Models for pairs of sequences, with their configurations",
+        ("models.luong", "models.rnn", "models.transformer"),
+    ),
+    "model-interfaces": (
+        "Interfaces of models",
+        "What all models take and give, their engine and their weights on disk",
+        ("models.engine", "models.inputs", "models.interface", "models.label_model", "models.store"),
     ),
     "search": (
         "Search for outputs",
@@ -109,7 +114,7 @@ PART_PAGES: Final = {
         ("pages", "predictors", "serving"),
     ),
 }
-"""Pages of these names: address, title, lead and packages."""
+"""Pages of these names: address, title, lead and beginnings of modules."""
 MOST_NAMES: Final = 20
 """Names of a module that stand on one page."""
 SECRET: Final = "    options:\n      show_attribute_values: false\n"
@@ -242,7 +247,7 @@ def python() -> Page:
     for name, (title, lead, packages) in PART_PAGES.items():
         address = f"reference/python/{name}"
         document = Document(f"{address}.md", address, "", is_translated=False, longest=None)
-        modules = [module for module in PARTS if module.split(".")[1] in packages]
+        modules = [module for module in PARTS if module.removeprefix("heedful.").startswith(packages)]
         blocks = "\n".join(f"::: {module}.{each}\n" for module in modules for each in PARTS[module])
         document.text = f"# {title}\n\n{lead}.\n\n{blocks}"
         page.children.append(Page(document, address, title, document.text))
