@@ -50,7 +50,7 @@ def source(program: Path) -> str:
 
 
 def has_option(text: str, option: str) -> bool:
-    """Whether a program adds an option, as it is or from a list of names."""
+    """True for an option that the program adds, as it is or from a list of names."""
     return f'"{option}"' in text or ('f"--{' in text and f'"{option.removeprefix("--")}"' in text)
 
 

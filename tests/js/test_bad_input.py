@@ -118,7 +118,7 @@ SEGMENTS = {
     "\0": 4096,
 }
 TRANSLATED = ("a", "\n", "{x} ", "http://a.b/c ")
-"""Those that a test has time to translate, too."""
+"""Shapes of text that a test has time to translate, too."""
 
 
 @pytest.mark.parametrize("part", [5, *map(is_thorough, range(5))])

@@ -127,7 +127,7 @@ def test_options_that_are_no_object_are_refused(exported: Make, task_models: Tas
 
 @needs_node
 def test_a_signal_ends_every_method(exported: Make, task_models: TaskModels, tmp_path: Path):
-    """Whether it was aborted before, or is during the call."""
+    """Every method ends where its signal is aborted before the call, or during it."""
     letters = archive_of(exported("rnnsearch-after")[1], tmp_path)
     (_, reviews), (_, scenes), (_, stories) = (
         task_archive(path, tmp_path) for path in (task_models.classifier, task_models.captioner, task_models.answerer)

@@ -75,7 +75,7 @@ def test_the_runtime_is_that_for_node_if_it_starts(stubs: tuple[str, ...], said:
 
 
 def test_a_browser_looks_for_the_runtime_of_browsers_alone(tmp_path: Path):
-    """Where there is no `process`, as in browsers, the runtime for Node is not asked for, even if it is there."""
+    """The runtime for Node is not asked for where there is no `process`, as in browsers, even if it is installed."""
     folder = installed(tmp_path, "node", "web")
     (folder / "program.mjs").write_text(PROGRAM.replace("const refused", "delete globalThis.process;\nconst refused"))
     done = subprocess.run([str(NODE), "program.mjs"], cwd=folder, capture_output=True, encoding="utf-8", check=True)

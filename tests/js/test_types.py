@@ -15,14 +15,14 @@ pytestmark = needs_typescript
 
 
 def errors(package: Path, *options: str, file: str = "index.js") -> str:
-    """What TypeScript says; the types of ONNX Runtime are left out, because it may not be installed."""
+    """Messages of TypeScript; the types of ONNX Runtime are left out, because it may not be installed."""
     (package / "runtime.d.ts").write_text("declare module 'onnxruntime-web';\n", encoding="utf-8")
     command = (str(TSC), *TYPE_OPTIONS, "--allowJs", *options, file, "runtime.d.ts")
     return subprocess.run(command, cwd=package, capture_output=True, encoding="utf-8", check=False).stdout
 
 
 def differences(package: Path) -> str:
-    """What TypeScript says of the declared types beside those of the modules."""
+    """Messages of TypeScript about the declared types beside those of the modules."""
     (package / "index.d.ts").rename(package / "declared.d.ts")
     shutil.copy(Path(__file__).with_name("types.ts"), package)
     return errors(package, file="types.ts")

@@ -152,11 +152,11 @@ class Drawn(NamedTuple):
     """Longest times of the frames of a tab, in milliseconds."""
 
     task: float
-    """Of a task; 0 if none had 50."""
+    """Longest task; 0 if none took 50."""
     gap: float
-    """Between two frames."""
+    """Longest time between two frames."""
     working_gap: float
-    """Between two frames between which the model worked, and no answer was drawn."""
+    """Longest time between two frames between which the model worked, and no answer was drawn."""
 
 
 class Frames:
