@@ -143,7 +143,7 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
     with chromium() as browser:
         tab = Tab(browser, path.as_uri())
         memories = {"page": PageMemory(tab), "worker": WorkerMemory(tab)}
-        frames = Frames(tab)
+        frames: Frames | None = None
         seconds: list[float] = []
         before: dict[str, int] = {}
         first = min(500, num_texts // 4)
@@ -155,13 +155,16 @@ def prove_page(predictor: Predictor, sources: Sequence[str], folder: Path, num_t
             seconds.append(time.perf_counter() - started)
             if number == first:
                 before = {name: memory.bytes() for name, memory in memories.items()}
+                # A collection that is asked for stops the page, so frames are watched after it, until the next.
+                frames = Frames(tab)
+        assert frames is not None
+        drawn = frames.longest()
         growth = {name: memory.bytes() - before[name] for name, memory in memories.items()}
         grown = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in growth.items())
         print(
             f"page: {num_texts} texts, {1000 * statistics.median(seconds):.0f} ms each (median), growth of the heaps "
             f"after the first {first}: {grown}; {len(tab.refused)} requests, {len(tab.faults)} errors"
         )
-        drawn = frames.longest()
         print(
             f"page: at most {drawn.working_gap:.0f} ms between two frames while the model works, {drawn.gap:.0f} ms "
             f"where an answer is drawn; longest task {drawn.task:.0f} ms (0 = none of 50 ms or more)"
