@@ -90,7 +90,7 @@ def test_a_new_score_shows_up(maker: Any, language: int, monkeypatch: pytest.Mon
     link = "[arXiv:2999.00001](https://arxiv.org/abs/2999.00001)"
     start = rf"| `Novel` | \|q · k\|² × 3, for a while | Nobody{year}{comma}{link}{comma}{eq} | a wink per pair | "
     assert row.startswith(start)
-    assert row.endswith(" | query + key | window, sdpa, plain |")
+    assert row.endswith(" | query + key | window, step_cpu, sdpa, plain |")
 
 
 def test_a_new_score_is_listed(monkeypatch: pytest.MonkeyPatch):
@@ -101,7 +101,7 @@ def test_a_new_score_is_listed(monkeypatch: pytest.MonkeyPatch):
         "a(q, k) = |q . k|^2 * 3, for a while",
         "Nobody 2099, arXiv:2999.00001, eq. 4",
     ]
-    assert last.endswith("cost: a wink per pair; memory: query + key; kernels: window, sdpa, plain")
+    assert last.endswith("cost: a wink per pair; memory: query + key; kernels: window, step_cpu, sdpa, plain")
 
 
 def test_a_new_mask_shows_up(maker: Any, monkeypatch: pytest.MonkeyPatch):

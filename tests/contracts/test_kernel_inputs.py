@@ -30,6 +30,7 @@ from heedful.attention.kernels.alignments.cpu_ops import fast_alignment_sums
 from heedful.attention.kernels.distance import compile as distance
 from heedful.attention.kernels.distance import numba_kernels as distance_kernels
 from heedful.attention.kernels.distance.cpu_ops import distance_attention
+from heedful.attention.kernels.step import numba_kernels as step_kernels
 from heedful.cpu.checked_kernel import BeforeCheckedKernel, CheckedKernel, checked, self_checked
 from heedful.cpu.numba_cache import cached_njit
 from heedful.errors import ShapeError, UsageError
@@ -43,7 +44,7 @@ from heedful.training.cross_entropy import linear_cross_entropy
 SIZES = {
     **dict(row=5, feature=16, vocabulary=11, hidden=7, slot=2 * BLOCK, slots=2 * BLOCK, width=2 * BLOCK, key=6),
     **dict(query_batch=2, key_batch=2, exp_batch=2, batch=2, group=2, head=2, position=4, depth=3, sequence=2),
-    **dict(target=3, shift=6, query=5, size=3, value_size=2, pitch=16, tile=64, stream=5, gain=3),
+    **dict(target=3, shift=6, query=5, size=3, value_size=2, value_depth=2, pitch=16, tile=64, stream=5, gain=3),
 }
 INDEX_ARRAYS = ("order", "query_index", "key_index", "exp_index", "gold", "starts", "lengths", "start", "stop")
 NUMBERS = {
@@ -63,6 +64,8 @@ def kernels() -> dict[str, CheckedKernel]:
         found |= {f"{name} {key}": each for key, each in vars(module).items() if isinstance(each, CheckedKernel)}
     names = "alignments forward", "alignments backward"
     found |= dict(zip(names, alignment_kernels.compiled("float32"), strict=True))
+    for name, pair in (("dot", step_kernels.by_dot(np.dtype(np.float32))), ("sum", step_kernels.by_sum())):
+        found |= dict(zip((f"step by {name}", f"gradients of a step by {name}"), pair, strict=True))
     found["cross entropy"] = cross_entropy_numba.compiled(False)
     for is_exponential in (False, True):
         found[f"distance forward {is_exponential}"] = distance.forward("float32", is_exponential)
@@ -234,6 +237,7 @@ MODULES = (
     numba_forward,
     distance_kernels,
     alignment_kernels,
+    step_kernels,
 )
 
 

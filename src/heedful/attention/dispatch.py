@@ -29,6 +29,7 @@ from heedful.attention.kernels.fused.kernel import FusedTriton
 from heedful.attention.kernels.interface import Kernel, Mode, Request
 from heedful.attention.kernels.plain import PlainScores
 from heedful.attention.kernels.sdpa import ScaledDotProduct
+from heedful.attention.kernels.step.kernel import FewQueries
 from heedful.attention.kernels.window import Window
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredScore
 from heedful.attention.mask_bounds import MaskBounds
@@ -53,6 +54,7 @@ from heedful.errors import HeedfulError, KernelUnsupported, did_you_mean
 KERNELS: Final[tuple[Kernel, ...]] = (
     FusedTriton(),
     Window(PlainScores()),
+    FewQueries(),
     ScaledDotProduct(),
     FusedDistance(),
     Tiled(TritonAdditiveScores()),
@@ -179,6 +181,7 @@ def attend(
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
     is_looked_at = call.request.mode == "eager" and call.request.device == "cpu"
+    is_looked_at &= chosen.reads_hidden or call.request.wants_gradient
     if call.reached is not None:
         attended = with_marks(attended, call.reached, normalizer.scope)
     elif (

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Real, Shaped
 from torch import Tensor
@@ -183,6 +185,31 @@ class MaskBounds:
             self._tables[key] = table
         return table
 
+    def intervals(self, shape: tuple[int, ...], num_leading: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the intervals as arrays for numba kernels; those of the last call are kept.
+
+        Args:
+            shape: [*leading, query] of the contexts, whose leading axes may be more than those of the scores.
+            num_leading: number of leading axes of the scores.
+
+        Returns:
+            [batch, query] int64 first key, and index after the last, with the leading axes as one.
+
+        Raises:
+            ShapeError: the mask has more leading axes than the scores.
+        """
+        known = self._intervals.get((*shape, num_leading))
+        if known is None:
+            start = self.stop.new_zeros(1) if self.start is None else self.start
+            known = _array(start, shape, num_leading), _array(self.stop, shape, num_leading)
+            self._intervals.clear()
+            self._intervals[(*shape, num_leading)] = known
+        return known
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]:
+        return {}
+
     @cached_property
     def _tables(self) -> dict[tuple[int, int, bool], MaskTable]:
         return {}
@@ -241,6 +268,14 @@ def lead(bounds: Shaped[Tensor, "..."], leading: int, trailing: int) -> Tensor:
     if missing == 0:
         return bounds
     return bounds.reshape(*bounds.shape[: bounds.dim() - trailing], *(1,) * missing, *bounds.shape[-trailing:])
+
+
+def _array(bounds: Tensor, shape: tuple[int, ...], num_leading: int) -> np.ndarray:
+    """[batch, query] int64 of bounds [*leading, 1 or query], repeated to the shape [*leading, query]."""
+    # A bound that is a real number lies between two keys.
+    whole = (bounds.detach().ceil() if bounds.is_floating_point() else bounds).to(torch.int64)
+    rows = _aligned(whole, num_leading, 1).expand(shape).reshape(prod(shape[:-1]), shape[-1])
+    return np.array(rows.numpy(), order="C")
 
 
 def _aligned(tensor: Tensor, num_leading: int, trailing: int) -> Tensor:

@@ -59,6 +59,8 @@ class Kernel(ABC):
     """Whether dot scores may have a constant factor; where not, it is folded into the queries."""
     has_biases: bool = False
     """Whether scores may have a bias by positions."""
+    reads_hidden: bool = True
+    """Whether it reads keys and values that a mask hides, so that NaN among them may reach its results."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:
