@@ -9,8 +9,8 @@ from heedful.attention import Additive, Biased, ScaledDot, attend
 from heedful.attention.biases import Alibi
 from heedful.attention.dispatch import explain
 from heedful.attention.kernels.interface import Request
-from heedful.attention.kernels.step.kernel import MOST_LEARNED, MOST_QUERIES, FewQueries
-from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot
+from heedful.attention.kernels.step.kernel import FEW_QUERIES, FEW_SCORES, FewQueries
+from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.masks import padding
 from heedful.attention.normalizers import NORMALIZERS
 from heedful.attention.softmax import Softmax
@@ -40,18 +40,25 @@ def test_reasons_of_a_refusal(change: dict[str, Any], reason: str):
     assert reason in str(FewQueries().supports(REQUEST._replace(**change)))
 
 
-def test_few_queries_are_chosen_and_many_are_not():
-    kernel = FewQueries()
-    for pairs, wants_gradient, most in (
-        (LoweredDot, False, MOST_QUERIES),
-        (LoweredDot, True, MOST_LEARNED),
-        (LoweredAdditive, True, MOST_QUERIES),
-    ):
-        request = REQUEST._replace(pairs=pairs, wants_gradient=wants_gradient)
-        assert kernel.declines_auto(request._replace(num_queries=most)) is None
-        assert "more than" in str(kernel.declines_auto(request._replace(num_queries=most + 1)))
+@pytest.mark.parametrize(
+    ("num_queries", "num_keys", "pairs", "wants_gradient", "reason"),
+    [
+        (FEW_QUERIES, 5000, LoweredDot, True, None),
+        (FEW_QUERIES + 1, 4, LoweredDot, True, "gradients of other kernels"),
+        (20, FEW_SCORES // 20, LoweredDot, False, None),
+        (20, FEW_SCORES // 20, LoweredAdditive, True, None),
+        (20, FEW_SCORES // 20 + 1, LoweredAdditive, True, "so many scores"),
+        (20, FEW_SCORES // 20 + 1, LoweredDot, False, "so many scores"),
+    ],
+)
+def test_few_scores_are_its_own(
+    num_queries: int, num_keys: int, pairs: type[LoweredScore], wants_gradient: bool, reason: str | None
+):
+    request = REQUEST._replace(num_queries=num_queries, num_keys=num_keys, pairs=pairs, wants_gradient=wants_gradient)
+    told = FewQueries().declines_auto(request)
+    assert told is None if reason is None else reason in str(told)
     with single_threaded():
-        assert "exact" in str(kernel.declines_auto(REQUEST))
+        assert "exact" in str(FewQueries().declines_auto(request))
 
 
 @pytest.mark.parametrize("score", [ScaledDot(8, 8), Additive(8, 8)])

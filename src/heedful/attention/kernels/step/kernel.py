@@ -15,10 +15,10 @@ from heedful.attention.softmax import Softmax
 from heedful.cpu.availability import loops_problem
 from heedful.cpu.threads import is_exact
 
-MOST_QUERIES: Final = 20
+FEW_QUERIES: Final = 2
 """Number of queries up to which it is faster than other kernels; this and the next by benchmarks/shapes.py --kernel."""
-MOST_LEARNED: Final = 2
-"""The same for dot scores with gradients, because PyTorch has fast products of matrices."""
+FEW_SCORES: Final = 400
+"""Number of scores of a batch element up to which more queries are, but for the gradients of dot scores."""
 _TYPES: Final[Mapping[type[LoweredScore], frozenset[torch.dtype]]] = {
     LoweredDot: frozenset({torch.float32, torch.float64}),
     LoweredAdditive: frozenset({torch.float32}),
@@ -55,8 +55,12 @@ class FewQueries(Kernel):
     def declines_auto(self, request: Request) -> str | None:
         if is_exact():
             return "other kernels are used in exact decoding"
-        most = MOST_LEARNED if request.wants_gradient and request.pairs is LoweredDot else MOST_QUERIES
-        return f"other kernels are faster for more than {most} queries" if request.num_queries > most else None
+        if request.num_queries <= FEW_QUERIES:
+            return None
+        if request.wants_gradient and request.pairs is LoweredDot:
+            return f"the gradients of other kernels are faster for more than {FEW_QUERIES} queries"
+        is_small = request.num_queries * request.num_keys <= FEW_SCORES
+        return None if is_small else "other kernels are faster for so many scores"
 
     def has_second_derivatives(self, request: Request) -> bool:
         return True
