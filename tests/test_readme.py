@@ -361,7 +361,7 @@ CLAIMS: dict[str, Callable[[Any], bool]] = {
     "depends on the distance only": lambda tensor: all(
         float((tensor.diagonal(distance) - tensor[0, distance]).abs().max()) < 1e-9 for distance in range(60)
     ),
-    '"sdpa"': lambda kernel: kernel == "sdpa",
+    '"step_cpu"': lambda kernel: kernel == "step_cpu",
     '"plain"': lambda kernel: kernel == "plain",
 }
 REMARKS = {

@@ -14,6 +14,7 @@ import pytest
 from heedful.cli.messages import readable_size
 from heedful.export.ctranslate2 import ACTIVATIONS
 from heedful.export.web_runtime import has_runtime
+from heedful.files.atomic_write import digest
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained
@@ -361,7 +362,7 @@ def test_an_engine_that_gives_other_numbers_is_not_kept(copied: Path, monkeypatc
     assert (copied / "engines" / "ctranslate2" / "engine.json").read_bytes() == before
 
 
-def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, settings: Path, tmp_path: Path):
+def test_a_target_that_cannot_take_the_model_leaves_nothing(trained: Trained, settings: Path, tmp_path: Path):
     text = settings.read_text(encoding="utf-8")
     sizes = text[text.index("num_encoder_layers") : text.index("[training]")]
     small = "embedding_size = 4\nhidden_size = 4\nalignment_size = 4\nmaxout_size = 4\n"
@@ -372,6 +373,16 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
     assert (done.code, len(done.errors)) == (2, 1)
     assert "export --to onnx runs any model" in done.errors[0]
     assert [*(path / "engines").iterdir()] == []
+    for options, complaint in (
+        (("--to", "transformers.js", tmp_path / "out"), "transformers.js: Marian's models are Transformers"),
+        (("--to", "js", "--layers"), "--layers is for Transformers"),
+        (("--to", "onnx", "--layers"), "--layers is for Transformers"),
+    ):
+        refused = heedful("export", path, *options)
+        assert (refused.code, refused.out, complaint in refused.err) == (2, "", True)
+        assert "writing" not in refused.err
+    assert [*(path / "engines").iterdir()] == []
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -380,12 +391,14 @@ def test_an_engine_that_cannot_run_the_model_leaves_nothing(trained: Trained, se
         (["--to", "huggingface"], "needs a folder OUT"),
         (["out", "--to", "huggingface", "--int8"], "needs a folder OUT"),
         (["out", "--to", "onnx"], "engines take no OUT"),
-        (["out", "--to", "huggingface"], "normalise after each sub-layer"),
+        (["out", "--to", "huggingface"], "huggingface: Marian's models normalise after each sub-layer"),
+        (["out", "--to", "transformers.js"], "transformers.js: Marian's models normalise after each sub-layer"),
         (["out", "--to", "html", "--int8"], "are for engines"),
         (["out", "--to", "js", "--shortlist"], "are for engines"),
         (["--to", "onnx", "--example", "abc"], "are for --to html and --to js"),
         (["m.onnx", "--to", "onnx", "--single", "--license", "mit"], "without further options"),
         (["--to", "html", "--runtime", "none.tgz"], "none.tgz: no such file or folder"),
+        (["--to", "js", "--example", " "], "--example: an empty text"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_before_anything_is_written(
@@ -395,6 +408,7 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_written(
     done = heedful("export", trained.model, *arguments)
     assert (done.code, len(done.errors)) == (2, 1)
     assert complaint in done.errors[0]
+    assert "writing" not in done.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -419,6 +433,57 @@ def test_files_for_the_web_are_written_without_pytorch(copied: Path, tmp_path: P
     assert heedful("export", copied, "--to", "js", "-o", tmp_path).code == 2
 
 
+def put_step(engine: Path, kind: str) -> None:
+    """Put another graph, with the hash that the manifest then has, into the place of the one of a step."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    model = onnx.load(engine / "step.onnx")
+    if kind == "another graph":
+        inputs, outputs = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+        node = helper.make_node("Relu", ["x"], ["y"])
+        opset = [helper.make_opsetid("", 17)]
+        graph = helper.make_graph([node], "step", [inputs], [outputs])
+        model = helper.make_model(graph, opset_imports=opset, ir_version=8)
+    elif kind == "a file outside":
+        weights = max(model.graph.initializer, key=lambda each: len(each.raw_data))
+        weights.ClearField("raw_data")
+        weights.data_location = TensorProto.EXTERNAL
+        weights.external_data.add(key="location", value="../../../secret.txt")
+    else:
+        onnx.save(model, engine / "step.onnx", save_as_external_data=True, location="step.bin", size_threshold=512)
+        model = onnx.load(engine / "step.onnx", load_external_data=False)
+    (engine / "step.onnx").write_bytes(model.SerializeToString())
+    facts = json.loads((engine / "engine.json").read_text("utf-8"))
+    files = {path.name: digest(path) for path in engine.iterdir() if path.suffix in (".onnx", ".bin")}
+    (engine / "engine.json").write_text(json.dumps(facts | {"files": files}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["another graph", "a file outside", "a file beside it"])
+@pytest.mark.parametrize("options", [["--weights", "float32"], []], ids=["as they are", "chosen"])
+def test_graphs_that_no_browser_runs_are_refused(copied: Path, kind: str, options: list[str]):
+    put_step(copied / "engines" / "onnx", kind)
+    (copied.parent / "secret.txt").write_bytes(b"\0" * 9999)
+    done = heedful("export", copied, "--to", "js", *options)
+    assert (done.code, done.out, len(done.errors)) == (3, "", 1), done.err
+    assert "export the model again" in done.errors[0]
+    assert not copied.with_suffix(".tgz").exists()
+    is_runnable = kind == "a file beside it"
+    packed = heedful("pack", copied, "-o", copied.with_suffix(".zip"))
+    assert packed.code == heedful("translate", copied, "--engine", "onnx", "abc").code == (0 if is_runnable else 3)
+    assert copied.with_suffix(".zip").exists() == is_runnable
+
+
+def test_layers_of_a_page_leave_the_engine_of_the_model_as_it_is(copied: Path):
+    engine = copied / "engines" / "onnx"
+    before = {path.name: path.read_bytes() for path in engine.iterdir()}
+    done = heedful("export", copied, "--to", "js", "--layers", "--weights", "float32")
+    assert done.code == 0, done.err
+    with tarfile.open(copied.with_suffix(".tgz")) as opened:
+        assert "layers.onnx" in opened.getnames()
+    assert {path.name: path.read_bytes() for path in engine.iterdir()} == before
+
+
 def test_a_missing_runtime_for_browsers_says_where_it_comes_from(copied: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("heedful.export.web_runtime.has_runtime", lambda: False)
     done = heedful("export", copied, "--to", "html")
@@ -440,6 +505,16 @@ def test_a_folder_for_transformers_comes_back_by_import(tmp_path: Path, monkeypa
     one, two = (heedful("translate", each, "-q", stdin=b"a b\n\nab d\n") for each in ("opus.model", "again.model"))
     assert one == two
     assert one.out.count("\n") == 3
+
+
+def test_the_card_of_a_folder_for_transformers_js_has_the_lines_of_a_page(imported: Path, tmp_path: Path):
+    assert heedful("export", imported, tmp_path / "o s", "--to", "transformers.js").code == 0
+    card = (tmp_path / "o s" / "README.md").read_text("utf-8")
+    lines = card.split("```javascript\n")[2].split("```")[0].splitlines()
+    assert lines[0] == "env.allowLocalModels = true;"
+    assert lines[1].startswith("env.backends.onnx.wasm.wasmPaths = './';")
+    assert "\ncp -r 'o s' node_modules/onnxruntime-web/dist/ort-wasm-simd-threaded.* dist/\n" in card
+    assert card.index("pipeline('translation'") < card.index(lines[0]) < card.index("## ", card.index("## Use") + 3)
 
 
 @thorough

@@ -1,7 +1,9 @@
 import gzip
 import json
+import random
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,12 @@ def test_the_card_is_the_models_own_or_the_one_that_is_packed(trained: Trained, 
     assert heedful("info", model, "--card").out == "# Mine\\x1b[2J\n\nText.\n"
 
 
+def page_of(model: bytes) -> str:
+    """Page of an archive; no engine runs in it."""
+    runtime = "export { ort };", gzip.compress(b"module", mtime=0), ""
+    return model_page("words · heedful", {"name": "words"}, model, runtime)
+
+
 def test_a_file_for_others_says_what_it_is_and_what_to_do(trained: Trained, tmp_path: Path):
     model, archive, page = (tmp_path / f"words.{kind}" for kind in ("model", "tgz", "html"))
     shutil.copytree(trained.model, model)
@@ -116,8 +124,7 @@ def test_a_file_for_others_says_what_it_is_and_what_to_do(trained: Trained, tmp_
     assert said["use"] == "with the npm package heedful: await load('words.tgz')"
     card = heedful("info", archive, "--card")
     assert (card.code, "```javascript" in card.out) == (0, True)
-    html = model_page("words · heedful", {"name": "words"}, b"", ("export { ort };", b"", ""))
-    page.write_text(html, encoding="utf-8")
+    page.write_text(page_of(archive.read_bytes()), encoding="utf-8", newline="")
     shown = heedful("info", page).out
     assert "a page with the model inside" in shown
     assert "open it in a browser" in shown
@@ -144,3 +151,36 @@ def test_damaged_facts_of_an_archive_are_refused(facts: bytes, tmp_path: Path):
     assert (done.code, len(done.errors)) == (3, 1)
     path.write_bytes(compressed({"model.json": b"{}"})[:-9])
     assert heedful("info", path).code in (0, 3)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content, middle: content[:middle],
+        lambda content, middle: content[:-5],
+        lambda content, middle: content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+    ],
+    ids=["cut", "cut at its end", "changed"],
+)
+def test_a_file_for_others_that_was_cut_or_changed_is_refused(damage: Callable[[bytes, int], bytes], tmp_path: Path):
+    graph = random.Random(0).randbytes(99_999)  # which does not shrink, so that the middle of the file is in it
+    whole = {"m.tgz": compressed({"model.json": b"{}", "step.onnx": graph})}
+    whole["m.html"] = page_of(whole["m.tgz"]).encode()
+    middles = {"m.tgz": len(whole["m.tgz"]) // 2, "m.html": whole["m.html"].index(b'id="model-data">') + 60_000}
+    for name, content in whole.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert heedful("info", path).code == 0
+        path.write_bytes(damage(content, middles[name]))
+        done = heedful("info", path)
+        assert (done.code, done.out, len(done.errors)) == (3, "", 1)
+        assert done.errors[0].endswith(f"{path}: cut or changed; copy it again")
+
+
+@pytest.mark.parametrize("part", ["script", "engine-script", "runtime-data"])
+def test_each_part_of_a_page_is_checked(part: str, tmp_path: Path):
+    path, page = tmp_path / "m.html", page_of(compressed({"model.json": b"{}"}))
+    start = page.index("const modules" if part == "script" else f'id="{part}"')
+    place = page.index("</script>", start) - 8  # of the text, or of the checksum
+    path.write_text(f"{page[:place]}{'AB'[page[place] == 'A']}{page[place + 1 :]}", encoding="utf-8", newline="")
+    assert heedful("info", path).code == 3

@@ -5,6 +5,8 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from heedful.cli.messages import readable_size
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
@@ -37,6 +39,29 @@ def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
     again = heedful("pack", trained.model, "-o", tmp_path / "shipped.zip")
     assert (again.code, len(again.err.splitlines())) == (2, 1)
     assert "exists; choose another --output" in again.err
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_commands_say_how_a_packed_model_is_unpacked(kind: str, trained: Trained, tmp_path: Path):
+    packed, other = tmp_path / f"my pairs.{kind}", tmp_path / "other.zip"
+    assert heedful("pack", trained.model, "-o", packed).code == 0
+    for command in (
+        ("translate", packed, "abc"),
+        ("info", packed),
+        ("serve", trained.model, packed),
+        ("translate", trained.model, "abc", "--ensemble", packed),
+        ("evaluate", trained.model, trained.data, "--versus", packed),
+    ):
+        done = heedful(*command)
+        assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+        assert f"a packed model; unpack it with: python -m {kind}file -e '{packed}' . and" in done.errors[0]
+        assert "name the folder: 'my pairs'" in done.errors[0]
+    packed.write_bytes(packed.read_bytes()[:700])
+    cut = heedful("info", packed)
+    assert (cut.code, "copy it again" in cut.err) == (3, True)
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("text.txt", "")
+    assert "not a folder" in heedful("info", other).err
 
 
 def test_a_card_of_ones_own_is_packed_as_it_is(trained: Trained, tmp_path: Path):

@@ -31,8 +31,11 @@ from tests.thorough import thorough
 
 TEXT = "fade cab"
 SCORE = {"key": "exact_match", "name": "exact match", "value": "99.1 %"}
-SHOWN = """text => [...document.querySelectorAll('#output .word')].map((each) => each.textContent).join('')
-    .replace('⏎', '') === text"""
+SHOWN = "text => document.querySelector('#output .words')?.textContent === text"
+
+
+CHANNEL = """index => Number(getComputedStyle(document.querySelector('[role=alert]')).borderLeftColor
+    .match(/\\d+/g)[index])"""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def browser() -> Generator[Any]:
 def page(exported: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     model = archived(folder / "letters.model", "rnnsearch")
-    facts = PageFacts(examples=("abc", "<b>"), scores=(SCORE,), license="cc-by-4.0")
+    facts = PageFacts(examples=("", "abc", " ", "<b>"), scores=(SCORE,), license="cc-by-4.0", weights="int8")
     archive = write_archive(model, exported("rnnsearch-after")[1].folder, "float32")
     html = export_html(model.folder, archive, read_runtime(), facts)
     write_page(html.encode(), folder / "letters.html")
@@ -62,7 +65,9 @@ def expected(exported: Make, text: str, config: SearchConfig) -> list[Any]:
 @needs_chromium
 def test_the_page_translates_shows_alternatives_and_looks_inside(exported: Make, browser: Any, page: Path):
     tab = Tab(browser, page.as_uri())
-    assert "exact match 99.1 % · licence cc-by-4.0" in tab.page.locator(".about").inner_text()
+    about = tab.page.locator(".about").inner_text()
+    assert "on its test set: exact match 99.1 % · licence cc-by-4.0" in about
+    assert "inside this file · weights of 8 bits" in about
     tab.page.wait_for_selector("#examples button")
     assert tab.page.locator("#examples button").all_text_contents() == ["abc", "<b>"]
     tab.page.locator("#source").fill(TEXT)
@@ -93,7 +98,7 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
     exported: Make, browser: Any, page: Path
 ):
     tab = Tab(browser, page.as_uri(), width=400, scheme="dark", language="zh-CN")
-    assert "完全匹配率 99.1 % · 许可证：cc-by-4.0" in tab.page.locator(".about").inner_text()
+    assert "测试集：完全匹配率 99.1 % · 许可证：cc-by-4.0" in tab.page.locator(".about").inner_text()
     tab.page.locator("#source").fill("abc\n\n  fed \n")
     one, other = (TARGET.decode(expected(exported, text, SearchConfig(beam=5))[0].token_ids) for text in ("abc", "fed"))
     tab.page.wait_for_selector("#passage .part")
@@ -111,10 +116,10 @@ def test_lines_are_translated_one_by_one_and_a_text_that_is_too_long_is_refused(
 @pytest.mark.parametrize(
     ("languages", "shown"),
     [
-        (["de", "en"], "letters.model · de → en · exact"),
-        (["de", "target"], "letters.model · de → Output · exact"),
-        (["", "en"], "letters.model · en · exact"),
-        (["source", "target"], "letters.model · exact"),
+        (["de", "en"], "letters.model · de → en · on its test set: exact"),
+        (["de", "target"], "letters.model · de → Output · on its test set: exact"),
+        (["", "en"], "letters.model · en · on its test set: exact"),
+        (["source", "target"], "letters.model · on its test set: exact"),
     ],
 )
 def test_languages_are_named_where_somebody_named_them(
@@ -146,6 +151,20 @@ def test_kept_spans_are_shaded_and_stay(exported: Make, browser: Any, tmp_path: 
     assert tab.page.locator("#reading").inner_text() == "a b C"
     tab.page.locator("#source").fill("4711 {x}")
     tab.page.wait_for_function("() => document.querySelector('#passage')?.textContent === '4711 {x}'")
+    tab.close()
+
+
+@needs_runtime
+@needs_chromium
+def test_a_transformer_without_layers_names_the_command_that_packs_them(exported: Make, browser: Any, tmp_path: Path):
+    model = archived(tmp_path / "letters.model", "transformer")
+    archive = write_archive(model, exported("transformer-pre")[1].folder, "float32")
+    write_page(export_html(model.folder, archive, read_runtime(), PageFacts()).encode(), tmp_path / "letters.html")
+    tab = Tab(browser, (tmp_path / "letters.html").as_uri() + "#view=inside&text=fade")
+    tab.page.wait_for_selector("#map svg.map")
+    said = tab.page.locator("main").inner_text()
+    assert "mean of layers and heads" in said
+    assert "heedful export letters.model --to html --layers" in said
     tab.close()
 
 
@@ -227,7 +246,7 @@ def answered(tab: Tab, text: str) -> str:
     """The output that the page shows for a text."""
     tab.page.locator("#source").fill(text)
     tab.page.wait_for_selector("#output:not(.busy) .word")
-    return "".join(tab.page.locator("#output .word").all_text_contents())
+    return tab.page.locator("#output .words").text_content()
 
 
 @needs_runtime
@@ -329,11 +348,17 @@ def test_a_file_that_cannot_run_says_so(fault: str, browser: Any, page: Path, tm
     tab = Tab(browser, path.as_uri(), ready="#page > *")
     if fault == "cut in the script":
         assert "the file is cut" in tab.page.locator("#page").inner_text()
+        padding = "() => parseFloat(getComputedStyle(document.querySelector('#page > *')).paddingTop)"
+        assert tab.page.evaluate(padding) > 10
     else:
         tab.page.wait_for_selector("[role=alert]")
         said = tab.page.locator("[role=alert]").inner_text()
-        assert ("WebAssembly" in said) == (fault == "without WebAssembly"), said
-        assert "\n" not in said
+        plain = "This browser does not run the model: it is too old, or WebAssembly is switched off."
+        assert said == (plain if fault == "without WebAssembly" else "This file is cut or changed. Copy it again.")
+        assert tab.page.locator("#source").is_disabled()
+        assert tab.page.locator("#output p").count() == 0
+        red, _, blue = (tab.page.evaluate(CHANNEL, index) for index in range(3))
+        assert red > blue
     tab.context.close()
     assert tab.refused == []
 

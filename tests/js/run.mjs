@@ -63,6 +63,7 @@ for (const { folder, archive, calls } of runs) {
     encode: (model, each) => each.map((one) => model.sourceTokenizer.encodeSource(one, model.facts.max_tokens)),
     decode: (model, each) => each.map((one) => model.sourceTokenizer.decode(one)),
     load: (model, value) => load(value, { ort }),
+    call: (model, method, given, options) => model[method](given, options),
     loadWith: async (model, path, options) => load(await readFile(path), options),
     // With an ONNX Runtime that fails at its beginning, or when it computes.
     failing: async (model, path, message, texts) => {

@@ -157,6 +157,15 @@ def test_what_is_no_address_and_no_bytes_is_refused():
     assert refused == [said] * 4
 
 
+def test_a_path_in_node_is_refused_with_what_to_give():
+    addresses = ("model.tgz", "./model.tgz", "file:///model.tgz")
+    refused = answers(Run(DESCRIBED, [["load", address] for address in addresses]))
+    assert [one["error"] for one in refused] == ["unreachable"] * 3
+    assert all("give the bytes of one: load(await readFile(path))" in one["message"] for one in refused), refused
+    (other,) = answers(Run(DESCRIBED, [["load", "http://127.0.0.1:9/model.tgz"]]))
+    assert "readFile" not in other["message"]
+
+
 def test_too_little_memory_has_a_code(task_models: TaskModels, tmp_path: Path):
     _, archive = task_archive(task_models.classifier, tmp_path)
     short = ("std::bad_alloc", "Array buffer allocation failed", "Out of memory: Cannot allocate Wasm memory")

@@ -126,6 +126,49 @@ def test_options_that_are_no_object_are_refused(exported: Make, task_models: Tas
 
 
 @needs_node
+def test_an_option_that_a_method_does_not_have_is_refused(exported: Make, task_models: TaskModels, tmp_path: Path):
+    letters = archive_of(exported("rnnsearch-after")[1], tmp_path)
+    (_, reviews), (_, scenes), (_, stories) = (
+        task_archive(path, tmp_path) for path in (task_models.classifier, task_models.captioner, task_models.answerer)
+    )
+    searching = "beam, nbest, attention, signal, search"
+    own = {"translate": searching, "translateText": searching, "loadWith": "ort, signal"}
+    own |= {"classify": "signal", "encode": "signal", "answer": "signal", "caption": searching}
+    calls = [
+        ["call", method, "a" if method == "translateText" else ["a"], {"beem": 3}]
+        for method in ("translate", "translateText")
+    ]
+    runs = [
+        Run(letters, [*calls, ["loadWith", str(letters), {"beem": 3}]]),
+        Run(reviews, [["call", method, ["a"], {"beem": 3}] for method in ("classify", "encode")]),
+        Run(stories, [["answer", [], {"beem": 3}]]),
+        Run(scenes, [["caption", [], {"beem": 3}]]),
+        Run(letters, [["translate", ["a"], {"alpha": 1}], ["translate", ["a"], {"attension": True}]]),
+        Run(reviews, [["classify", ["a"], {"beam": 3}]]),
+    ]
+    given = answers(*runs)
+    assert [one.get("error") for one in given] == ["usage"] * 10, given
+    said = [
+        f"{name.removesuffix('With')}: beem is no option of this method; it has {names}" for name, names in own.items()
+    ]
+    assert [one["message"] for one in given[:7]] == said
+    assert given[7]["message"].endswith("; alpha is a setting of search: { search: { alpha } }")
+    assert given[9]["message"] == "classify: beam is no option of this method; it has signal"
+
+
+@needs_node
+def test_a_method_of_another_task_says_what_the_model_is_for(exported: Make, task_models: TaskModels, tmp_path: Path):
+    letters = archive_of(exported("rnnsearch-after")[1], tmp_path)
+    _, stories = task_archive(task_models.answerer, tmp_path)
+    methods = ("classify", "encode", "answer", "caption")
+    given = answers(Run(letters, [["call", method, ["a"]] for method in methods]), Run(stories, [["translate", ["a"]]]))
+    assert [one.get("error") for one in given] == ["usage"] * 5, given
+    assert given[0]["message"].startswith("classify: ")
+    assert given[0]["message"].endswith(" is a model for translation; call its translate or translateText")
+    assert given[-1]["message"].endswith(" is a model for answering; call its answer")
+
+
+@needs_node
 def test_a_signal_ends_every_method(exported: Make, task_models: TaskModels, tmp_path: Path):
     """Every method ends where its signal is aborted before the call, or during it."""
     letters = archive_of(exported("rnnsearch-after")[1], tmp_path)

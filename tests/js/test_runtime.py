@@ -74,6 +74,17 @@ def test_the_runtime_is_that_for_node_if_it_starts(stubs: tuple[str, ...], said:
     assert ("does not start" in message) == ("does not start" in said)
 
 
+def test_without_webassembly_there_is_one_error_and_none_that_nobody_catches(tmp_path: Path):
+    """Node itself needs it, for `Response`, and fails where no caller sees it."""
+    folder = installed(tmp_path, "web")
+    command = [str(NODE), "--jitless", "program.mjs"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    code, message = json.loads(done.stdout)
+    assert code == "runtime"
+    assert message.startswith("WebAssembly is switched off here, ")
+
+
 def test_a_browser_looks_for_the_runtime_of_browsers_alone(tmp_path: Path):
     """The runtime for Node is not asked for where there is no `process`, as in browsers, even if it is installed."""
     folder = installed(tmp_path, "node", "web")

@@ -46,11 +46,16 @@ class Tab:
         width: int = 1280,
         language: str = "en-US",
         scheme: str = "light",
+        is_touched: bool = False,
     ) -> None:
         self.faults: list[str] = []
         self.refused: list[str] = []
         self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, locale=language, color_scheme=scheme, reduced_motion="reduce"
+            viewport={"width": width, "height": 900},
+            locale=language,
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            has_touch=is_touched,
         )
         self.page = self.context.new_page()
         self.page.route("**/*", self._check)

@@ -163,7 +163,7 @@ def test_an_alternative_of_a_word_replaces_what_follows(browser: Any, tmp_path: 
     tab = Tab(browser, written(tmp_path))
     tab.page.locator("#output .word", has_text="weather").click()
     tab.page.locator("button[data-token='99']").click()
-    assert texts(tab, "#output .word") == ["It", "is", "fine", "⏎"]
+    assert tab.page.locator("#output .words").inner_text() == "It is fine"
     assert texts(tab, ".links .lower .word") == ["It", "is", "fine", "⏎"]
     tab.page.get_by_role("button", name="Back to the best output").click()
     assert texts(tab, "#output .word")[:2] == ["The", "weather"]
@@ -289,6 +289,96 @@ def test_the_address_may_name_the_language(browser: Any, tmp_path: Path):
 def test_a_narrow_screen_does_not_scroll_sideways(browser: Any, tmp_path: Path, view: str):
     tab = Tab(browser, written(tmp_path) + f"#view={view}&word=0", width=320)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 320
+    rights = "() => [...document.querySelectorAll('[role=tab]')].map((each) => each.getBoundingClientRect().right)"
+    assert max(tab.page.evaluate(rights)) <= 320
+    tab.close()
+
+
+GUITAR = ("▁A", "▁man", "▁play", "s", "▁gui", "tar", ".", "</s>")
+DATE = ("2", "0", "2", "1", "-", "0", "5", "</s>")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"), [(GUITAR, "A man plays guitar."), (DATE, "2021-05"), (("▁a", "<unk>", "▁b", "</s>"), "a ⁇ b")]
+)
+def test_a_selection_of_the_output_is_its_text(browser: Any, tmp_path: Path, pieces: tuple[str, ...], text: str):
+    view = sentence_view(target=pieces)
+    view = replace(view, outputs=(replace(view.outputs[0], text=text), *view.outputs[1:]))
+    tab = Tab(browser, written(tmp_path, view))
+    first, last = (tab.page.locator("#output .word").nth(place).bounding_box() for place in (0, -1))
+    tab.page.mouse.move(first["x"] + 1, first["y"] + first["height"] / 2)
+    tab.page.mouse.down()
+    tab.page.mouse.move(last["x"] + last["width"] + 4, last["y"] + last["height"] / 2, steps=4)
+    tab.page.mouse.up()
+    plain = text.replace("⁇", "<unk>")
+    assert tab.page.evaluate("getSelection().toString()") == plain
+    assert tab.page.locator("#output .words").inner_text() == plain
+    tab.close()
+
+
+@pytest.mark.parametrize("has_clipboard", [True, False])
+def test_the_output_is_copied(browser: Any, tmp_path: Path, has_clipboard: bool):
+    tab = Tab(browser, written(tmp_path))
+    clipboard = "{ writeText: async (text) => { window.given = text; } }" if has_clipboard else "undefined"
+    tab.page.evaluate(f"() => Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }})")
+    tab.page.evaluate("() => document.addEventListener('copy', () => { window.given = getSelection().toString(); })")
+    button = tab.page.get_by_role("button", name="Copy the translation")
+    button.click()
+    tab.page.wait_for_function("() => document.querySelector('#output .copy').textContent === 'Copied'")
+    assert tab.page.evaluate("window.given") == "The weather is good"
+    button.wait_for()
+    tab.close()
+
+
+def test_attention_of_no_single_layer_is_called_a_mean(browser: Any, tmp_path: Path):
+    command = "heedful export toy.model --to html --layers"
+    view = replace(sentence_view(), maps=(), missing={"packed": command})
+    tab = Tab(browser, written(tmp_path, view) + "#view=inside")
+    said = tab.page.locator("main").inner_text()
+    assert "Attention while translating · mean of layers and heads" in said
+    assert command in said
+    assert "Layer 1" not in said
+    assert tab.page.locator(".thumbs").count() == 0
+    tab.close()
+
+
+def test_a_finger_is_told_to_tap(browser: Any, tmp_path: Path):
+    tab = Tab(browser, written(tmp_path), width=400, is_touched=True)
+    assert tab.page.locator(".status").inner_text() == "Tap a cell."
+    assert "Tap a word" in tab.page.locator("main").inner_text()
+    tab.close()
+
+
+INSIDE = """([inner, outer]) => [...document.querySelectorAll(inner)].every((each) => {
+    const box = each.getBoundingClientRect(), frame = each.closest(outer).getBoundingClientRect();
+    return box.left >= frame.left && box.right <= frame.right;
+})"""
+
+
+def test_a_long_word_stays_inside_its_card_and_its_map(browser: Any, tmp_path: Path):
+    long = "▁Donaudampfschifffahrtsgesellschaftskapitän"
+    view = sentence_view(source=(*[f"▁w{index}" for index in range(12)], long, "▁w", "</s>"))
+    for width in (1280, 400):
+        tab = Tab(browser, written(tmp_path, view), width=width)
+        assert tab.page.evaluate(INSIDE, [".links .word", ".card"])
+        assert tab.page.evaluate(INSIDE, ["svg.map text[data-column]", "svg"])
+        tab.close()
+
+
+def test_the_ring_of_the_text_has_the_corners_of_its_card(browser: Any, tmp_path: Path):
+    corners = "getComputedStyle(document.querySelector('.panes > *')).borderRadius"
+    for width, shape in ((1280, "13px 0px 0px 13px"), (400, "11px 11px 0px 0px")):
+        tab = Tab(browser, written(tmp_path), width=width)
+        tab.page.locator("#source").focus()
+        assert tab.page.evaluate(corners) == shape
+        tab.close()
+
+
+def test_a_label_of_the_tree_is_whole_where_it_has_room(browser: Any, tmp_path: Path):
+    view = sentence_view()
+    short = replace(view.searches[-1], pieces=dict.fromkeys(view.searches[-1].pieces, "wearing"))
+    tab = Tab(browser, written(tmp_path, replace(view, searches=(short,))) + "#view=search")
+    assert set(texts(tab, ".tree .node:not(.best) text:first-of-type")) == {"wearing"}
     tab.close()
 
 

@@ -66,11 +66,11 @@ def test_five_minutes(address: str):
         tab = Tab(browser, address)
         page = tab.page
         page.locator("#source").press_sequentially("fade")
-        page.wait_for_selector("#output button.word")
-        page.locator("#output button.word").first.hover()
+        page.wait_for_selector("#output .word")
+        page.locator("#output .word").first.hover()
         assert page.locator("#output .word.hot, .links .row.lower .word.hot").count() == 2
         assert page.locator("svg.map text.hot").count() >= 1
-        page.locator("#output button.word").first.click()
+        page.locator("#output .word").first.click()
         page.locator(".choices button:not([disabled])").first.click()
         page.get_by_role("button", name="Back to the best output").click()
         page.get_by_role("tab", name="Compare").click()

@@ -15,7 +15,8 @@ An engine is written to `engines/NAME/` in the model folder, with its measured d
                 browsers and in Node; it has greedy search alone
 
 With --layers, the ONNX engine and the page also give the attention of every layer and head of a Transformer, so that
-`heedful inspect` and `heedful serve` show it without PyTorch; the engine is then twice as large.
+`heedful inspect` and `heedful serve` show it without PyTorch; the engine is then twice as large. Those of a page or an
+archive are made for this file alone: the engine in the model folder stays as it is.
 With --shortlist, the engine also knows which target tokens are probable for each source token, learned from
 the training pairs; `heedful translate --shortlist` then considers only these, which is faster.
 With --single, --to onnx writes the whole model as one graph, from code points of words to ids of symbols, for programs
@@ -24,8 +25,8 @@ With --int8, matrices are in eight bits: a smaller engine with slightly differen
 --engine onnx-int8.
 
 In files for browsers, weights are stored in 8, 16 or 32 bits: in the fewest with which the model loses at most 0.2
-points of its metric, on the items of --dev FILE, else on 300 of those that it was validated on, which its folder has
-unless it came from a file of `heedful pack` (then 16 bits). --weights names them.
+points of its metric, on the items of --dev FILE, else on up to 300 of those that it was validated on, which its folder
+has unless it came from a file of `heedful pack` (then 16 bits). --weights names them.
 Texts that the empty page of --to html offers are given by --example; no text of the training data is put into it.
 Folders, archives and engines have a card, README.md: what the model is, how it runs in Python, JavaScript and C++, how
 it was trained, how good it is and where its limits are, and the licence that --license names. A single graph has none:
@@ -207,10 +208,16 @@ def _export(
     elif (to == "onnx" or to == "ctranslate2") and isinstance(
         predictor, (Captioner, Translator) if to == "onnx" else Translator
     ):
+        if layers:
+            from heedful.export.layers import refuse_layerless
+
+            refuse_layerless(predictor.model())
         messages.say(f"{model}: writing the engine and comparing it with PyTorch")
         _export_engine(predictor, to, int8, layers, shortlist, license)
     else:
-        raise UsageError(f"{model}: a {predictor.folder.task} model, which can only be exported with --to onnx")
+        raise UsageError(
+            f"{model}: a {predictor.folder.task} model, which --to {to} does not take; take html, js or onnx"
+        )
 
 
 def _export_single(model: Path, to: str, out: Path | None, has_options: bool, messages: Messages) -> None:
@@ -282,8 +289,9 @@ def _write_card(folder: "ModelFolder", form: "Form", out: Path, used_as: str, li
     from heedful.files.atomic_write import atomic_write
     from heedful.pages.model_card import model_card
 
+    card = model_card(folder.path, folder.facts, form, used_as, license)
     with atomic_write(out / CARD) as file:
-        file.write(model_card(folder.path, folder.facts, form, used_as, license))
+        file.write(card)
 
 
 def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]:
@@ -300,15 +308,16 @@ def _export_marian(
     license: str,
     messages: Messages,
 ) -> None:
-    from heedful.export.huggingface import Described, export_huggingface
-    from heedful.export.transformers_js import export_transformers_js
+    from heedful.export.huggingface import Described, export_huggingface, expressible
+    from heedful.export.transformers_js import export_transformers_js, refuse_unsuited
 
+    model, tokenizers = translator.model(), (translator.source_tokenizer, translator.target_tokenizer)
+    (expressible if to == "huggingface" else refuse_unsuited)(model, tokenizers)
     messages.say(f"{out}: writing the folder and comparing what it gives")
     source, target = translator.folder.facts.get("languages", ["", ""])
-    tokenizers = translator.source_tokenizer, translator.target_tokenizer
     described = Described(tokenizers, translator.text.max_tokens, translator.search, (str(source), str(target)))
     export = export_huggingface if to == "huggingface" else export_transformers_js
-    parity = export(translator.model(), described, out)
+    parity = export(model, described, out)
     _write_card(translator.folder, "transformers" if to == "huggingface" else to, out, out.name, license)
     print(
         f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "

@@ -1,15 +1,19 @@
 """Description of one file that `heedful export` wrote: an archive for JavaScript, or a page with the model inside."""
 
+import base64
+import gzip
+import io
 import re
 import tarfile
 import zlib
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from heedful.cli.messages import readable_size
 from heedful.errors import FileRefused, UsageError
-from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json
+from heedful.files.bounded_read import MOST_BYTES, open_regular, parse_json, read_bytes
 
 ARCHIVE: Final = ".tgz"
 PAGE: Final = ".html"
@@ -17,7 +21,16 @@ _DESCRIPTION: Final = "model.json"
 _CARD: Final = "README.md"
 _MOST_PAGE_BYTES: Final = 4 << 20
 """Bytes of a page in which its facts are looked for: they stand before the model."""
+_MOST_FILE_BYTES: Final = 4 << 30
+_MOST_UNPACKED_BYTES: Final = 16 << 30
+"""Bytes of a compressed part after which it can be none of a model."""
 _FACTS: Final = re.compile(rb'<script type="application/json" id="model-facts">([^<]*)</script>')
+_POLICY: Final = re.compile(rb"script-src 'sha256-([^']*)' 'sha256-([^']*)'")
+"""Digests of the script of the page and of that of the engine."""
+_SCRIPT: Final = re.compile(rb'<script type="module">(.*?)</script>', re.DOTALL)
+_PARTS: Final = ("engine-script", "model-data", "runtime-data")
+_PART: Final = re.compile(rb'<script type="text/plain" id="(engine-script|model-data|runtime-data)">([^<]*)</script>')
+_CHANGED: Final = "cut or changed; copy it again"
 Row = tuple[str, str]
 
 
@@ -90,7 +103,7 @@ def _read_archive(path: Path) -> tuple[Mapping[str, Any], str]:
         with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
             for _ in (_DESCRIPTION, _CARD):  # in this order, before the graphs
                 entry = archive.next()
-                if entry is None or entry.size > MOST_BYTES:
+                if entry is None or entry.name not in (_DESCRIPTION, _CARD) or entry.size > MOST_BYTES:
                     break
                 content = archive.extractfile(entry)
                 parts[entry.name] = content.read() if content else b""
@@ -101,6 +114,9 @@ def _read_archive(path: Path) -> tuple[Mapping[str, Any], str]:
         facts, card = None, ""
     if facts is None:
         raise FileRefused(f"{path}: not an archive of heedful export --to js, or damaged; copy it again")
+    with open_regular(path) as file:
+        if not _is_whole(file):
+            raise FileRefused(f"{path}: {_CHANGED}")
     return facts, card
 
 
@@ -111,9 +127,10 @@ def _read_page(path: Path) -> Mapping[str, Any]:
         UsageError: there is no such file.
         FileRefused: it is damaged, or nothing that heedful exported.
     """
+    page = b""
     try:
-        with open_regular(path) as file:
-            match = _FACTS.search(file.read(_MOST_PAGE_BYTES))
+        page = read_bytes(path, _MOST_FILE_BYTES)
+        match = _FACTS.search(page, 0, _MOST_PAGE_BYTES)
         facts = None if match is None else _facts(match[1])
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
@@ -121,7 +138,36 @@ def _read_page(path: Path) -> Mapping[str, Any]:
         facts = None
     if facts is None:
         raise FileRefused(f"{path}: not a page of heedful export --to html, or damaged; copy it again")
+    if not _is_whole_page(page):
+        raise FileRefused(f"{path}: {_CHANGED}")
     return facts
+
+
+def _is_whole_page(page: bytes) -> bool:
+    """Tell whether a page is what its digests and the checksums of its parts say, as it does when it is opened."""
+    policy, script = _POLICY.search(page), _SCRIPT.search(page)
+    encoded = {match[1].decode(): match[2] for match in _PART.finditer(page)}
+    if policy is None or script is None or len(encoded) < len(_PARTS) or not page.rstrip().endswith(b"</html>"):
+        return False
+    try:
+        engine, *others = (base64.b64decode(encoded[name], validate=True) for name in _PARTS)
+        scripts = script[1], gzip.GzipFile(fileobj=io.BytesIO(engine)).read(MOST_BYTES)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return False
+    digests = tuple(base64.b64encode(sha256(one).digest()) for one in scripts)
+    return digests == policy.groups() and all(_is_whole(io.BytesIO(part)) for part in others)
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Tell whether a file in gzip ends where it should, and has its checksum."""
+    number = 0
+    try:
+        with gzip.GzipFile(fileobj=file) as stream:
+            while number < _MOST_UNPACKED_BYTES and (chunk := stream.read(1 << 20)):
+                number += len(chunk)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return 0 < number < _MOST_UNPACKED_BYTES
 
 
 def _facts(content: bytes) -> Mapping[str, Any] | None:

@@ -125,7 +125,7 @@ License = Annotated[
         "--license",
         "--licence",
         metavar="NAME",
-        help="Licence that the card and the page name, such as cc-by-4.0.",
+        help="Licence that card and page name: an identifier that model hubs know, such as cc-by-4.0, or any text.",
         show_default="as in the model",
     ),
 ]

@@ -14,8 +14,9 @@ Examples:
   heedful pack pairs.model -o pairs.html
 """
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +24,9 @@ from heedful.cli.messages import Messages, readable_size
 from heedful.cli.options import Debug, IdleDevice, IdleThreads, License, ModelPath, Quiet
 from heedful.errors import UsageError
 from heedful.text.counts import counted
+
+if TYPE_CHECKING:
+    from heedful.engines.folder import ModelFolder
 
 
 def run(
@@ -43,6 +47,7 @@ def run(
 
     Raises:
         UsageError: --license is given for a model that has a card of its own.
+        FileRefused: a file of the model was changed, or a graph is not one that could run.
     """
     if output.suffix.lower() == ".html":
         _pack_page(model, output, license, Messages(quiet))
@@ -57,12 +62,28 @@ def run(
     card = own_card(model / CARD)
     if card and license:
         raise UsageError(f"{model / CARD}: packed as it is; write the licence into it, and leave out --license")
+    _check_graphs(folder)
     packed = pack(folder, output, card or model_card(model, folder.facts, "heedful", output.stem, license))
     for name, reason in packed.left_out.items():
         messages.say(f"engine {name} left out: {reason}")
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""
     sizes = f"{readable_size(packed.num_bytes)} of {readable_size(num_before)}"
     print(f"{packed.path}: {sizes}, {counted(packed.num_files, 'file')}{engines}")
+
+
+def _check_graphs(folder: "ModelFolder") -> None:
+    """Refuse graphs that would be refused where they run; without ONNX Runtime, nothing can say so here.
+
+    Raises:
+        FileRefused: a graph is damaged, reads files outside its folder, or is none of such a model.
+    """
+    from heedful.engines.exported import FOLDER
+    from heedful.predictors.table import find_predictor
+
+    if (folder.path / FOLDER).is_dir() and find_spec("onnxruntime") is not None:
+        from heedful.cli.graph_check import check_graphs
+
+        check_graphs(find_predictor(folder)(folder))
 
 
 def _pack_page(model: Path, output: Path, license: str, messages: Messages) -> None:

@@ -2,12 +2,15 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from heedful.cli.folder_names import beside
 from heedful.cli.messages import Messages, readable_size
+from heedful.files.atomic_write import private_folder
 
 if TYPE_CHECKING:
     from heedful.engines.exported import Exported
@@ -50,11 +53,9 @@ def export_web(
         A line about the file.
 
     Raises:
-        UsageError: JavaScript would run the model differently, or there is no runtime.
-        FileRefused: the runtime is of another version.
+        UsageError: JavaScript would run the model differently, there is no runtime, or an example is empty.
+        FileRefused: the runtime is of another version, or the graphs of the model are none of such a model.
     """
-    from heedful.cli.weight_choice import choose_weights
-    from heedful.export.archive import write_archive
     from heedful.export.html import PageFacts, export_html, write_page
     from heedful.export.web_runtime import read_runtime
     from heedful.pages.model_card import license_of, model_card
@@ -64,20 +65,40 @@ def export_web(
     model.check()
     # A missing runtime is said before any work.
     web_runtime = read_runtime(runtime) if kind == "html" else None
-    engine = _engine(predictor, messages, has_layers)
-    kind_of_weights = weights or choose_weights(predictor, engine, dev, messages)
+    shown = [*_examples(predictor, examples)]
     card = ""  # a page says these things itself
     if kind == "js":
         card = model_card(predictor.folder.path, predictor.folder.facts, "heedful.js", out.name, license)
-    content = write_archive(model, engine.path, kind_of_weights, card)
+    with ExitStack() as until_written:
+        engine = _engine(predictor, messages, has_layers, until_written)
+        content, weight_kind = _archive(predictor, model, engine, weights, dev, card, messages)
     if web_runtime is not None:
-        facts = PageFacts(
-            [*_examples(predictor, examples)], _scores(predictor), license or license_of(predictor.folder.facts)
-        )
+        licence = license or license_of(predictor.folder.facts)
+        facts = PageFacts(shown, _scores(predictor), licence, weight_kind)
         content = export_html(predictor.folder, content, web_runtime, facts).encode()
     write_page(content, out)
-    hint = "open it in a browser" if kind == "html" else f'await load("{out.name}") in JavaScript'
+    hint = "open it in a browser" if kind == "html" else "for JavaScript: npm package heedful, load(bytes or address)"
     return f"{out}: {readable_size(len(content))}; {hint}"
+
+
+def _archive(
+    predictor: "Predictor",
+    model: "ArchivedModel",
+    engine: "Exported",
+    weights: "WeightKind | None",
+    dev: Path | None,
+    card: str,
+    messages: Messages,
+) -> "tuple[bytes, WeightKind]":
+    """Archive of a model, whose graphs are tried first, and the kind of its weights."""
+    from heedful.cli.graph_check import check_graphs_alone
+    from heedful.cli.weight_choice import choose_weights
+    from heedful.export.archive import write_archive
+
+    model.graphs(engine.path)  # a kind of graphs that JavaScript does not run is said as such
+    check_graphs_alone(predictor, engine)
+    kind = weights or choose_weights(predictor, engine, dev, messages)
+    return write_archive(model, engine.path, kind, card), kind
 
 
 def _archived(predictor: "Predictor", has_layers: bool) -> "ArchivedModel":
@@ -115,13 +136,13 @@ def _archived(predictor: "Predictor", has_layers: bool) -> "ArchivedModel":
             )
 
 
-def _engine(predictor: "Predictor", messages: Messages, has_layers: bool) -> "Exported":
+def _engine(predictor: "Predictor", messages: Messages, has_layers: bool, until_written: ExitStack) -> "Exported":
     """Graphs of the model, written first where it has none that can be used."""
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.translator import Translator
 
     if isinstance(predictor, Translator | Captioner):
-        exported = _search_engine(predictor, messages, has_layers)
+        exported = _search_engine(predictor, messages, has_layers, until_written)
     else:
         exported = _label_engine(predictor, messages)
     exported.verify()
@@ -139,26 +160,41 @@ def _label_engine(predictor: Any, messages: Messages) -> "Exported":
     return exported
 
 
-def _search_engine(predictor: "Translator | Captioner", messages: Messages, has_layers: bool) -> "Exported":
+def _search_engine(
+    predictor: "Translator | Captioner", messages: Messages, has_layers: bool, until_written: ExitStack
+) -> "Exported":
     from heedful.engines.onnx_layers import LAYERS
 
     exported = predictor.backends.exported.get("onnx")
     if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
         from heedful.export.engine import export_engine  # with PyTorch, which is needed here alone
-        from heedful.export.layers import export_layers
+        from heedful.export.layers import export_layers, refuse_layerless
 
-        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing the engine and comparing it with PyTorch")
+        folder, write_more, what = predictor.folder, None, "the engine and comparing it"
         model, most, draw = predictor.model(), predictor.text.max_tokens, predictor.backends.draw
-        write_more = partial(export_layers, model, max_length=most, draw=draw) if has_layers else None
-        exported = export_engine(model, predictor.folder, "onnx", False, draw, most, write_more)
+        if has_layers:
+            refuse_layerless(model)
+            write_more = partial(export_layers, model, max_length=most, draw=draw)
+            # These graphs are twice as large, and only the file to write needs them: the model's own stay as they are.
+            what = "graphs of every layer, for this file alone, and comparing them"
+            folder = replace(folder, path=until_written.enter_context(private_folder()))
+        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing {what} with PyTorch")
+        exported = export_engine(model, folder, "onnx", False, draw, most, write_more)
     return exported
 
 
 def _examples(predictor: "Predictor", examples: Sequence[str]) -> Iterator[str | dict[str, str]]:
-    """Examples as the page has them; those of a model that answers questions are stories in one line."""
+    """Examples as the page has them; those of a model that answers questions are stories in one line.
+
+    Raises:
+        UsageError: one of them is empty.
+    """
+    from heedful.errors import UsageError
     from heedful.predictors.answerer import Answerer, story_of_line
 
     for example in examples:
+        if not example.strip():
+            raise UsageError("export: --example: an empty text; leave it out")
         if isinstance(predictor, Answerer):
             story = story_of_line(example)
             yield {"source": "\n".join(story.facts), "question": story.question}

@@ -13,6 +13,7 @@ from typing import Any, Final, final
 from pydantic import Field
 
 from heedful.config.plugins import require_allowed
+from heedful.engines.packed_models import refuse_packed
 from heedful.errors import DamagedFile, FileRefused, ResourceError, UsageError
 from heedful.files.atomic_write import atomic_write, digest
 from heedful.files.bounded_read import read_json_object
@@ -94,11 +95,12 @@ def read_manifest(path: Path) -> ModelFolder:
         The folder, of which only the facts may be used.
 
     Raises:
-        UsageError: there is no such folder, or it is not a model.
+        UsageError: there is no such folder, it is not a model, or it is a packed one.
         FileRefused: the manifest is damaged.
         NewerFormat: a newer heedful made the model.
     """
     if not path.is_dir():
+        refuse_packed(path, MANIFEST)
         raise UsageError(f"{path}: {'not a folder' if path.exists() else 'no such model'}{_models_beside(path)}")
     try:
         manifest = read_json_object(path / MANIFEST)

@@ -28,6 +28,8 @@ class PageFacts:
     """Scores as readers see them, each with "key", "name", such as "exact match", and "value", such as "99.1 %"."""
     license: str = ""
     """Name of the licence; empty = the page does not say."""
+    weights: str = ""
+    """Kind of the weights, such as "int8"; empty = the page does not say."""
 
 
 def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts: PageFacts) -> str:
@@ -48,6 +50,7 @@ def export_html(folder: ModelFolder, archive: bytes, runtime: WebRuntime, facts:
         "examples": list(facts.examples[:MOST_EXAMPLES]),
         "scores": list(facts.scores),
         "license": facts.license,
+        "weights": facts.weights,
         "heedful": __version__,
         "runtime": RUNTIME_NAME,
     }

@@ -98,7 +98,7 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out}: already exists; name another folder")
-    transformer, tokenizers = _expressible(model, described.tokenizers)
+    transformer, tokenizers = expressible(model, described.tokenizers)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with temporary_path(out, is_folder=True) as temporary:
@@ -116,35 +116,42 @@ def export_huggingface(model: Seq2Seq, described: Described, out: Path) -> Parit
     return parity
 
 
-def _expressible(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Transformer, PieceTokenizers]:
-    """Model and tokenizers, checked to be of types that a Marian model can express.
+def expressible(
+    model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer], layout: str = "huggingface"
+) -> tuple[Transformer, PieceTokenizers]:
+    """Check that a Marian model can express a model.
+
+    Args:
+        tokenizers: of source and target.
+        layout: name of the target of the export, for messages.
+
+    Returns:
+        The model and the tokenizers.
 
     Raises:
         UsageError: a Marian model cannot express them.
     """
     source, target = tokenizers
     if not isinstance(model, Transformer):
-        raise UsageError("huggingface: Marian's models are Transformers, and this model is none; try --to onnx or js")
+        raise UsageError(f"{layout}: Marian's models are Transformers, and this model is none; try --to onnx or js")
     if not model.has_papers_form:
         raise UsageError(
-            "huggingface: Marian's models have scaled dot products and softmax only, and copy no tokens; "
+            f"{layout}: Marian's models have scaled dot products and softmax only, and copy no tokens; "
             "try --to onnx or js"
         )
     if model.config.norm != "post":
         raise UsageError(
-            "huggingface: Marian's models normalise after each sub-layer, and this one before; "
+            f"{layout}: Marian's models normalise after each sub-layer, and this one before; "
             'train with --set model.norm="post"'
         )
     if model.config.positions in {"learned", "none"}:
         raise UsageError(
-            f"huggingface: Marian's models have sinusoidal positions; this one has positions {model.config.positions!r}"
+            f"{layout}: Marian's models have sinusoidal positions; this one has positions {model.config.positions!r}"
         )
     if not isinstance(source, PieceTokenizer | MarianTokenizer) or not isinstance(
         target, PieceTokenizer | MarianTokenizer
     ):
-        raise UsageError(
-            "huggingface: Marian's models cut text by SentencePiece, and this one into words or characters"
-        )
+        raise UsageError(f"{layout}: Marian's models cut text by SentencePiece, and this one into words or characters")
     return model, (source, target)
 
 

@@ -52,6 +52,16 @@ class _Layers(nn.Module):
         return tuple(weights[call] for call in self.order)
 
 
+def refuse_layerless(model: Seq2Seq) -> None:
+    """Refuse a model that has no layers of attention.
+
+    Raises:
+        UsageError: the model is no Transformer.
+    """
+    if not isinstance(model, Transformer):
+        raise UsageError("export: --layers is for Transformers; this model has one attention, which every engine gives")
+
+
 def export_layers(model: Seq2Seq, folder: Path, max_length: int, draw: InputDraw) -> None:
     """Write the graph.
 
@@ -63,8 +73,7 @@ def export_layers(model: Seq2Seq, folder: Path, max_length: int, draw: InputDraw
     Raises:
         UsageError: the model is no Transformer, or has an operation that a graph cannot represent.
     """
-    if not isinstance(model, Transformer):
-        raise UsageError("export: --layers is for Transformers; this model has one attention, which every engine gives")
+    refuse_layerless(model)
     copied = recordable(model, max_length)
     arrays = draw(np.array(EXAMPLE_LENGTHS), np.random.default_rng(0))
     sources, others = (inputs_on(torch.device("cpu"), each) for each in (arrays, arrays.take((1, 2))))

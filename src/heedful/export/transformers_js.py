@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from heedful.engines.exported import Parity
 from heedful.engines.onnx_session import import_runtime
 from heedful.errors import MissingExtra, ResourceError, UsageError
-from heedful.export.huggingface import Described, export_huggingface
+from heedful.export.huggingface import Described, export_huggingface, expressible
 from heedful.export.marian_layout import (
     BIAS,
     CONFIG,
@@ -27,7 +27,6 @@ from heedful.export.marian_layout import (
     NORM_EPSILON,
     OUTPUT_TABLE,
     SHARED_TABLE,
-    TARGET_VOCABULARY,
     TOKENIZER_CONFIG,
     WEIGHTS,
 )
@@ -151,6 +150,22 @@ class _Graph:
         return self.add("Cast", [self.add("Unsqueeze", [attended, self.integers(1, 2)])], to=9)
 
 
+def refuse_unsuited(model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    """Refuse a model that this layout cannot express.
+
+    Args:
+        tokenizers: of source and target.
+
+    Raises:
+        UsageError: no Marian model can express it, or source and target have vocabularies of their own.
+    """
+    transformer, _ = expressible(model, tokenizers, "transformers.js")
+    if transformer.target_embedding is not transformer.source_embedding:
+        raise UsageError(
+            "transformers.js has one tokenizer for both sides, and this model one for each; train with one vocabulary"
+        )
+
+
 def export_transformers_js(model: Seq2Seq, described: Described, out: Path) -> Parity:
     """Write a folder in the layout of Transformers.js.
 
@@ -169,6 +184,7 @@ def export_transformers_js(model: Seq2Seq, described: Described, out: Path) -> P
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out}: already exists; name another folder")
+    refuse_unsuited(model, described.tokenizers)
     tokenizer = described.tokenizers[0]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -324,13 +340,8 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, out: Path) -> None:
     """Write the tokenizer of both sides as one file.
 
     Raises:
-        UsageError: source and target have vocabularies of their own.
         TypeError: the tokenizer has no pieces.
     """
-    if (folder / TARGET_VOCABULARY).exists():
-        raise UsageError(
-            "transformers.js has one tokenizer for both sides, and this model one for each; train with one vocabulary"
-        )
     config = json.loads((folder / TOKENIZER_CONFIG).read_text("utf-8"))
     tokens = tokenizer.pieces(range(len(tokenizer)))
     if not isinstance(tokenizer, PieceTokenizer | MarianTokenizer):

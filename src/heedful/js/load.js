@@ -7,6 +7,7 @@ import { explained, ModelError } from './errors.js';
 import { ClassificationModel, LabelGraphs } from './labels.js';
 import { TranslationModel } from './model.js';
 import { brokenSetting, checkedOptions } from './options.js';
+import { checkWebAssembly, isInNode, runtime } from './runtimes.js';
 
 /** Version of the archives that this package reads. */
 const FORMAT = 3;
@@ -27,13 +28,14 @@ const FORMAT = 3;
  * @returns {Promise<M>}
  */
 export async function load(source, options = {}) {
-  const { ort, signal } = checkedOptions(options, 'load');
+  const { ort, signal } = checkedOptions(options, 'load', ['ort', 'signal']);
   signal?.throwIfAborted();
+  checkWebAssembly();
   const bytes = await bytesOf(source, signal);
   try {
     const files = await readArchive(bytes, signal), facts = factsOf(files.get('model.json'));
     for (const [name, parts] of Object.entries(facts.parts ?? {})) files.set(name, joined(files, parts));
-    return /** @type {M} */ (await TASKS[facts.task](facts, files, ort ?? await runtime(), signal));
+    return /** @type {M} */ (refusingOthers(await TASKS[facts.task](facts, files, ort ?? await runtime(), signal), facts.task));
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
     throw explained(error);
@@ -49,6 +51,20 @@ const TASKS = {
 };
 
 const SEARCHES = ['translation', 'captioning'];
+/** @type {Record<string, string[]>} methods of the models of each task */
+const METHODS = { translation: ['translate', 'translateText'], classification: ['classify', 'encode'], captioning: ['caption'], answering: ['answer'] };
+
+/**
+ * The same model, whose methods of other tasks say what it is. They are made here, for types are to show none of them.
+ * @param {Model} model @param {string} task
+ */
+function refusingOthers(model, task) {
+  for (const name of Object.values(METHODS).flat().filter((each) => !METHODS[task].includes(each))) {
+    const refuse = async () => { throw new ModelError('usage', `${name}: ${model.name} is a model for ${task}; call its ${METHODS[task].join(' or ')}`); };
+    Object.defineProperty(model, name, { value: refuse });
+  }
+  return model;
+}
 
 /**
  * A file made of parts of files, because graphs store what they share once.
@@ -99,27 +115,7 @@ async function bytesOf(/** @type {string | URL | ArrayBuffer | Uint8Array | Blob
     return new Uint8Array(await answer.arrayBuffer());
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    throw new ModelError('unreachable', `${source}: not loaded: ${error instanceof Error ? error.message : error}`, error);
-  }
-}
-
-/** ONNX Runtime, as it is installed: in Node that for Node, if it is there. @returns {Promise<Runtime>} */
-async function runtime() {
-  let fault = '';
-  if (/** @type {any} */ (globalThis).process?.versions?.node) {
-    // No literal, and marked for bundlers, which would look for it, and cannot put the machine code of its files into a script.
-    const name = 'onnxruntime-node';
-    try {
-      const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ name);
-      return module.InferenceSession ? module : module.default;
-    } catch (error) {
-      const { code, message } = /** @type {any} */ (error ?? {});
-      if (code !== 'ERR_MODULE_NOT_FOUND' || !String(message).includes(`'${name}'`)) fault = `; ${name} is there, but does not start: ${message ?? error}`;
-    }
-  }
-  try {
-    return /** @type {any} */ (await import('onnxruntime-web'));
-  } catch (error) {
-    throw new ModelError('runtime', `ONNX Runtime is not found beside this package; npm install onnxruntime-web (in Node, onnxruntime-node is used too), or give its module: load(source, { ort })${fault}`, error);
+    const hint = isInNode() && !/^(https?|data|blob):/i.test(String(source)) ? '; Node fetches no files, so give the bytes of one: load(await readFile(path))' : '';
+    throw new ModelError('unreachable', `${source}: not loaded: ${error instanceof Error ? error.message : error}${hint}`, error);
   }
 }

@@ -41,6 +41,7 @@ const SETTINGS = {
   stopping: oneOf('likely', 'full', 'certain'),
 };
 const NAMES = Object.keys(SETTINGS).join(', ');
+const SEARCHING = ['beam', 'nbest', 'attention', 'signal', 'search'];
 
 /**
  * Settings of a search: the model's own, and in their place those that are given.
@@ -48,7 +49,7 @@ const NAMES = Object.keys(SETTINGS).join(', ');
  * @returns {SearchConfig} with a beam that has room for the outputs
  */
 export function searchOf(own, options, method) {
-  const { beam = 0, nbest, search: given = {} } = checkedOptions(options, method);
+  const { beam = 0, nbest, search: given = {} } = checkedOptions(options, method, SEARCHING);
   if (given === null || typeof given !== 'object' || Array.isArray(given)) throw new ModelError('usage', `${method}: search is ${shown(given)}; expected an object with some of ${NAMES}`);
   /** @type {Partial<SearchConfig>} */
   const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -68,13 +69,18 @@ export function brokenSetting(own) {
 }
 
 /**
- * Options of a method, which are an object, and whose signal is one.
+ * Options of a method, which are an object with no other names than its own, and whose signal is one.
  * @template {{ signal?: AbortSignal }} Options
- * @param {Options} options @param {string} method
+ * @param {Options} options @param {string} method @param {readonly string[]} [names] of its options
  * @returns {Options}
  */
-export function checkedOptions(options, method) {
+export function checkedOptions(options, method, names = ['signal']) {
   if (options === null || typeof options !== 'object') throw new ModelError('usage', `${method}: the options are ${shown(options)}; expected an object such as { signal }`);
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined || names.includes(name)) continue;
+    const place = names.includes('search') && Object.hasOwn(SETTINGS, name) ? `; ${name} is a setting of search: { search: { ${name} } }` : '';
+    throw new ModelError('usage', `${method}: ${name} is no option of this method; it has ${names.join(', ')}${place}`);
+  }
   const { signal } = options;
   if (signal && typeof signal.throwIfAborted !== 'function') throw new ModelError('usage', `${method}: signal is ${shown(signal)}; expected an AbortSignal`);
   return options;

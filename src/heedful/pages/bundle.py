@@ -20,7 +20,7 @@ ENGINE_ENTRY: Final = "pages/standalone/engine.js"
 """Module that runs that model, in a worker."""
 _RUNTIME: Final = "js/runtime/ort.js"
 _UNFINISHED: Final = (
-    '<p class="frame faint">If this line stays, the file is cut or changed: copy it again. '
+    '<p class="frame unfinished">If this line stays, the file is cut or changed: copy it again. '
     "如果这行文字一直显示，说明文件不完整或被改动，请重新复制。</p>"
 )
 """Text that the script replaces as soon as it runs."""

@@ -1,6 +1,7 @@
 """Section "Use" of a model card: lines that run the model in Python, JavaScript and C++, as far as its form allows."""
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
@@ -102,9 +103,22 @@ def _transformers_js(name: str, _: Mapping[str, Any]) -> list[str]:
         "const [output] = await translate('…');",
         "console.log(output.translation_text);",
     )
+    for_pages = (
+        "env.allowLocalModels = true;",
+        "env.backends.onnx.wasm.wasmPaths = './'; // the folder of the page's script",
+    )
+    bundle = (
+        "npx --yes esbuild@0.28 page.js --bundle --format=esm --outfile=dist/page.js",
+        f"cp -r {shlex.quote(name)} node_modules/onnxruntime-web/dist/ort-wasm-simd-threaded.* dist/",
+    )
     return [
-        "In browsers and in Node, with `@huggingface/transformers` 4, beside the folder:",
+        "In Node and in browsers, with `@huggingface/transformers` 4, beside the folder:",
         _code("javascript", *lines),
+        "A web page needs two more lines before `pipeline`: without them it looks for the model and ONNX Runtime on "
+        "the network.",
+        _code("javascript", *for_pages),
+        "A bundler makes one script of it; this folder and the files of ONNX Runtime lie beside it, on any server:",
+        _code("sh", *bundle),
         "It searches greedily; `num_beams` changes nothing there. For Python, `heedful export MODEL --to huggingface "
         "OUT` writes another folder; for C++, `heedful export MODEL --to onnx` an engine.",
     ]

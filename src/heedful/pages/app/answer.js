@@ -10,7 +10,7 @@ export function answerView(page) {
   const card = h('div', { class: 'card flush panes' },
     h('div', {}, h('div', { class: 'label' }, h('span', {}, t('facts')), page.modelChooser()), page.sourceBox(), h('label', { class: 'label', for: 'question' }, t('question')), page.questionBox()),
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' }, h('div', { class: 'label' }, h('span', {}, t('answerLabel'))),
-      data ? [h('p', { class: 'said', dir: 'auto', id: 'answer' }, data.answer || t('noAnswer')), shares(data.probabilities)] : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('answerHere'))));
+      data ? [h('p', { class: 'said', dir: 'auto', id: 'answer' }, data.answer || t('noAnswer')), shares(data.probabilities)] : page.placeholder('answerHere')));
   const isEmpty = page.isLive && !state.text.trim() && !state.question.trim();
   return h('div', { class: 'stack' }, card, page.notice(), data?.span ? spanCard(page, data.span) : data?.weights.length && data.facts.length ? factsCard(data) : null, !data && isEmpty ? examples(page) : null);
 }

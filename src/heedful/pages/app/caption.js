@@ -1,6 +1,7 @@
 // View "Caption": a picture, its caption, and the regions that each word looked at.
-import { g, h } from './dom.js';
+import { g, h, pressable } from './dom.js';
 import { digits } from './numbers.js';
+import { gapsOf, SIGNS } from './sentence.js';
 import { t } from './text.js';
 
 const DARKEST = 0.78;
@@ -21,21 +22,22 @@ export function captionView(page) {
   const { state } = page, data = page.data?.task === 'captioning' ? page.data : null;
   const veil = data?.weights.length ? makeVeil(data) : null;
   const field = h('input', { type: 'file', accept: 'image/*', class: 'sr', id: 'file', tabindex: -1, 'aria-label': t('choosePicture'), onchange: () => page.take(field.files[0]) });
-  const choose = (text) => h('button', { type: 'button', class: 'plain', id: 'choose', onclick: () => field.click() }, text);
+  const choose = (text) => h('button', { type: 'button', class: 'plain', id: 'choose', disabled: page.isBroken, onclick: () => field.click() }, text);
   const pane = h('div', { class: 'drop', id: 'drop',
     ondragover: (event) => { event.preventDefault(); pane.classList.add('over'); }, ondragleave: () => pane.classList.remove('over'),
     ondrop: (event) => { event.preventDefault(); pane.classList.remove('over'); page.take(event.dataTransfer.files[0]); } },
   h('div', { class: 'label' }, h('span', {}, t('picture')), page.modelChooser()), field,
   page.picture ? [h('div', { class: 'picture', style: data ? { 'aspect-ratio': `${data.size[1]} / ${data.size[0]}` } : {} }, h('img', { src: page.picture.url, alt: data?.text ?? t('picture') }), veil?.node), h('div', {}, choose(t('otherPicture')))]
     : h('div', { class: 'nothing' }, h('p', { class: 'faint' }, t('dropPicture')), choose(t('choosePicture'))));
-  const words = data?.pieces.map((piece, index) => {
-    const look = () => veil?.show(index), away = () => veil?.show(state.word);
-    return h('button', { type: 'button', class: `word${state.word === index ? ' chosen' : ''}`, 'aria-pressed': String(state.word === index), onpointerenter: look, onfocus: look, onpointerleave: away, onblur: away, onclick: () => page.set({ word: state.word === index ? -1 : index }) }, piece === '</s>' || piece === '<eos>' ? '⏎' : piece);
+  const labels = data?.pieces.map((piece) => (piece === '</s>' || piece === '<eos>' ? '⏎' : piece)), gaps = data && gapsOf(data.text, labels);
+  const words = labels?.map((label, index) => {
+    const look = () => veil?.show(index), away = () => veil?.show(state.word), isSign = SIGNS.includes(label);
+    return [gaps[index], h('span', { ...pressable(() => page.set({ word: state.word === index ? -1 : index })), class: `word${state.word === index ? ' chosen' : ''}`, 'data-sign': isSign && label, 'aria-label': label, 'aria-pressed': String(state.word === index), onpointerenter: look, onfocus: look, onpointerleave: away, onblur: away }, isSign ? null : label)];
   });
   veil?.show(state.word);
   const card = h('div', { class: 'card flush panes' }, pane,
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' }, h('div', { class: 'label' }, h('span', {}, t('captionLabel'))),
-      data ? [h('div', { class: 'said', dir: 'auto', id: 'caption' }, words.length ? words : data.text), veil ? h('p', { class: 'small faint' }, t('regionsNote')) : null] : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('captionHere'))));
+      data ? [h('div', { class: 'said words', dir: 'auto', id: 'caption' }, words.length ? words : data.text), veil ? h('p', { class: 'small faint' }, t('regionsNote')) : null] : page.placeholder('captionHere')));
   return h('div', { class: 'stack' }, card, page.notice(), data?.alternatives.length > 1 ? others(data) : null);
 }
 

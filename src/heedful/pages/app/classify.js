@@ -11,7 +11,7 @@ export function classifyView(page) {
     h('div', {}, h('div', { class: 'label' }, h('span', {}, t('textToLabel')), page.modelChooser()), page.sourceBox()),
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' }, h('div', { class: 'label' }, h('span', {}, t(data?.labels.length > 1 ? 'labels' : 'label'))),
       data ? [h('p', { class: 'said', dir: 'auto', id: 'label' }, data.label || '∅'), data.labelKind === 'number' ? null : shares(data.probabilities)]
-        : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('labelHere'))));
+        : page.placeholder('labelHere')));
   if (!data) return h('div', { class: 'stack' }, card, page.notice(), page.isLive && !state.text.trim() ? examples(page) : null);
   return h('div', { class: 'stack' }, card, page.notice(), wordsCard(page, data));
 }

@@ -5,6 +5,7 @@ import { t } from './text.js';
 
 const MOST_SQUARES = 2500;
 const LEAST = 0.004;
+const LEAST_CELL = 16;
 const SHORT = 16;
 const NARROW = 736, WIDEST = 1120, GAP = 18, FRAME = 40, CARD = 42;
 
@@ -68,18 +69,19 @@ export function heatmap({ weights, rows, columns, marks = [], heat, onpick, name
   const widths = columns.map((text) => textWidth(shorten(text)));
   // Beside them, a single other label, such as the root of a tree, lies on its side.
   const isVertical = columns.some((text) => text.codePointAt(0) > 0x2e7f) && columns.filter((text) => !standsUpright(text)).length < 2;
-  const overhang = isVertical ? 8 : Math.max(8, widths[weights.columns - 1] * 0.71 - 2);
-  const fitting = Math.floor((room(isHalf) - left - overhang) / weights.columns);
-  const cell = isLabelled ? Math.max(16, Math.min(widest, fitting)) : widest;
+  // Pixels by which the labels, turned, go beyond cells of a size, on their right.
+  const beyond = (size) => Math.max(8, ...widths.map((width, column) => width * 0.71 + 10 - (weights.columns - column - 0.5) * size));
+  const fitting = Math.floor((room(isHalf) - left - (isVertical ? 8 : beyond(LEAST_CELL))) / weights.columns);
+  const cell = isLabelled ? Math.max(LEAST_CELL, Math.min(widest, fitting)) : widest;
   const tallest = Math.max(...widths), isUpright = tallest <= cell - 2;
   // Where most labels are of one or two letters, these stay as they are, and longer ones are turned above them.
   const isMixed = !isUpright && !isVertical && widths.filter((each) => each <= SHORT).length > widths.length / 2;
   const standing = widths.map((each) => isUpright || (isMixed && each <= SHORT)), lift = isMixed ? 8 : 0;
   const top = isLabelled ? (isUpright ? 26 : isVertical ? tallest + 18 : tallest * 0.71 + 22 + lift) : 6;
-  const width = left + cell * weights.columns + (isLabelled && !standing[weights.columns - 1] && !isVertical ? Math.max(8, widths[weights.columns - 1] * 0.71 - cell / 2 + 10) : 8);
+  const width = left + cell * weights.columns + (isLabelled && !isUpright && !isVertical ? beyond(cell) : 8);
   const height = top + cell * weights.rows + 6;
   const svg = g('svg', { class: 'map', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', tabindex: 0, 'aria-label': t('mapLabel', weights.rows, weights.columns) });
-  svg.append(g('rect', { x: left, y: top, width: cell * weights.columns, height: cell * weights.rows, fill: 'var(--tint)' }));
+  svg.append(g('rect', { x: left, y: top, width: cell * weights.columns, height: cell * weights.rows, fill: 'var(--ground)', stroke: 'var(--line)' }));
   if (weights.values.length <= MOST_SQUARES) {
     const gap = cell > 16 ? 1 : 0.5;
     weights.values.forEach((weight, index) => {

@@ -15,9 +15,10 @@ function headName(head) {
   return head === 'mean' ? t('mean') : t('head', Number(head) + 1);
 }
 
-// Rollout and ALTI have no single heads, and gradients no layers.
+// Rollout and ALTI have no single heads, and gradients no layers; what a model reports while it translates is a mean of both.
 function mapName(measure, role, layer, head) {
   const parts = [t(role)];
+  if (role === 'alignment') return [...parts, t('meanOfLayers')].join(' · ');
   if (measure !== 'gradients') parts.push(t('layer', layer.layer + 1));
   if (!['rollout', 'alti', 'gradients'].includes(measure)) parts.push(headName(head));
   return parts.join(' · ');
@@ -56,9 +57,10 @@ export function insideView(page) {
     measureCard(page, measure),
     data.missing.heads ? h('p', { class: 'notice' }, t('missingHeads', data.missing.heads)) : null,
     data.missing.layers ? h('p', { class: 'notice' }, t('missingLayers', data.missing.layers)) : null,
-    h('div', { class: 'split' },
-      h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
-      h('section', { class: 'card' }, h('div', { class: 'head' }, h('h2', {}, mapName(measure, role, layer, head)), exportButtons(grid.svg, `attention-${role}-${layer.layer + 1}-${head}`, map)),
+    data.missing.packed ? h('p', { class: 'notice' }, t('missingPacked'), ' ', h('code', {}, data.missing.packed)) : null,
+    h('div', { class: role === 'alignment' ? '' : 'split' },
+      role === 'alignment' ? null : h('section', { class: 'card', 'aria-label': t('heads') }, h('div', { class: 'head' }, h('h2', {}, t('heads'))), thumbs),
+      h('section', { class: 'card', id: 'map' }, h('div', { class: 'head' }, h('h2', {}, mapName(measure, role, layer, head)), exportButtons(grid.svg, role === 'alignment' ? 'attention' : `attention-${role}-${layer.layer + 1}-${head}`, map)),
         grid.node, grid.status, marks.length ? h('p', { class: 'small faint' }, t('about-tree')) : null, state.unit === 'word' ? h('p', { class: 'small faint' }, t('rule')) : null)),
     rowText === output && columnText === data.source ? linksCard(page, output, layer, head) : null,
     overrideCard(page, role, layer, head, map),

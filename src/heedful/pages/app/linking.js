@@ -4,10 +4,8 @@ import { g, h } from './dom.js';
 import { download } from './exporting.js';
 import { merge, matrix } from './numbers.js';
 import { anchor, arrange, follow, isUpright } from './rows.js';
+import { SIGNS } from './sentence.js';
 import { t } from './text.js';
-
-// Labels that stand for no word: EOS, and a lone space.
-const SIGNS = ['⏎', '␣'];
 
 // Words of a text, with the index that each has among all labels.
 function wordsOf(text) {

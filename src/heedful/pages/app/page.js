@@ -25,7 +25,7 @@ function prefer(name, value) {
 }
 
 const page = {
-  state: { ...KEPT, node: -1 }, data: null, picture: null, models: [], isLive: !offline, isBusy: false, fault: null, language: 'en', theme: 'auto', earlier: null,
+  state: { ...KEPT, node: -1 }, data: null, picture: null, models: [], isLive: !offline, isBusy: false, isBroken: false, fault: null, language: 'en', theme: 'auto', earlier: null,
   cache: new Map(), links: new Map(), isLinking: false,
 
   set(patch) {
@@ -81,6 +81,7 @@ const page = {
     } catch (error) {
       this.needsKey = error instanceof KeyNeeded;
       this.fault = this.needsKey ? null : error;
+      this.isBroken = Boolean(usualTask()); // a file does not mend itself, as a server may
     }
     this.draw();
     if (!this.needsKey) await this.load();
@@ -94,7 +95,7 @@ const page = {
     this.load();
   },
   take(blob) {
-    if (!blob) return;
+    if (!blob || this.isBroken) return;
     if (this.picture) URL.revokeObjectURL(this.picture.url);
     this.picture = new Picture(blob);
     this.data = null;
@@ -143,17 +144,21 @@ const page = {
     if (this.data?.wasCut) return h('p', { class: 'notice' }, t('cut'));
     return this.state.prefix.length ? h('p', { class: 'notice' }, t('prefixKept')) : null;
   },
+  // Text in place of a result.
+  placeholder(key) { return this.isBroken ? null : h('p', { class: 'faint' }, t(this.isBusy ? 'working' : key)); },
   // One element for the whole life of the page, so that drawing does not disturb typing.
   sourceBox() {
     this.box ??= this.field('textarea', 'text', { id: 'source', maxlength: MOST_CHARACTERS });
     this.box.setAttribute('aria-label', t({ classification: 'textToLabel', answering: 'facts' }[this.task()] ?? 'source'));
-    this.box.placeholder = t({ classification: 'typeText', answering: 'typeFacts' }[this.task()] ?? 'type');
+    this.box.placeholder = this.isBroken ? '' : t({ classification: 'typeText', answering: 'typeFacts' }[this.task()] ?? 'type');
     this.box.readOnly = !this.isLive;
+    this.box.disabled = this.isBroken;
     return this.box;
   },
   questionBox() {
     this.asking ??= this.field('input', 'question', { id: 'question', type: 'text', maxlength: 1000, autocomplete: 'off' });
-    this.asking.placeholder = t('typeQuestion');
+    this.asking.placeholder = this.isBroken ? '' : t('typeQuestion');
+    this.asking.disabled = this.isBroken;
     return this.asking;
   },
   // A field whose text is a part of the state, and of the next request.
@@ -224,26 +229,15 @@ const page = {
     document.title = `${t(this.state.view)} · heedful`;
     const focus = document.activeElement?.id, typed = [this.box, this.asking].find((field) => field && field === document.activeElement), held = [typed?.selectionStart, typed?.selectionEnd];
     const tabs = h('div', { class: 'tabs', role: 'tablist', 'aria-label': t('views') }, this.views().map((key) => this.tab(key)));
-    const scrolled = document.querySelector('.tabs')?.scrollLeft ?? 0;
     const view = h('div', { id: 'view', role: 'tabpanel', 'aria-labelledby': `tab-${this.state.view}` });
     const top = h('header', { class: 'top' }, h('h1', { class: 'brand' }, logo(), 'heedful'), h('div', { class: 'tools' },
       segments(t('theme'), [['auto', t('themeAuto')], ['light', t('themeLight')], ['dark', t('themeDark')]], this.theme, (theme) => { this.setTheme(theme); this.draw(); }),
       h('button', { type: 'button', class: 'quiet', id: 'language', lang: this.language === 'zh' ? 'en' : 'zh', onclick: () => { this.language = this.language === 'zh' ? 'en' : 'zh'; prefer('language', this.language); this.draw(); } }, t('language'))));
     document.getElementById('page').replaceChildren(h('div', { class: 'frame' }, top, h('nav', { 'aria-label': t('views') }, tabs), h('main', {}, view), about()));
-    tabs.scrollLeft = scrolled;
-    bringIntoView(tabs, document.getElementById(`tab-${this.state.view}`));
     view.append(this.needsKey ? keyForm(this) : needsSentence(this) ? missingSentence(this) : VIEWS[this.state.view](this));
     if (typed?.isConnected) { typed.focus(); typed.setSelectionRange(...held); } else if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   },
 };
-
-// On a narrow screen the row of tabs scrolls; the chosen one is shown whole, with a part of its neighbour.
-function bringIntoView(tabs, tab) {
-  if (!tab) return; // the view of an address whose model is not known yet
-  const row = tabs.getBoundingClientRect(), box = tab.getBoundingClientRect(), margin = 24;
-  if (box.right + margin > row.right) tabs.scrollLeft += box.right + margin - row.right;
-  else if (box.left - margin < row.left) tabs.scrollLeft += box.left - margin - row.left;
-}
 
 function needsSentence({ state, data }) {
   return ['inside', 'search'].includes(state.view) && !data?.outputs?.length;

@@ -1,5 +1,5 @@
 // Passage: a text of several segments or with kept spans. Each segment of the translation is a button that opens its view.
-import { h } from './dom.js';
+import { h, pressable } from './dom.js';
 import { t } from './text.js';
 
 // Text with its kept spans shaded; tags look like tags. Places count characters, which are not the units of a string.
@@ -16,13 +16,14 @@ export function keptText(text, spans) {
 
 export const chosenPart = ({ data, state }) => (data?.passage ? Math.min(state.segment, data.passage.parts.length - 1) : -1);
 
+export const passageText = ({ parts, outputLayout }) => outputLayout[0] + parts.map((part, index) => part.output + outputLayout[index + 1]).join('');
+
 export function passageOutput(page) {
   const { parts, outputLayout } = page.data.passage;
   const chosen = chosenPart(page);
   return h('div', { class: 'said passage', dir: 'auto', id: 'passage' }, outputLayout[0], parts.map((part, index) => [
     // A span, for the lines of a paragraph break within it, which those of a button do not.
-    h('span', { role: 'button', tabindex: 0, class: `part${part.fault ? ' faulty' : ''}`, 'aria-pressed': String(index === chosen), title: part.fault ? t('faulty') : null, onclick: () => page.openSegment(index),
-      onkeydown: (event) => { if (['Enter', ' '].includes(event.key)) { event.preventDefault(); page.openSegment(index); } } }, keptText(part.output, part.outputKept)),
+    h('span', { ...pressable(() => page.openSegment(index)), class: `part${part.fault ? ' faulty' : ''}`, 'aria-pressed': String(index === chosen), title: part.fault ? t('faulty') : null }, keptText(part.output, part.outputKept)),
     outputLayout[index + 1]]));
 }
 

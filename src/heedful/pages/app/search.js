@@ -1,11 +1,11 @@
 // View "Search": the tree of a beam search, with sliders for beam and length penalty.
-import { g, h, slider } from './dom.js';
+import { g, h, pressable, slider } from './dom.js';
 import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat } from './heatmap.js';
 import { digits, merge, unpack } from './numbers.js';
 import { t } from './text.js';
 
-const WIDE = 126, TALL = 34, BOX = 104, NUMBER = 6.8;
+const WIDE = 126, TALL = 34, BOX = 104, INSET = 7, BETWEEN = 6;
 const ruler = document.createElement('canvas');
 
 export function ancestors(nodes, index) {
@@ -44,13 +44,17 @@ function closest(searches, beam) {
   return searches.reduce((near, one) => (Math.abs(one.beam - beam) < Math.abs(near - beam) ? one.beam : near), searches[0].beam);
 }
 
-// Label cut to a width in pixels, as wide as it is drawn in bold.
-function fitting(text, width) {
+function widthOf(text, font) {
   const context = ruler.getContext('2d');
-  context.font = `650 13px ${getComputedStyle(document.body).fontFamily}`;
-  const characters = [...text];
+  context.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  return context.measureText(text).width;
+}
+
+// Label of a node, cut to the width that its number leaves.
+function fitting(text, number, isBold) {
+  const weight = isBold ? '650 ' : '', room = BOX - 2 * INSET - BETWEEN - widthOf(number, `${weight}10px`), characters = [...text];
   let shown = text;
-  for (let number = characters.length - 1; number > 0 && context.measureText(shown).width > width; number -= 1) shown = `${characters.slice(0, number).join('')}…`;
+  for (let count = characters.length - 1; count > 0 && widthOf(shown, `${weight}13px`) > room; count -= 1) shown = `${characters.slice(0, count).join('')}…`;
   return shown;
 }
 
@@ -71,14 +75,13 @@ function drawTree(page, nodes, best, chosen) {
     const x1 = parent ? parent.x + BOX : root.x, y1 = parent ? parent.y + 13 : root.y, x2 = to.x, y2 = to.y + 13, middle = (x1 + x2) / 2;
     const isBest = best.has(index), isGone = !['live', 'eos', 'length'].includes(node.fate);
     const kind = `${isBest ? ' best' : ''}${isGone ? ' gone' : ''}`;
-    const edge = g('path', { class: `edge${kind}`, fill: 'none', stroke: isBest ? 'var(--accent)' : 'var(--line)', 'stroke-width': isBest ? 2.6 : 1.3, d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` });
+    const edge = g('path', { class: `edge${kind}`, fill: 'none', stroke: isBest ? 'var(--accent)' : 'var(--faint)', 'stroke-opacity': isBest ? null : 0.75, 'stroke-width': isBest ? 2.6 : 1.1, d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` });
     if (isBest) edges.push(edge); else edges.unshift(edge);
-    const shown = fitting(node.piece, BOX - 20 - NUMBER * digits(node.tokenLogProb, 1).length);
-    const label = `${shown} ${digits(node.tokenLogProb, 1)} · ${node.piece}, ${t('logProb')} ${digits(node.logProb)}, ${t(`fate_${node.fate}`)}`;
-    const choose = () => page.set({ node: index });
-    boxes.push(g('g', { class: `node${kind}${onPath.has(index) && !isBest ? ' path' : ''}${index === chosen ? ' on' : ''}`, role: 'button', tabindex: 0, id: `node-${index}`, 'aria-label': label, transform: `translate(${to.x} ${to.y})`, onclick: choose, onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(); } } },
+    const number = digits(node.tokenLogProb, 1), shown = fitting(node.piece, number, isBest);
+    const label = `${shown} ${number} · ${node.piece}, ${t('logProb')} ${digits(node.logProb)}, ${t(`fate_${node.fate}`)}`;
+    boxes.push(g('g', { class: `node${kind}${onPath.has(index) && !isBest ? ' path' : ''}${index === chosen ? ' on' : ''}`, ...pressable(() => page.set({ node: index })), id: `node-${index}`, 'aria-label': label, transform: `translate(${to.x} ${to.y})` },
       g('title', {}, label), g('rect', { width: BOX, height: 26, rx: 7, fill: 'var(--paper)', stroke: isBest ? 'var(--accent)' : 'var(--line)' }),
-      g('text', { x: 8, y: 17.5 }, shown), ' ', g('text', { class: 'p', x: BOX - 6, y: 17, 'text-anchor': 'end' }, digits(node.tokenLogProb, 1))));
+      g('text', { x: INSET, y: 17.5 }, shown), ' ', g('text', { class: 'p', x: BOX - INSET, y: 17, 'text-anchor': 'end' }, number)));
   }
   return g('svg', { class: 'tree', width, height, viewBox: `0 0 ${width} ${height}`, role: 'group', 'aria-label': t('treeLabel', shown.length) }, g('circle', { cx: root.x, cy: root.y, r: 5, fill: 'var(--accent)' }), edges, boxes);
 }

@@ -12,31 +12,33 @@ const TEXTS = {
   wordsThatMatter: ['Words that matter', '起作用的词'], colourBy: ['Colours show', '颜色表示'], byAttention: ['Attention', '注意力'], byEffect: ['Effect', '影响'], byEnds: ['Answer', '答案'],
   attentionNote: ['The stronger the shade of a word, the more the model looks at it; that need not be why it decides.', '词的底色越深，模型越注意这个词，但这不一定就是判断的原因。'],
   effectNote: ['Blue words speak for the label: without them it is less probable. Red words speak against it.', '蓝色的词支持这个标签，去掉后标签的概率降低；红色的词则相反。'],
-  pointAtWord: ['Point at a word.', '请指向一个词。'], weightOf: ['weight {0}', '权重 {0}'], effectOf: ['speaks for the label by {0} nats', '对标签的支持为 {0} 奈特'], effectOnNumber: ['changes the number by {0}', '使数值改变 {0}'],
+  pointAtWord: ['Point at a word.', '请指向一个词。'], 'pointAtWord-touch': ['Tap a word.', '请轻点一个词。'], weightOf: ['weight {0}', '权重 {0}'], effectOf: ['speaks for the label by {0} nats', '对标签的支持为 {0} 奈特'], effectOnNumber: ['changes the number by {0}', '使数值改变 {0}'],
   faithful: ['Rank correlation of attention and effect: {0}. The words that the model looks at are about those that decide.', '注意力与影响的秩相关系数：{0}。模型注意的词大致就是起决定作用的词。'],
   unfaithful: ['Rank correlation of attention and effect: {0}. Here the words that the model looks at are not those that decide.', '注意力与影响的秩相关系数：{0}。这里模型注意的词并不是起决定作用的词。'],
   facts: ['Facts, one a line', '事实（每行一条）'], question: ['Question', '问题'], answerLabel: ['Answer', '答案'], answerHere: ['The answer appears here.', '答案显示在这里。'], noAnswer: ['The facts do not say.', '文中没有答案。'], typeFacts: ['Type facts, one a line…', '请输入事实，每行一条…'], typeQuestion: ['Type a question…', '请输入问题…'],
   factsThatMatter: ['Facts that the answer comes from', '答案所依据的事实'], factsNote: ['The share of its attention that the model gives each fact, at each step.', '模型在每一步分给各条事实的注意力。'], fact: ['Fact', '事实'], stepOf: ['Step {0}', '第 {0} 步'],
   answerInText: ['Where the answer is', '答案的位置'], endsNote: ['The stronger the shade of a word, the more probable is it that the answer starts or ends there.', '词的底色越深，答案越可能在那里开始或结束。'],
   picture: ['Picture', '图片'], choosePicture: ['Choose a picture', '选择图片'], otherPicture: ['Another picture', '换一张图片'], dropPicture: ['Drop a picture here, or', '把图片拖到这里，或'], captionLabel: ['Caption', '描述'], captionHere: ['The caption appears here.', '描述显示在这里。'],
-  regionsNote: ['Point at a word: the picture stays bright where the word looked.', '请指向一个词：图片中该词注意的区域保持明亮。'], otherCaptions: ['Other captions', '其他描述'],
+  regionsNote: ['Point at a word: the picture stays bright where the word looked.', '请指向一个词：图片中该词注意的区域保持明亮。'], 'regionsNote-touch': ['Tap a word: the picture stays bright where the word looked.', '请轻点一个词：图片中该词注意的区域保持明亮。'], otherCaptions: ['Other captions', '其他描述'],
   theme: ['Colours', '配色'], themeAuto: ['Auto', '自动'], themeLight: ['Light', '浅色'], themeDark: ['Dark', '深色'], language: ['中文', 'English'],
   views: ['Views', '视图'], source: ['Source', '原文'], output: ['Output', '译文'], type: ['Type a sentence…', '请输入一句话…'], model: ['Model', '模型'],
+  copy: ['Copy', '复制'], copyOutput: ['Copy the translation', '复制译文'], copied: ['Copied', '已复制'], selected: ['Selected', '已选中'],
   nothing: ['The translation appears here.', '译文显示在这里。'], working: ['Translating…', '正在翻译…'], probability: ['probability {0}', '概率 {0}'],
   shade: ['The stronger the shade, the surer the model. Click a word for others.', '词的底色越深，模型越有把握。点击一个词可查看候选。'], sentenceEnd: ['end of the sentence', '句子结束'], tryOne: ['Or one of these, from the model’s validation set:', '或从模型的验证集中选一句：'], chooseOne: ['Click one, and the output goes on from it.', '点击其中一个，就从那里接着译下去。'],
-  links: ['Where each word comes from', '每个词从哪里来'], linksFromHead: ['Links between words that you correct begin with those of the head above.', '更正连线时，先从上面这个注意力头的连线开始。'], linksNote: ['A line is as thick as the attention. Point at a word to see its own lines.', '连线越粗，注意力越大。指向一个词可只看它的连线。'],
+  links: ['Where each word comes from', '每个词从哪里来'], linksFromHead: ['Links between words that you correct begin with those of the map above.', '更正连线时，先从上面这张图的连线开始。'], linksNote: ['A line is as thick as the attention. Point at a word to see its own lines.', '连线越粗，注意力越大。指向一个词可只看它的连线。'], 'linksNote-touch': ['A line is as thick as the attention. Tap a word to see its own lines.', '连线越粗，注意力越大。轻点一个词可只看它的连线。'],
   alternatives: ['Alternatives', '其他译文'], choicesOf: ['Instead of “{0}”', '“{0}”的候选'], goesOn: ['goes on: {0}', '接下去：{0}'], chosenNow: ['chosen now', '当前选择'],
   back: ['Back to the best output', '回到最佳译文'], close: ['Close', '关闭'], liveOnly: ['The alternatives of this output need a running model: heedful serve {0}', '要查看这个译文的候选，需要运行模型：heedful serve {0}'],
   attention: ['Attention', '注意力'], cross: ['Cross-attention', '交叉注意力'], encoder: ['Encoder', '编码器'], decoder: ['Decoder', '解码器'], alignment: ['Attention while translating', '翻译时的注意力'],
   'about-cross': ['Each row: a target word, and how its attention is spread over the source words.', '每行是一个译文词，显示它的注意力如何分布在原文各词上。'], 'about-encoder': ['Each row: a source word, and how its attention is spread over the source words.', '每行是一个原文词，显示它的注意力如何分布在原文各词上。'], 'about-decoder': ['Each row: a target word, and how its attention is spread over the target words before it.', '每行是一个译文词，显示它的注意力如何分布在它之前的译文词上。'], 'about-heads': ['Each row: a source word, and the weights of the words that may be its head. {0}: it has no head among the words.', '每行是一个原文词，显示哪些词可能是它的中心词。{0}：它在句中没有中心词。'], 'about-tree': ['Framed: the tree whose arcs have the largest sum of weights.', '方框：各弧权重之和最大的依存树。'], root: ['⟨root⟩', '⟨根⟩'], inTree: ['in the tree', '属于这棵树'],
-  'about-alignment': ['Each row: a target word, and the source words that the model looked at when it wrote it.', '每行是一个译文词，显示模型写出它时看向原文的哪些词。'],
+  'about-alignment': ['Each row: a target word, and the source words that the model looked at when it wrote it: the mean over all heads of the last two decoder layers, or of the only one.', '每行是一个译文词，显示模型写出它时看向原文的哪些词：取解码器最后两层（只有一层时就是这一层）所有头的平均。'],
+  meanOfLayers: ['mean of layers and heads', '各层各头的平均'],
   words: ['Words', '词'], pieces: ['Pieces', '子词'], unit: ['Unit', '单位'], layer: ['Layer {0}', '第 {0} 层'], head: ['Head {0}', '第 {0} 个头'], mean: ['Mean', '平均'], heads: ['Layers and heads', '层和头'],
   rule: ['Words are merged from pieces: weights are summed over the pieces of an attended word and averaged over those of an attending one, so each row still sums to 1.', '词由子词合并而成：列相加，行取平均，所以每行之和仍为 1。'],
-  cell: ['{0} ← {1}: {2}', '{0} ← {1}：{2}'], rowInfo: ['row sum {0}, entropy {1} nats', '行和 {0}，熵 {1} 奈特'], pointAt: ['Point at a cell, or move with the arrow keys.', '指向一个格子，或用方向键移动。'],
+  cell: ['{0} ← {1}: {2}', '{0} ← {1}：{2}'], rowInfo: ['row sum {0}, entropy {1} nats', '行和 {0}，熵 {1} 奈特'], pointAt: ['Point at a cell, or move with the arrow keys.', '指向一个格子，或用方向键移动。'], 'pointAt-touch': ['Tap a cell.', '轻点一个格子。'],
   mapLabel: ['Attention of {0} rows over {1} columns', '{0} 行对 {1} 列的注意力'], saveSvg: ['SVG', 'SVG'], savePng: ['PNG', 'PNG'], saveCsv: ['CSV', 'CSV'], save: ['Save', '保存'],
   caution: ['Attention shows where the model looked, not why it chose a word.', '注意力只说明模型看了哪里，不说明它为什么选了这个词。'],
   missingHeads: ['The attention of words to their heads is not available here: {0}', '此处没有各词对中心词的注意力，请安装 PyTorch。'],
-  missingLayers: ['The attention of each layer and head is not available here: {0}', '此处没有各层各头的注意力：请安装 PyTorch，或运行 heedful export MODEL --to onnx --layers。'], missingAttention: ['This model has no attention.', '这个模型没有注意力。'], empty: ['Type a sentence in “{0}” first.', '请先在“{0}”中输入一句话。'],
+  missingLayers: ['The attention of each layer and head is not available here: {0}', '此处没有各层各头的注意力：请安装 PyTorch，或运行 heedful export MODEL --to onnx --layers。'], missingPacked: ['This file has no single layers and heads. This command packs them:', '此文件没有各层各头的注意力。用这个命令写入：'], missingAttention: ['This model has no attention.', '这个模型没有注意力。'], empty: ['Type a sentence in “{0}” first.', '请先在“{0}”中输入一句话。'],
   measure: ['Measure', '度量'], 'measure-attention': ['Attention', '注意力'], 'measure-value-norm': ['Value norm', '值范数'], 'measure-rollout': ['Rollout', '逐层累乘'], 'measure-alti': ['ALTI', 'ALTI'], 'measure-gradients': ['Gradients', '梯度'],
   'about-attention': ['Weights as the model uses them. They say where it looks, not how much it takes from there.', '模型实际使用的权重：说明模型看了哪里，不说明从那里取用了多少。'],
   'about-value-norm': ['Weights times the length of the vectors that they weigh: a word with a short vector adds little, whatever its weight.', '权重乘以被加权向量的长度：向量很短的词，权重再大也贡献很少。'],
@@ -56,10 +58,10 @@ const TEXTS = {
   regression: ['Nadaraya–Watson: attention as regression', 'Nadaraya–Watson 核回归：注意力就是回归'], regressionNote: ['Each point is a key x with a value y; the curve is the context of a query at each x. Small bandwidth: every bump; large: the mean.', '每个点是一个键 x 和它的值 y；曲线是在各处查询得到的上下文。带宽小，曲线起伏多；带宽大，曲线趋于平均。'],
   exactMatch: ['Exact match, %', '完全匹配，%'], characterErrorRate: ['Character error rate, %', '字符错误率，%'], tokenErrorRate: ['Token error rate, %', 'token 错误率，%'], bleu: ['BLEU', 'BLEU'], chrf: ['chrF', 'chrF'], accuracy: ['Accuracy, %', '准确率，%'], reading: ['Reading…', '正在读取…'],
   failed: ['The server answered: {0}', '服务器未能完成请求（状态码 {1}）。'], unreachable: ['The server cannot be reached.', '无法连接服务器。'], cut: ['The sentence was longer than the model reads and was cut.', '句子超过模型能读的长度，已截断。'],
-  licence: ['licence {0}', '许可证：{0}'], insideFile: ['the model is inside this file', '模型就在此文件中'], tryThese: ['Or one of these:', '或选一句：'],
+  onTest: ['on its test set: {0}', '测试集：{0}'], licence: ['licence {0}', '许可证：{0}'], weightBits: ['weights of {0} bits', '权重 {0} 位'], insideFile: ['the model is inside this file', '模型就在此文件中'], tryThese: ['Or one of these:', '或选一句：'],
   tooLong: ['The text is too long for this page: at most 5,000 characters.', '文本过长：此网页最多接受 5,000 个字符。'],
   fault_damaged: ['This file is cut or changed. Copy it again.', '此文件不完整或已被改动，请重新复制。'], fault_newer: ['The model inside was made by a newer heedful than the page.', '文件中的模型由更新版本的 heedful 写出，这个网页读不了。'], fault_kind: ['The model inside is of a kind that this page does not run.', '此网页无法运行文件中的这类模型。'],
-  fault_runtime: ['This browser does not run the model: it is too old, or WebAssembly is switched off. ({0})', '此浏览器无法运行模型：版本过旧，或已关闭 WebAssembly。'], fault_memory: ['There is too little memory for the model inside: close other pages, or use a shorter text.', '内存不足，无法运行文件中的模型：请关闭其他网页，或缩短文本。'], fault_nonfinite: ['The model’s weights are broken. Copy the file again.', '模型权重已损坏，请重新复制文件。'], fault_usage: ['{0}', '请求无效。'], fault_other: ['The model inside failed: {0}.', '文件中的模型运行出错。'], fault_picture: ['This picture cannot be read: {0}.', '无法读取这张图片。'],
+  fault_runtime: ['This browser does not run the model: it is too old, or WebAssembly is switched off.', '此浏览器无法运行模型：版本过旧，或已关闭 WebAssembly。'], fault_memory: ['There is too little memory for the model inside: close other pages, or use a shorter text.', '内存不足，无法运行文件中的模型：请关闭其他网页，或缩短文本。'], fault_nonfinite: ['The model’s weights are broken. Copy the file again.', '模型权重已损坏，请重新复制文件。'], fault_usage: ['{0}', '请求无效。'], fault_other: ['The model inside failed: {0}.', '文件中的模型运行出错。'], fault_picture: ['This picture cannot be read: {0}.', '无法读取这张图片。'],
   'score-accuracy': ['accuracy', '准确率'], 'score-exact_match': ['exact match', '完全匹配率'], 'score-macro_f1': ['macro-F1', '宏平均 F1'], 'score-micro_f1': ['micro-F1', '微平均 F1'],
   'score-character_error_rate': ['character error rate', '字符错误率'], 'score-token_error_rate': ['token error rate', 'token 错误率'], 'score-mean_error': ['mean error', '平均误差'], 'score-explained': ['variance explained', '方差解释率'],
   changes: ['Changed words are underlined.', '不同的词带有下划线。'], prefixKept: ['The beginning is held fixed; the model goes on from it.', '开头已固定，模型从这里接着译。'],
@@ -72,8 +74,11 @@ export function setLanguage(code) {
   document.documentElement.lang = code === 'zh' ? 'zh-CN' : 'en';
 }
 
+// Fingers do not point, and have no arrow keys.
+const isTouched = () => Boolean(globalThis.matchMedia?.('(pointer: coarse)').matches);
+
 export function t(key, ...values) {
-  const text = TEXTS[key]?.[language] ?? key;
+  const touched = TEXTS[`${key}-touch`], text = (touched && isTouched() ? touched : TEXTS[key])?.[language] ?? key;
   return values.reduce((written, value, index) => written.replaceAll(`{${index}}`, value), text);
 }
 // Languages of a model, such as "de → en"; empty where it does not know them.

@@ -1,12 +1,13 @@
 // View "Translate": the sentence, its translation, alternatives of the whole and of each word, and lines between words.
 import { offline, Refusal, training } from './api.js';
+import { copyButton } from './copy.js';
 import { h, segments } from './dom.js';
 import { exportButtons } from './exporting.js';
 import { heatmap, makeHeat } from './heatmap.js';
 import { lines } from './lines.js';
 import { linkButton, linkEditor } from './linking.js';
 import { digits, EOS, percent } from './numbers.js';
-import { passageOutput, segmentCard } from './passage.js';
+import { passageOutput, passageText, segmentCard } from './passage.js';
 import { mapOf, shadedWords } from './sentence.js';
 import { t } from './text.js';
 
@@ -44,8 +45,9 @@ export function examples(page) {
   const { model } = page.state, root = h('div', { id: 'examples' });
   if (!model) return null;
   training(model).then(({ samples, title = 'tryOne' }) => {
-    if (!root.isConnected || !samples.length) return;
-    root.append(h('p', { class: 'small faint' }, t(title)), h('ul', { class: 'examples' }, samples.slice(0, MOST_EXAMPLES).map((one) =>
+    const asked = samples.filter(({ source, question }) => source.trim() && (question ?? source).trim());
+    if (!root.isConnected || !asked.length) return;
+    root.append(h('p', { class: 'small faint' }, t(title)), h('ul', { class: 'examples' }, asked.slice(0, MOST_EXAMPLES).map((one) =>
       h('li', {}, h('button', { type: 'button', class: 'plain', dir: 'auto', onclick: () => page.open(one.source, one.reference, one.question) }, one.question ?? one.source)))));
   }).catch((error) => { if (!(error instanceof Refusal || error instanceof TypeError)) throw error; }); // without them the page is complete
   return root;
@@ -60,8 +62,9 @@ export function translateView(page) {
   const card = h('div', { class: 'card flush panes' },
     h('div', {}, h('div', { class: 'label' }, h('span', {}, t('source')), page.modelChooser()), page.sourceBox()),
     h('div', { class: page.isBusy ? 'busy' : '', 'aria-live': 'polite', id: 'output' },
-      h('div', { class: 'label' }, h('span', {}, t('output')), output && !data.passage ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null),
-      data?.passage ? passageOutput(page) : output ? words : h('p', { class: 'faint' }, page.isBusy ? t('working') : t('nothing')),
+      h('div', { class: 'label' }, h('span', {}, t('output')), output && !data.passage ? h('span', { class: 'number' }, `${t('logProb')} ${digits(output.logProb)}`) : null,
+        data?.passage || output ? copyButton(data.passage ? passageText(data.passage) : output.text, () => document.querySelector('#output .said')) : null),
+      data?.passage ? passageOutput(page) : output ? words : page.placeholder('nothing'),
       data?.passage ? null : notes));
   const segment = data?.passage ? segmentCard(page, output ? [words, notes] : null) : null;
   if (!output) return h('div', { class: 'stack' }, card, segment, page.notice(), page.isLive && !state.text.trim() ? examples(page) : null);

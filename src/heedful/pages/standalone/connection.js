@@ -38,6 +38,7 @@ class Connection {
 
 // An error of the engine as the page says it.
 export function said({ name, code, message }) {
+  if (code === 'runtime') console.warn(message); // in words of the browser, which help its developers alone
   return name === 'AbortError' ? Object.assign(new Error(message), { name }) : new Refusal(message, 0, `fault_${code ?? 'other'}`);
 }
 

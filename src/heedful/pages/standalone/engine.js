@@ -2,9 +2,9 @@
 // Messages to it: { open: { runtime, model } }, both in base64, then { id, request }. From it: { begun }, { opened }, and
 // { id, view }; a message with `fault` in place of the result says why there is none.
 import { bytesOf, gunzip } from '../../js/archive.js';
-import { ModelError } from '../../js/errors.js';
 import { load } from '../../js/load.js';
 import { ort } from '../../js/runtime/ort.js';
+import { checkWebAssembly } from '../../js/runtimes.js';
 import { VIEWS } from './views.js';
 
 function serve(port) {
@@ -42,7 +42,7 @@ function serve(port) {
 }
 
 async function open({ runtime, model }) {
-  if (typeof WebAssembly === 'undefined') throw new ModelError('runtime', 'WebAssembly is switched off');
+  checkWebAssembly();
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.wasmBinary = await gunzip(bytesOf(runtime));
   const result = await load(bytesOf(model), { ort });

@@ -16,6 +16,6 @@ export function localSource(facts, connecting) {
       if (request.text?.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
       return (await connecting).ask(request);
     },
-    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), ...facts.scores.map((one) => `${scoreName(one)} ${one.value}`), facts.license && t('licence', facts.license), t('insideFile'), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
+    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), facts.scores.length && t('onTest', facts.scores.map((one) => `${scoreName(one)} ${one.value}`).join(', ')), facts.license && t('licence', facts.license), t('insideFile'), facts.weights && t('weightBits', facts.weights.match(/\d+$/)), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
   };
 }

@@ -49,7 +49,7 @@ async function sentenceView(model, text, request, config, signal) {
     source: { text, ids, ...wordsOf(sourceTokenizer, ids) }, wasCut, outputs,
     maps,
     measure: 'attention', measures: [], otherMaps: {}, searches, reference: '',
-    isFixed: true, lengthPenalty: config.length_penalty, alpha: config.alpha, missing: engine.hasWeights ? {} : { attention: facts.name },
+    isFixed: true, lengthPenalty: config.length_penalty, alpha: config.alpha, missing: missingIn(engine, facts, maps),
   };
 }
 
@@ -58,6 +58,12 @@ async function mapsOf(engine, facts, ids, { ids: output, weights }) {
   const layers = await engine.attention(ids, output);
   const maps = layers.length ? layers : weights && facts.kind !== 'transformer' ? [{ role: 'cross', layer: 0, ...weights }] : [];
   return maps.map((one) => ({ hasRoot: false, tree: null, ...one }));
+}
+
+// Parts of a view that this file cannot give; a Transformer reports a mean while it translates.
+function missingIn(engine, facts, maps) {
+  if (!engine.hasWeights) return { attention: facts.name };
+  return !engine.openLayers && !maps.length && facts.kind === 'transformer' ? { packed: `heedful export ${facts.name} --to html --layers` } : {};
 }
 
 function outputOf(tokenizer, hypothesis) {
