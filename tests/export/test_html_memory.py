@@ -19,7 +19,7 @@ from tests.thorough import thorough
 pytestmark = [needs_runtime, needs_chromium, thorough]
 
 SHOWN: Final = """text => document.querySelector('#source').value === text && !document.querySelector('#output.busy')
-  && document.querySelector('#output .word, #output .shares') !== null"""
+  && document.querySelector('#output .word, #output .shares, #output .part') !== null"""
 DROP: Final = """data => {
   const files = new DataTransfer();
   files.items.add(new File([Uint8Array.from(atob(data), (one) => one.charCodeAt(0))], 'a.png', { type: 'image/png' }));
