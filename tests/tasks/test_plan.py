@@ -9,6 +9,7 @@ from heedful.tasks.plan import (
     LEARNING_RATE,
     MOST_LEARNING_RATE,
     MUON_RATE,
+    NOISE,
     SIZES,
     WANTED_STEPS,
     WIDE_RATE,
@@ -125,6 +126,24 @@ def test_the_users_own_settings_win():
     assert limited.training.optimizer.learning_rate == MUON_RATE
     _, limited = resolved(size, "training.optimizer.learning_rate=0.5")
     assert limited.training.optimizer.learning_rate == 0.5
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "settings", "noise"),
+    [
+        (30_000, (), NOISE),
+        (30_000, ("training.noise=0.1",), 0.1),
+        (30_000, ("training.alignment_weight=0.1",), 0.0),
+        (30_000, ("text.target_units=characters",), 0.0),
+        (9_000, (), 0.0),
+    ],
+)
+def test_sentences_that_are_seen_often_are_read_with_noise(num_pairs: int, settings: tuple[str, ...], noise: float):
+    first = load_experiment(settings=settings)
+    chosen = load_experiment(settings=settings, adapted=adapt(corpus(num_pairs), first))
+    assert chosen.training.noise == noise
+    limited = resolved(corpus(30_000), *settings)[1].training.noise
+    assert limited == (0.1 if noise == 0.1 else 0.0), "three minutes are too few epochs"
 
 
 def test_a_limited_time_is_trained_by_muon_and_lands_at_zero():

@@ -52,6 +52,11 @@ FEW_PAIRS_EPOCHS: Final = 75
 """Number of epochs in which hard attention learns `FEW_PAIRS` pairs."""
 EPOCHS_RATE: Final = 2e-3
 """Peak learning rate of a training of so many epochs."""
+NOISE: Final = 0.25
+"""Share of the pairs of sentences that are changed as people write them, in a training that sees each pair often."""
+NOISE_PAIRS: Final = 10_000
+NOISE_EPOCHS: Final = 10
+"""Numbers of pairs and of epochs from which a model that reads changed pairs too is better on clean ones as well."""
 WANTED_EPOCHS: Final = 14
 WANTED_TOKENS: Final = 20_000_000
 """Number of target tokens, if fewer than those of the wanted epochs, that a larger model needs to be worth its time."""
@@ -403,7 +408,8 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = No
     select_by = {"pieces": "bleu", "words": "token_error_rate", "characters": "character_error_rate"}[text.target_units]
     if select_by == "bleu" and size.num_target_tokens < SHORT * num_pairs:
         select_by = "chrf"
-    settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": {"select_by": select_by}})
+    training_settings = {"select_by": select_by, "noise": _noise(size, experiment, plan.num_epochs)}
+    settings = merge(plan.settings(), {"model": {"dropout": dropout}, "training": training_settings})
     if isinstance(experiment.model, HardAttentionConfig) and not training.is_limited:
         settings = merge(settings, _landing_epochs(size))
     if text.cut_sources and not training.max_minutes and training.parallel == "data":
@@ -412,3 +418,12 @@ def adapt(size: CorpusSize, experiment: Experiment, pace: Throughput | None = No
         landing = {"optimizer": {"kind": optimizer, "schedule": {"kind": LANDING_SCHEDULE}}, "average": LANDING_AVERAGE}
         settings = merge(settings, {"training": landing})
     return settings
+
+
+def _noise(size: CorpusSize, experiment: Experiment, num_epochs: float) -> float:
+    """Share of the pairs that are changed, which is measured for Transformers of sentences in pieces alone."""
+    text, training = experiment.text, experiment.training
+    has_sentences = text.source_units == text.target_units == "pieces" and not text.split_sentences
+    is_suited = isinstance(experiment.model, TransformerConfig) and has_sentences and not text.cut_sources
+    is_seen_often = size.num_pairs >= NOISE_PAIRS and num_epochs >= NOISE_EPOCHS
+    return NOISE if is_suited and is_seen_often and not training.alignment_weight else 0.0

@@ -46,10 +46,18 @@ export function complaint(error) {
   return t('unreachable');
 }
 
+// Whole texts are refused, so that nobody takes the translation of a part for that of all.
+export function refuseLong(request) {
+  if (request.text?.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
+}
+
 const server = {
   views: (task) => (task === 'translation' ? ['translate', 'inside', 'search', 'compare', 'evaluate', 'training', 'learn'] : [TASK_VIEWS[task], 'training', 'learn']),
   models: () => ask('page/models'),
-  view: (request) => (request.picture ? ask(`page/view?model=${encodeURIComponent(request.model)}`, request.picture.blob) : ask('page/view', request)),
+  view: async (request) => {
+    refuseLong(request);
+    return request.picture ? ask(`page/view?model=${encodeURIComponent(request.model)}`, request.picture.blob) : ask('page/view', request);
+  },
   evaluation: (model) => ask(`page/evaluation?model=${encodeURIComponent(model)}`),
   training: (model) => ask(`page/training?model=${encodeURIComponent(model)}`),
   sendLinks: (links) => ask('page/links', links),

@@ -148,7 +148,7 @@ const page = {
   placeholder(key) { return this.isBroken ? null : h('p', { class: 'faint' }, t(this.isBusy ? 'working' : key)); },
   // One element for the whole life of the page, so that drawing does not disturb typing.
   sourceBox() {
-    this.box ??= this.field('textarea', 'text', { id: 'source', maxlength: MOST_CHARACTERS });
+    this.box ??= this.field('textarea', 'text', { id: 'source' });
     this.box.setAttribute('aria-label', t({ classification: 'textToLabel', answering: 'facts' }[this.task()] ?? 'source'));
     this.box.placeholder = this.isBroken ? '' : t({ classification: 'typeText', answering: 'typeFacts' }[this.task()] ?? 'type');
     this.box.readOnly = !this.isLive;
@@ -156,7 +156,7 @@ const page = {
     return this.box;
   },
   questionBox() {
-    this.asking ??= this.field('input', 'question', { id: 'question', type: 'text', maxlength: 1000, autocomplete: 'off' });
+    this.asking ??= this.field('input', 'question', { id: 'question', type: 'text', autocomplete: 'off' });
     this.asking.placeholder = this.isBroken ? '' : t('typeQuestion');
     this.asking.disabled = this.isBroken;
     return this.asking;

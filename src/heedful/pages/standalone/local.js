@@ -1,5 +1,5 @@
 // Source of the page's data that is a model inside the file: what `heedful serve` answers, computed beside the page.
-import { MOST_CHARACTERS, Refusal, TASK_VIEWS } from '../app/api.js';
+import { refuseLong, TASK_VIEWS } from '../app/api.js';
 import { h } from '../app/dom.js';
 import { direction, scoreName, t } from '../app/text.js';
 
@@ -13,9 +13,9 @@ export function localSource(facts, connecting) {
     delay: 30,
     training: async () => ({ title: 'tryThese', samples: facts.examples.map((one) => ({ reference: '', ...(typeof one === 'string' ? { source: one } : one) })) }),
     view: async (request) => {
-      if (request.text?.length > MOST_CHARACTERS || request.question?.length > MOST_CHARACTERS) throw new Refusal('', 0, 'tooLong');
+      refuseLong(request);
       return (await connecting).ask(request);
     },
-    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), facts.scores.length && t('onTest', facts.scores.map((one) => `${scoreName(one)} ${one.value}`).join(', ')), facts.license && t('licence', facts.license), t('insideFile'), facts.weights && t('weightBits', facts.weights.match(/\d+$/)), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
+    about: () => h('footer', { class: 'about small faint' }, [facts.name, direction(facts.languages), facts.scores.length && t('onTest', facts.scores.map((one) => `${scoreName(one)} ${one.value}`).join(', ')), t('licence', facts.license || t('unnamed')), t('insideFile'), facts.weights && t('weightBits', facts.weights.match(/\d+$/)), `heedful ${facts.heedful}`, facts.runtime].filter(Boolean).join(' · ')),
   };
 }
