@@ -72,7 +72,7 @@ def test_a_mechanism_is_listed_with_formula_source_cost_memory_and_kernels():
         "scaled_dot",
         "a(q, k) = q . k / sqrt(depth)",
         "Vaswani et al. 2017, arXiv:1706.03762, eq. 1",
-        "cost: depth multiply-adds per pair; memory: query + key; kernels: window, sdpa, plain",
+        "cost: depth multiply-adds per pair; memory: query + key; kernels: window, step_cpu, sdpa, plain",
     ]
     (uniform,) = [re.split(r"  +", line) for line in lines if line.startswith("uniform ")]
     assert uniform[2] == "-"

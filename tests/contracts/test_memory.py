@@ -177,5 +177,6 @@ def test_the_measure_sees_what_is_quadratic(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_every_kernel_is_measured():
-    # Memory on a GPU is not what is measured here.
-    assert {call.kernel for call in CALLS} >= {kernel.name for kernel in KERNELS if not kernel.name.endswith("triton")}
+    # Memory on a GPU is not what is measured here, and `step_cpu` takes no long calls by itself.
+    measured = {kernel.name for kernel in KERNELS if not kernel.name.endswith("triton")} - {"step_cpu"}
+    assert {call.kernel for call in CALLS} >= measured
