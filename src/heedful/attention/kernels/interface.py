@@ -60,7 +60,7 @@ class Kernel(ABC):
     has_biases: bool = False
     """Whether scores may have a bias by positions."""
     reads_hidden: bool = True
-    """Whether it reads keys and values that a mask hides, so that NaN among them may reach its results."""
+    """True where the kernel reads keys and values that a mask hides, so that NaN among them may reach its results."""
 
     @abstractmethod
     def supports(self, request: Request) -> str | None:

@@ -88,6 +88,15 @@ def test_one_gradient_alone_is_enough(form: str):
     assert torch.autograd.grad(only_weights[..., 0].sum(), key)[0].abs().sum() > 0
 
 
+def test_memory_of_a_parameter_is_not_shared():
+    """PyTorch cannot resize memory that it shares with NumPy, and a sharded training frees its parameters so."""
+    query, key, value, _ = drawn((2, 1, 4, 8))
+    vector = torch.nn.Parameter(torch.randn(8))
+    few_queries(LoweredAdditive(query, key, vector), value, None).context.sum().backward()
+    assert vector.grad is not None
+    assert vector.untyped_storage().resizable()
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients_can_be_differentiated(form: str):
     inputs = [each.requires_grad_() for each in drawn((2, 1, 4, 3))]

@@ -13,6 +13,7 @@ from heedful.attention.kernels.formulas import additive_formula
 from heedful.attention.lowered import LoweredAdditive, LoweredDot, broadcast
 from heedful.attention.mask_bounds import MaskBounds
 from heedful.attention.softmax import SOFTMAX
+from heedful.cpu.availability import copied
 from heedful.cpu.derivatives import differentiable_by
 from heedful.cpu.threads import num_threads, run_parts
 
@@ -34,7 +35,8 @@ class Averaged(NamedTuple):
 def few_queries(pairs: LoweredDot | LoweredAdditive, value: Tensor, rows: MaskBounds | None) -> Averaged:
     """Attend with softmax, in one loop over the queries.
 
-    Weights below 2^-126 of the largest are zero.
+    Scores are those of Luong et al. 2015, arXiv:1508.04025, eq. 8 (dot), or of Bahdanau et al. 2015, arXiv:1409.0473,
+    section A.1.2, after both projections. Weights below 2^-126 of the largest are zero.
 
     Args:
         pairs: dot scores in float32 or float64, or additive scores in float32; no bias.
@@ -106,7 +108,7 @@ def _attend(
     dtype, (batch, num_queries, _) = queries.dtype, queries.shape
     weights = np.empty((batch, num_queries, keys.shape[1]), dtype)
     context = np.empty((batch, num_queries, values.shape[2]), dtype)
-    attend, parameter = (by_dot(dtype)[0], dtype.type(scale)) if vector is None else (by_sum()[0], _array(vector))
+    attend, parameter = (by_dot(dtype)[0], dtype.type(scale)) if vector is None else (by_sum()[0], copied(vector))
 
     def run(rows: slice) -> None:
         inputs = queries[rows], keys[rows], values[rows], parameter, first[rows], last[rows]
@@ -119,11 +121,11 @@ def _attend(
 def _differentiate(ctx: Any, context_grad: Tensor | None, weights_grad: Tensor | None) -> tuple[Tensor | None, ...]:
     from heedful.attention.kernels.step.numba_kernels import by_dot, by_sum
 
-    *learned, weights = map(_array, ctx.saved_tensors)
+    weights = _array(ctx.saved_tensors[-1])
     scale, first, last = ctx.facts
-    query, key, value = learned[:3]
+    query, key, value = map(_array, ctx.saved_tensors[:3])
     dtype, (batch, num_queries, depth) = query.dtype, query.shape
-    is_sum = len(learned) == 4
+    is_sum = len(ctx.saved_tensors) == 5
     grads = (
         np.zeros((batch, num_queries, value.shape[2]), dtype) if context_grad is None else _array(context_grad),
         np.zeros(weights.shape, dtype) if weights_grad is None else _array(weights_grad),
@@ -131,7 +133,9 @@ def _differentiate(ctx: Any, context_grad: Tensor | None, weights_grad: Tensor |
     outputs: list[np.ndarray] = [np.empty(each.shape, dtype) for each in (query, key, value)]
     if is_sum:
         outputs.append(np.empty((batch, depth), dtype))
-    differentiate, parameter = (by_sum()[1], learned[3]) if is_sum else (by_dot(dtype)[1], dtype.type(scale))
+    differentiate, parameter = (
+        (by_sum()[1], copied(ctx.saved_tensors[3])) if is_sum else (by_dot(dtype)[1], dtype.type(scale))
+    )
 
     def run(rows: slice) -> None:
         inputs = query[rows], key[rows], value[rows], parameter, first[rows], last[rows], weights[rows]
