@@ -11,7 +11,7 @@ import pytest
 from heedful.data import encoded, first_reading
 from heedful.data import prepare as module
 from heedful.data.corpus import Pair, find_pairs
-from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, have_few_symbols, prepare
+from heedful.data.prepare import EvaluationSet, PreparedPairs, Sources, choose_units, find_pronunciations, prepare
 from heedful.data.prepared_files import TOKENIZERS
 from heedful.data.prepared_tokenizers import sampled
 from heedful.data.same_data import EXPERIMENT
@@ -385,29 +385,38 @@ def test_short_items_are_read_by_characters(tmp_path: Path, rows: list[tuple[str
 
 
 @pytest.mark.parametrize(
-    ("rows", "has_symbols"),
+    ("rows", "has_spaces"),
     [
         ([("ita", "i t a"), ("che", "k e"), ("giù", "d͡ʒ u")], True),
         ([("HELLO", "HH AH0 L OW1"), ("A", "AH0")], True),
-        ([("cat", "Katze"), ("dog", "Hund")], False),
-        ([("ita", "ita"), ("che", "ke")], False),
-        ([("new york", "n u j o r k"), ("ita", "i t a")], False),
-        ([("三月", "san1 yue4"), ("中国", "zhong1 guo2")], False),
-        ([("a b", "a"), ("b", "a")], False),
-        ([("5", "a"), ("6", "b")], False),
+        ([("hoofs", "ˈhufs"), ("tone", "ˈtoʊn")], False),
+        ([("矋", "li˥˩"), ("锁", "suɔ˨˩˦")], False),
+        ([("portbagaj", "portbaɡaʒ"), ("şase", "ʃase"), ("cânt", "kɨnt"), ("câini", "kɨjnʲ")], False),
+        ([("cat", "Katze"), ("dog", "Hund")], None),
+        ([("ita", "ita"), ("che", "ke")], None),
+        ([("notebook", "dəftər"), ("school", "məktəb")], None),
+        ([("ˈhufs", "ˈhʊfs"), ("ˈtoʊn", "ˈtoʊn")], None),
+        ([("hoofs and horns", "ˈhufs ən ˈhɔrnz"), ("tone", "ˈtoʊn")], None),
+        ([("new york", "n u j o r k"), ("ita", "i t a")], None),
+        ([("三月", "san1 yue4"), ("中国", "zhong1 guo2")], None),
+        ([("a b", "a"), ("b", "a")], None),
+        ([("5", "a"), ("6", "b")], None),
     ],
 )
-def test_symbols_are_short_tokens_for_words(tmp_path: Path, rows: list[tuple[str, str]], has_symbols: bool):
+def test_pronunciations_are_symbols_or_letters_of_the_ipa(
+    tmp_path: Path, rows: list[tuple[str, str]], has_spaces: bool | None
+):
     file = tmp_path / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8", newline="\n")
-    assert have_few_symbols(find_pairs([file]), 100) == has_symbols
+    found = find_pronunciations(find_pairs([file]), 100)
+    assert found == (None if has_spaces is None else (has_spaces, True))
 
 
 def test_a_large_lexicon_is_no_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = write(tmp_path / "pairs.tsv", [(f"w{number}", f"W {number % 7} {number}") for number in range(60)])
     for most, is_small in ((60, True), (59, False)):
         monkeypatch.setattr(module, "FEW_PRONUNCIATIONS", most)
-        assert have_few_symbols(find_pairs([file]), 100) == is_small
+        assert find_pronunciations(find_pairs([file]), 100) == (True, is_small)
 
 
 def test_what_is_left_out_of_training_does_not_choose_the_units(tmp_path: Path):

@@ -32,6 +32,28 @@ def test_another_number_of_columns_is_refused(cells: list[str]):
         rows.cells("\t".join(cells), "f", 7)
 
 
+IPA = ["hoofs\tˈhufs,ˈhʊfs", "tone\tˈtoʊn", "odd\t,"]
+
+
+def test_pronunciations_of_one_word_are_divided_at_commas():
+    rows = ColumnRows.of(IPA[0], (1, 2), "f", 1, sample=IPA)
+    records = [*rows.records(IPA)]
+    assert [rows.cells(record.text, "f", record.line) for record in records] == [
+        ("hoofs", "ˈhufs"),
+        ("hoofs", "ˈhʊfs"),
+        ("tone", "ˈtoʊn"),
+        ("odd", ","),
+    ]
+    assert [record.line for record in records] == [1, 1, 2, 3]
+    assert "IPA" in rows.describe()
+
+
+@pytest.mark.parametrize("line", ["cat\tKatze, Kater", "school\tməktəb,dərs", "ˈhufs\tˈhufs,ˈhʊfs"])
+def test_commas_of_other_texts_stay(line: str):
+    rows = ColumnRows.of(line, (1, 2), "f", 1, sample=[line])
+    assert [record.text for record in rows.records([line])] == [line]
+
+
 def test_quotes_are_ordinary_characters():
     assert ColumnRows.of('"a\tb"', (1, 2), "f", 1).cells('"a\tb"', "f", 1) == ('"a', 'b"')
 

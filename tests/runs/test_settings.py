@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from heedful.config.base import Tree, merge, to_toml
+from heedful.data.prepare import PronunciationPairs
 from heedful.errors import ConfigError
 from heedful.models.rnnsearch import RNNsearchConfig
 from heedful.models.table import PRESETS
@@ -199,7 +200,7 @@ def test_characters_that_suit_the_corpus_bring_the_model_that_learns_them():
 
 
 def test_symbols_bring_attention_that_never_goes_back_for_a_number_of_epochs():
-    suited = adapt_units("characters", True)
+    suited = adapt_units("characters", PronunciationPairs(has_spaces=True, are_few=True))
     loaded = load_experiment(adapted=suited)
     assert (loaded.text.source_units, loaded.text.target_units) == ("characters", "words")
     assert (loaded.model.kind, loaded.model) == ("hard_attention", PRESETS["hard_attention-tiny"])
@@ -216,10 +217,23 @@ def test_symbols_bring_attention_that_never_goes_back_for_a_number_of_epochs():
     assert "max_epochs" not in adapt(size, soft)["training"]
 
 
+@pytest.mark.parametrize(
+    ("phones", "units", "kind"),
+    [
+        ((True, False), "words", "rnnsearch"),
+        ((False, False), "characters", "rnnsearch"),
+        ((False, True), "characters", "hard_attention"),
+    ],
+)
+def test_phones_choose_the_tokens_and_their_number_the_model(phones: tuple[bool, bool], units: str, kind: str):
+    loaded = load_experiment(adapted=adapt_units("characters", PronunciationPairs(*phones)))
+    assert (loaded.text.source_units, loaded.text.target_units, loaded.model.kind) == ("characters", units, kind)
+
+
 @pytest.mark.parametrize("unit", ["characters", "words", "pieces"])
-@pytest.mark.parametrize("has_symbols", [False, True])
-def test_naming_units_chooses_no_other_kind_of_model(unit: str, has_symbols: bool):
-    suited = adapt_units("characters", has_symbols)
+@pytest.mark.parametrize("phones", [None, PronunciationPairs(True, True), PronunciationPairs(False, False)])
+def test_naming_units_chooses_no_other_kind_of_model(unit: str, phones: PronunciationPairs | None):
+    suited = adapt_units("characters", phones)
     named = load_experiment(settings=[f"text.source_units={unit}", f"text.target_units={unit}"], adapted=suited)
     assert named.text.target_units == unit
     assert named.model == load_experiment(adapted=suited).model

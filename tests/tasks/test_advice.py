@@ -18,6 +18,12 @@ def test_a_choice_has_a_reason_and_another_way(units: str, kind: str):
     assert kind in lines["model"]
 
 
+def test_phones_are_named():
+    lines = reasons("characters", "hard_attention", 800, 0.0, are_pronunciations=True)
+    assert "because the targets are pronunciations" in lines["text"]
+    assert "pronunciations from the fewest words" in lines["model"]
+
+
 def test_the_users_own_choice_needs_no_reason():
     assert named_sections({}, "") == set()
     assert named_sections({}, "tiny") == {"model"}
@@ -27,10 +33,14 @@ def test_the_users_own_choice_needs_no_reason():
 
 def test_the_nearest_measured_corpus_is_named():
     assert "75,000 pairs of dates" in expectation("characters", 60_000)
-    assert "119,000 pairs of English words" in expectation("characters", 200_000)
+    assert "125,000 pairs of English words" in expectation("characters", 200_000, True)
+    assert "800 pairs of words" in expectation("characters", 900, True)
+    assert expectation("characters", 300, True).startswith("expect little: from 300 pairs")
     assert "5,262 pairs of Spanish-English speeches" in expectation("pieces", 4_000)
     assert "29,000 pairs" in expectation("words", 1_000_000)
-    assert all(corpus.num_pairs > FEW_PAIRS for corpora in MEASURED.values() for corpus in corpora)
+    assert all(
+        one.num_pairs > FEW_PAIRS for name, corpora in MEASURED.items() for one in corpora if name != "pronunciations"
+    )
     assert expectation("pieces", 20).startswith("expect little: from 20 pairs")
 
 

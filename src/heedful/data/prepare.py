@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from heedful.data.corpus import SHORT_ITEMS, Pair, PairFile, group_references
 from heedful.data.corpus_filter import CorpusFilter
@@ -30,6 +30,7 @@ from heedful.files.records import write_facts
 from heedful.text.columns import text_columns
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_text
+from heedful.text.pronunciations import are_in_ipa
 from heedful.text.tokenizer import (
     TextConfig,
     Tokenizer,
@@ -273,28 +274,47 @@ def choose_units(file: PairFile, max_characters: int) -> Units:
     return "characters" if 0 < longer <= SHORT_ITEMS * len(pairs) else "pieces"
 
 
-def have_few_symbols(file: PairFile, max_characters: int) -> bool:
-    """Tell whether targets are symbols with spaces between them, such as phones, for few sources of letters.
+@final
+class PronunciationPairs(NamedTuple):
+    """Pairs of words and their pronunciations."""
+
+    has_spaces: bool
+    """True where phones stand between spaces, as in CMUdict; false for the IPA, where each letter is a token."""
+    are_few: bool
+    """True for at most `FEW_PRONUNCIATIONS` pairs."""
+
+
+def find_pronunciations(file: PairFile, max_characters: int) -> PronunciationPairs | None:
+    """Tell whether targets are pronunciations of words.
 
     Args:
         max_characters: longer lines are ignored.
 
     Returns:
-        Whether most sources are single words, targets have several tokens of few characters each, and there are at most
-        `FEW_PRONUNCIATIONS`.
+        None unless most sources are single words, and targets have several tokens of few characters each, or are in
+        the IPA.
 
     Raises:
         DataError: the file is malformed.
     """
     rows = iter(CorpusFilter(max_characters).apply(file))
     pairs = [*islice(rows, SAMPLED_PAIRS)]
-    tokens = [token for pair in pairs for token in pair.target.split(" ")]
-    num_words = sum(" " not in text_columns(pair.source, file.source_kinds).strip() for pair in pairs)
-    if num_words < SINGLE_WORDS * len(pairs) or len(tokens) < SYMBOLS * len(pairs):
+    sources = [text_columns(pair.source, file.source_kinds).strip() for pair in pairs]
+    targets = [pair.target for pair in pairs]
+    has_spaces = _are_symbols(sources, targets)
+    if not (has_spaces or are_in_ipa(sources, targets)):
+        return None
+    num_pairs = len(pairs) + sum(1 for _ in islice(rows, FEW_PRONUNCIATIONS))
+    return PronunciationPairs(has_spaces, num_pairs <= FEW_PRONUNCIATIONS)
+
+
+def _are_symbols(sources: Sequence[str], targets: Sequence[str]) -> bool:
+    """True for single words whose targets are several symbols with spaces between them."""
+    tokens = [token for target in targets for token in target.split(" ")]
+    num_words = sum(" " not in source for source in sources)
+    if num_words < SINGLE_WORDS * len(sources) or len(tokens) < SYMBOLS * len(targets):
         return False
-    if sum(map(len, tokens)) > SYMBOL_CHARACTERS * len(tokens):
-        return False
-    return len(pairs) + sum(1 for _ in islice(rows, FEW_PRONUNCIATIONS)) <= FEW_PRONUNCIATIONS
+    return sum(map(len, tokens)) <= SYMBOL_CHARACTERS * len(tokens)
 
 
 def _rows(file: PairFile, split: Split, config: TextConfig, index: TrainingIndex | None) -> Iterator[Pair]:

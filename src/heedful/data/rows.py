@@ -4,6 +4,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast, final
 
@@ -11,6 +12,7 @@ from heedful.data.cells import TABS, CellStyle, Record, split_record
 from heedful.data.text_columns import choose_columns, inflection_columns, is_header, is_id
 from heedful.errors import DataError, did_you_mean
 from heedful.text.columns import join_columns, requested_columns
+from heedful.text.pronunciations import alternatives, are_in_ipa
 from heedful.text.text_files import aligned_with
 
 TRANSLATION: Final = "translation"
@@ -108,6 +110,7 @@ class ColumnRows(RowFormat):
         self.num_columns: Final = num_columns
         self.columns = (_joined_number(source), _joined_number(target))
         self._reason = ""
+        self._has_alternatives = False
         self._style: Final = style
         self._source: Final = tuple(source)
         self._target: Final = tuple(target)
@@ -152,6 +155,8 @@ class ColumnRows(RowFormat):
             heads = ("+".join(cells[n - 1] for n in source), "+".join(cells[n - 1] for n in target))
             rows.has_header = has_header or is_header(*heads)
             rows._reason = reason
+            if style.separator == "\t" and len(target) == 1:
+                rows._find_alternatives([*map(lenient.split, sample)])
             rows.names = heads if rows.has_header else ("", "")
             if len(source) > 1:
                 shown = (cells[column - 1].strip() if rows.has_header else str(column) for column in source)
@@ -166,8 +171,27 @@ class ColumnRows(RowFormat):
         files = f"give both, such as {name} {other}" if other else "give both"
         raise DataError(f"{name}:{number}: {problem}; {advice}; for two aligned files, {files}")
 
+    def _find_alternatives(self, rows: Sequence[Sequence[str]]) -> None:
+        """Find out whether targets are pronunciations in the IPA, several of a word with commas between them."""
+        whole = [cells for cells in rows[self.has_header :] if len(cells) == self.num_columns]
+        words, phones = ([cells[side[0] - 1] for cells in whole] for side in (self._source, self._target))
+        self._has_alternatives = are_in_ipa(words, phones)
+        if self._has_alternatives:
+            self._reason = "pronunciations in the IPA, those of one word with commas between them"
+
     def records(self, lines: Iterable[str]) -> Iterator[Record]:
-        return self._style.records(lines, self.num_columns)
+        records = self._style.records(lines, self.num_columns)
+        return chain.from_iterable(map(self._each_alternative, records)) if self._has_alternatives else records
+
+    def _each_alternative(self, record: Record) -> Iterator[Record]:
+        """Yield a row for each pronunciation of a word."""
+        cells = record.text.split("\t")
+        if len(cells) != self.num_columns or '"' in record.text or "," not in cells[self._target[0] - 1]:
+            yield record
+            return
+        for one in alternatives(cells[self._target[0] - 1]):
+            cells[self._target[0] - 1] = one
+            yield record._replace(text="\t".join(cells))
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = split_record(self._style, self.num_columns, line, name, number)

@@ -32,7 +32,11 @@ MEASURED: Final[Mapping[str, tuple[MeasuredCorpus, ...]]] = {
     "short": (
         MeasuredCorpus(10_000, "Finnish words and features to their forms reached 94 % exact match in 10 minutes"),
         MeasuredCorpus(75_000, "dates and numbers as people write them reached 99 % exact match in 90 seconds"),
-        MeasuredCorpus(119_000, "English words to phonemes reached 73 % exact match in 38 minutes"),
+    ),
+    "pronunciations": (
+        MeasuredCorpus(800, "words of a language and their phones reached 77 % exact match in a minute"),
+        MeasuredCorpus(72_000, "Romanian words and their phones reached 96 % exact match in 4 minutes"),
+        MeasuredCorpus(125_000, "English words and their phones reached 64 % exact match in 5 minutes"),
     ),
     "sentences": (
         MeasuredCorpus(5_262, "Spanish-English speeches of parliament reached BLEU 4 in 45 minutes"),
@@ -43,7 +47,14 @@ MEASURED: Final[Mapping[str, tuple[MeasuredCorpus, ...]]] = {
 """Corpora by the kind of their texts, with results on at most two processor cores."""
 
 
-def reasons(units: Units, kind: str, num_pairs: int, minutes: float, has_copy: bool = False) -> Mapping[str, str]:
+def reasons(
+    units: Units,
+    kind: str,
+    num_pairs: int,
+    minutes: float,
+    has_copy: bool = False,
+    are_pronunciations: bool = False,
+) -> Mapping[str, str]:
     """Explain the choice of tokens and model, and how to choose otherwise.
 
     Args:
@@ -51,6 +62,7 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float, has_copy: b
         num_pairs: number of training pairs.
         minutes: limit of time; 0 = none.
         has_copy: whether the model copies words of its source.
+        are_pronunciations: whether targets are the phones of words.
 
     Returns:
         A line by section of the settings: "text" and "model".
@@ -60,6 +72,8 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float, has_copy: b
         "words": "characters and symbols as tokens, because the targets are symbols with spaces between them",
         "pieces": "pieces of words as tokens, because the texts are sentences",
     }[units]
+    if are_pronunciations:
+        tokens = "letters and phones as tokens, because the targets are pronunciations"
     other = "characters" if units == "pieces" else "pieces"
     limit = f" and {minutes:g} minute{'' if minutes == 1 else 's'}" if minutes else ""
     sizes = f"{num_pairs:,} pairs{limit}"
@@ -77,19 +91,21 @@ def reasons(units: Units, kind: str, num_pairs: int, minutes: float, has_copy: b
     }
 
 
-def expectation(units: Units, num_pairs: int) -> str:
+def expectation(units: Units, num_pairs: int, are_pronunciations: bool = False) -> str:
     """Say what a similar corpus has reached.
 
     Args:
         units: units of the target's tokens.
         num_pairs: number of training pairs.
+        are_pronunciations: whether targets are the phones of words.
     """
-    if num_pairs < FEW_PAIRS:
+    corpora = MEASURED["pronunciations" if are_pronunciations else "short" if units == "characters" else "sentences"]
+    fewest = min(corpora[0].num_pairs, FEW_PAIRS) // 2 if are_pronunciations else FEW_PAIRS
+    if num_pairs < fewest:
         return (
             f"expect little: from {num_pairs:,} pairs, a model mostly learns these pairs by heart; "
-            f"for new texts it takes {FEW_PAIRS:,} and more"
+            f"for new texts it takes {fewest:,} and more"
         )
-    corpora = MEASURED["short" if units == "characters" else "sentences"]
     nearest = min(corpora, key=lambda corpus: abs(log(corpus.num_pairs / num_pairs)))
     return f"for comparison: {nearest.num_pairs:,} pairs of {nearest.what}"
 

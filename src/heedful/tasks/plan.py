@@ -11,6 +11,7 @@ from math import inf, sqrt
 from typing import Final, Literal, final
 
 from heedful.config.base import Tree, merge
+from heedful.data.prepare import PronunciationPairs
 from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
@@ -299,8 +300,8 @@ SHORT: Final = 6
 """Tokens of an average target, EOS included, below which BLEU has little to count: it looks at four words in a row."""
 
 
-def adapt_units(units: Units, has_symbols: bool = False) -> Tree:
-    """Choose settings by token units: for characters, a small recurrent network; for symbols, hard attention.
+def adapt_units(units: Units, pronunciations: PronunciationPairs | None = None) -> Tree:
+    """Choose settings by token units: for characters, a small recurrent network or, for few phones, hard attention.
 
     Short items of characters are mostly rewritten from left to right, which a recurrent network learns several times
     sooner than a Transformer. Letters are pronounced from left to right without exception, so that attention that
@@ -308,19 +309,18 @@ def adapt_units(units: Units, has_symbols: bool = False) -> Tree:
 
     Args:
         units: token units that suit the data.
-        has_symbols: whether sources are words, and targets symbols with spaces between them, such as phones.
+        pronunciations: notation of the targets; None = they are no pronunciations.
 
     Returns:
         Values for `load_experiment`.
     """
     if units != "characters":
         return {}
-    if has_symbols:
-        sizes = PRESETS["hard_attention-tiny"].model_dump(mode="json", exclude_unset=True)
-        text = {"source_units": units, "target_units": "words"}
-        return {"text": text, "model": {**sizes, "kind": "hard_attention"}}
-    sizes = PRESETS["rnnsearch-tiny"].model_dump(mode="json", exclude_unset=True)
-    return {"text": {"source_units": units, "target_units": units}, "model": {**sizes, "kind": "rnnsearch"}}
+    has_spaces, are_few = pronunciations or (False, False)
+    kind = "hard_attention" if are_few else "rnnsearch"
+    sizes = PRESETS[f"{kind}-tiny"].model_dump(mode="json", exclude_unset=True)
+    text = {"source_units": units, "target_units": "words" if has_spaces else units}
+    return {"text": text, "model": {**sizes, "kind": kind}}
 
 
 def adapt_summaries(most_characters: int = 0) -> Tree:

@@ -32,7 +32,7 @@ from heedful.data.prepare import (
     PreparedPairs,
     Sources,
     choose_units,
-    have_few_symbols,
+    find_pronunciations,
     link_words,
     prepare,
 )
@@ -72,6 +72,7 @@ from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_source
 from heedful.text.piece_splits import piece_splits
+from heedful.text.pronunciations import has_ipa
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
@@ -131,7 +132,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         most = TextConfig().max_characters
         units = choose_units(files["train"], most)
-        file_defaults = adapt_units(units, units == "characters" and have_few_symbols(files["train"], most))
+        file_defaults = adapt_units(units, find_pronunciations(files["train"], most) if units == "characters" else None)
         longest = _longest_summary(files["train"]) if units == "pieces" and _may_copy(resolve) else 0
         if longest:
             file_defaults = merge(file_defaults, adapt_summaries(longest))
@@ -211,10 +212,12 @@ class TranslationTask(Task[PairFile, TranslationData]):
     def reasons(self, data: TranslationData, experiment: Experiment) -> Mapping[str, str]:
         units, kind = experiment.text.target_units, experiment.model.kind
         has_copy = getattr(experiment.model, "has_copy", False)
-        return reasons(units, kind, data.num_examples, experiment.training.max_minutes, has_copy)
+        minutes, are_phones = experiment.training.max_minutes, _are_pronunciations(data, experiment)
+        return reasons(units, kind, data.num_examples, minutes, has_copy, are_phones)
 
     def expectation(self, data: TranslationData, experiment: Experiment) -> str:
-        return expectation(experiment.text.source_units, data.num_examples)
+        are_phones = _are_pronunciations(data, experiment)
+        return expectation(experiment.text.source_units, data.num_examples, are_phones)
 
     @property
     def poor_scores(self) -> Mapping[str, float]:
@@ -343,6 +346,14 @@ class Validator:
         middle_index = len(others) // 2
         samples = (*others[:middle_index], middle, *others[middle_index:])
         return Validation({"loss": loss, **scores}, middle, samples)
+
+
+def _are_pronunciations(data: TranslationData, experiment: Experiment) -> bool:
+    """True for letters as sources and phones as targets: symbols between spaces, or letters of the IPA."""
+    text, target = experiment.text, data.pairs.target_tokenizer
+    if text.source_units != "characters" or text.target_units == "pieces":
+        return False
+    return text.target_units == "words" or has_ipa(target.pieces(range(len(target))))
 
 
 def _may_copy(resolve: Callable[[Tree], Experiment]) -> bool:
