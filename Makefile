@@ -123,6 +123,10 @@ prove-package: $(VENV)/.installed-dev ## pack the npm package, check and bundle 
 prove-transformers-js: $(VENV)/.installed-dev ## compare Transformers.js with transformers on an exported model; SOURCES= ARGS="--model MODEL" (minutes)
 	$(BIN)/python -m tests.prove.prove_transformers_js $(SOURCES) $(ARGS)
 
+.PHONY: prove-sherpa
+prove-sherpa: $(VENV)/.installed-dev ## have sherpa-onnx speak every word of a lexicon; MODEL= WORDS= ARGS="--voice VOICE.onnx --python PYTHON" (minutes)
+	$(BIN)/python -m tests.prove.prove_sherpa $(MODEL) $(WORDS) $(ARGS)
+
 .PHONY: prove-site
 prove-site: $(VENV)/.installed-dev ## test every page of the site in Chromium, from disk (minutes)
 	$(BIN)/python -m tests.prove.prove_site $(ARGS)

@@ -1,10 +1,11 @@
 """Labels that `heedful next` saves: accuracy after labelling the texts that it chooses, and as many random ones.
 
     python benchmarks/next_labels.py trec.train.tsv --start 200 --add 200 --rounds 2 --seeds 3 [--columns 2,1]
+    python benchmarks/next_labels.py ron.train.tsv --task translation --start 250 --add 225 --rounds 2 --random 1000
 
-A classifier is trained on START random rows, ADD more are chosen from the rest and labelled as the file has them, and
-it is trained anew, in ROUNDS. A test set of a fifth of the rows, by a seeded draw, is never chosen from. Beside it, the
-same with random rows.
+A model is trained on START random rows, ADD more are chosen from the rest and labelled as the file has them, and it is
+trained anew, in ROUNDS. A test set of a fifth of the rows, 1,000 at most, by a seeded draw, is never chosen from.
+Beside it, the same with random rows or, with `--random N`, one model of N random rows.
 """
 
 import argparse
@@ -15,34 +16,36 @@ from pathlib import Path
 
 import heedful
 from heedful.data.corpus import find_pairs
-from heedful.predictors.classifier import Classifier
+from heedful.predictors.interface import Predictor
 from heedful.predictors.selection import candidates, select
 from heedful.predictors.table import load
 
 Rows = list[tuple[str, str]]
 
 
-def accuracy(rows: Rows, test: Rows, folder: Path, seed: int) -> tuple[float, Classifier]:
+def accuracy(rows: Rows, test: Rows, folder: Path, seed: int, task: str) -> tuple[float, Predictor]:
     settings = {"training.seed": seed, "training.export": False}
-    heedful.train(rows, task="classification", out=folder, settings=settings)
-    classifier = load(folder, kind=Classifier)
-    said = classifier.predict([text for text, _ in test])
-    return 100.0 * sum(one == label for one, (_, label) in zip(said, test, strict=True)) / len(test), classifier
+    heedful.train(rows, task=task, out=folder, settings=settings)
+    predictor = load(folder, kind=Predictor)
+    said = predictor.predict([text for text, _ in test])
+    return 100.0 * sum(one == label for one, (_, label) in zip(said, test, strict=True)) / len(test), predictor
 
 
-def rounds(rows: Rows, test: Rows, start: int, add: int, number: int, seed: int, is_chosen: bool) -> Sequence[float]:
+def rounds(
+    rows: Rows, test: Rows, start: int, add: int, number: int, seed: int, is_chosen: bool, task: str
+) -> Sequence[float]:
     """Accuracy after each round."""
     random_ = random.Random(seed)
     labelled, rest = rows[:start], dict(rows[start:])
     scores: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         for index in range(number + 1):
-            score, classifier = accuracy(labelled, test, Path(folder) / str(index), seed)
+            score, predictor = accuracy(labelled, test, Path(folder) / str(index), seed, task)
             scores.append(score)
             if index < number:
                 texts = [*rest]
                 chosen = (
-                    [each.text for each in select([*candidates(classifier, texts)], add)]
+                    [each.text for each in select([*candidates(predictor, texts)], add)]
                     if is_chosen
                     else random_.sample(texts, add)
                 )
@@ -58,15 +61,18 @@ def main() -> None:
     parser.add_argument("--add", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--task", default="classification")
+    parser.add_argument("--random", type=int, default=0, help="rows of the one random model; 0 = as many as chosen")
     given = parser.parse_args()
     first, second = (int(each) for each in given.columns.split(","))
     pairs = [(pair.source, pair.target) for pair in find_pairs([given.data], (first, second))]
     for seed in range(1, given.seeds + 1):
         rows = [*dict(random.Random(seed).sample(pairs, len(pairs))).items()]
-        cut = len(rows) // 5
+        cut = min(1_000, len(rows) // 5)
         for name, is_chosen in (("next", True), ("random", False)):
-            scores = rounds(rows[cut:], rows[:cut], given.start, given.add, given.rounds, seed, is_chosen)
-            sizes = [given.start + given.add * index for index in range(given.rounds + 1)]
+            start, number = (given.random, 0) if given.random and not is_chosen else (given.start, given.rounds)
+            scores = rounds(rows[cut:], rows[:cut], start, given.add, number, seed, is_chosen, given.task)
+            sizes = [start + given.add * index for index in range(number + 1)]
             listed = "  ".join(f"{size}: {score:.2f}" for size, score in zip(sizes, scores, strict=True))
             print(f"seed {seed}  {name:6}  {listed}", flush=True)
 

@@ -1,14 +1,26 @@
 """The examples run as they are, only smaller where they train."""
 
+import os
+import random
 import re
 import runpy
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from heedful.cli.main import main
+from heedful.export.onnx import export_graphs
+from heedful.export.single import run_single, write_single
+from heedful.search.config import SearchConfig
+from heedful.text.tokenizer import UnitTokenizer
+from heedful.text.vocabulary import Vocabulary
 from tests.architecture.package import ROOT
 from tests.cli.conftest import write_pairs
+from tests.export.test_single import LETTERS, MOST, SYMBOLS
+from tests.models.tiny import NUM_TARGET_TOKENS, make_model
 from tests.requests import load_experiment, make_request
 from tests.thorough import is_thorough, thorough
 
@@ -352,3 +364,46 @@ def test_statistical_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     example["main"](tmp_path / "links", [tmp_path / "pairs.tsv"], [tmp_path / "test.tsv"])
     assert (tmp_path / "links").read_text(encoding="utf-8") == "0-3 1-2 2-1 3-0\n" * 2
     assert "8 sure links of 2 pairs" in capsys.readouterr().out
+
+
+def runtime_options() -> list[str]:
+    """Options of the compiler for ONNX Runtime: HEEDFUL_ONNXRUNTIME is its folder of include and lib, or pkg-config."""
+    if folder := os.environ.get("HEEDFUL_ONNXRUNTIME"):
+        library = Path(folder) / "lib"
+        return [f"-I{folder}/include", f"-L{library}", "-lonnxruntime", f"-Wl,-rpath,{library}"]
+    if shutil.which("pkg-config"):
+        command = ["pkg-config", "--cflags", "--libs", "libonnxruntime"]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        return shlex.split(found.stdout) if found.returncode == 0 else []
+    return []
+
+
+@thorough
+def test_pronounce_in_cpp(tmp_path: Path):
+    """The program in C++ gives what the graph gives in Python, for words of one byte a letter to four."""
+    options = runtime_options()
+    if not shutil.which("g++") or not options:
+        pytest.skip("needs g++ and ONNX Runtime for C++: HEEDFUL_ONNXRUNTIME, or pkg-config libonnxruntime")
+    program, folder = tmp_path / "pronounce", tmp_path / "engine"
+    source = EXAMPLES / "pronounce.cpp"
+    (command,) = re.findall(r"g\+\+ .*", source.read_text("utf-8"))
+    flags = shlex.split(command.partition("$(")[0].replace("pronounce.cpp", str(source)))
+    subprocess.run([*flags[:-1], str(program), "-Wall", "-Wextra", "-Werror", *options], cwd=tmp_path, check=True)
+    folder.mkdir()
+    export_graphs(make_model("hard-monotonic").float(), folder, MOST)
+    config = SearchConfig(max_length_ratio=2, max_length_offset=0, forbid_unknown=True)
+    draw = random.Random(1)
+    words = ["".join(draw.choices("äbç中😀fgx", k=1 + number % (MOST + 2))) for number in range(300)]
+    for targets in (SYMBOLS, LETTERS):
+        graph = tmp_path / f"{targets.units}.onnx"
+        with_targets = UnitTokenizer(Vocabulary(targets.vocabulary.tokens[:NUM_TARGET_TOKENS]), targets.units, "NFC")
+        write_single(folder, (LETTERS, with_targets), config, MOST, {}, graph)
+        listed = "".join(f"{word}\n" for word in [*words, ""])
+        done = subprocess.run([program, graph], input=listed.encode(), capture_output=True, check=True)
+        texts = [with_targets.decode(ids) for ids in run_single(graph, words)]
+        lines = [f"{word}\t{text}\n" for word, text in zip(words, texts, strict=True)]
+        assert done.stdout.decode() == "".join([*lines, "\t\n"])
+        named = subprocess.run([program, graph, *words[:9]], capture_output=True, check=True)
+        assert named.stdout.decode() == "".join(lines[:9])
+    wrong = subprocess.run([program, tmp_path / "none.onnx", "a"], capture_output=True, check=False)
+    assert (wrong.returncode, wrong.stderr.count(b"\n")) == (1, 1)

@@ -10,7 +10,8 @@ from heedful.predictors import distillation
 from heedful.predictors.back_translation import TAG
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.text.tokenizer import TextConfig, train_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_training import train_tokenizer
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import write_pairs
 from tests.cli.shards import killed_at_shard

@@ -287,6 +287,14 @@ def test_training_goes_on_from_exported_corrections(model: Path, tmp_path: Path)
     assert done.code == 0, done.err
 
 
+def test_the_first_pronunciation_of_a_lexicon_counts(model: Path, tmp_path: Path):
+    lexicon = tmp_path / "words.dict"
+    lexicon.write_text("abc  K AH0\nabc(2)  K EH1\ndef  D IY1\nabc(3)  K IY1\n", encoding="utf-8")
+    done = heedful("correct", model, "--import", lexicon)
+    assert "2 corrections imported" in done.out + done.err
+    assert heedful("translate", model, "abc", "def").out.splitlines() == ["K AH0", "D IY1"]
+
+
 def test_an_import_is_whole_or_not_at_all(model: Path, tmp_path: Path):
     (tmp_path / "pairs.tsv").write_bytes(b"a\tb\n\nc\t\n")
     assert f"{tmp_path / 'pairs.tsv'}:3: a side is blank" in refusal(

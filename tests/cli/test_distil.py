@@ -15,7 +15,8 @@ from heedful.predictors import distillation
 from heedful.predictors.distillation import doubt, read_sources
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
-from heedful.text.tokenizer import TextConfig, train_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_training import train_tokenizer
 from tests.cli.command import Done, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.shards import killed_at_shard

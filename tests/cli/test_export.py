@@ -21,7 +21,7 @@ from tests.cli.conftest import Trained
 from tests.export.marian_folder import write_folder
 from tests.thorough import thorough
 
-LINES = "abc\nfed\n\ncafebabe\nab a d\n"
+LINES = "abc\nfed\n\ncafebabe\nabead\n"
 
 BLOCKED = """
 import sys

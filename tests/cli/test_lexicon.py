@@ -1,5 +1,6 @@
 """The lexicon of a speech program: forms, formats, known words, and what is left out."""
 
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -10,9 +11,12 @@ import heedful as package
 from heedful.predictors.pronouncer import Pronouncer
 from heedful.predictors.translator import Translator
 from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, entry_of, words_of
-from heedful.text.vocabulary import UNK
+from heedful.text.tokenizer import UnitTokenizer
+from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
+from tests.prove import prove_sherpa
+from tests.thorough import thorough
 
 TWO = [Pronunciation(("R", "EH1", "D"), 0.6), Pronunciation(("R", "IY1", "D"), 0.3)]
 
@@ -21,6 +25,7 @@ def test_lines_of_each_format():
     lines = {name: entry_lines("read", TWO, name) for name in get_args(LexiconFormat)}
     assert lines == {
         "sherpa": "read R EH1 D\nread R IY1 D\n",
+        "sherpa-ipa": "read || R EH1 D\n",
         "cmudict": "read  R EH1 D\nread(2)  R IY1 D\n",
         "mfa": "read\t0.60\tR EH1 D\nread\t0.30\tR IY1 D\n",
         "kaldi": "read 1.0000 R EH1 D\nread 0.5000 R IY1 D\n",
@@ -30,11 +35,12 @@ def test_lines_of_each_format():
 def test_every_format_is_read_as_it_is_written():
     for name in get_args(LexiconFormat):
         lines = entry_lines("a(b", TWO, name).splitlines()
-        assert [entry_of(line) for line in lines] == [("a(b", one.phones) for one in TWO]
+        assert [entry_of(line) for line in lines] == [("a(b", one.phones) for one in TWO[: len(lines)]]
     others = {
         "well\t0.99\t0.2\t1.0\t1.0\tW EH1 L": ("well", ("W", "EH1", "L")),  # with probabilities of silences
         "(2)  T UW1": ("(2)", ("T", "UW1")),
         "New York\tN UW": ("New York", ("N", "UW")),
+        "New York || n u": ("New York", ("n", "u")),
         "ni n i3 # tone": ("ni", ("n", "i3")),
         **dict.fromkeys(("", " ", "#HASH  HH", ";;; a b", "word", "word\t", "word 0.5", "\t", "# a"), None),
     }
@@ -64,24 +70,9 @@ def pronouncer(trained: Trained) -> Pronouncer:
     return Pronouncer(translator)
 
 
-class Letters:
-    """Stand-in for a tokenizer of some letters."""
-
-    def __init__(self, known: str) -> None:
-        self.known = known
-
-    def encode(self, text: str) -> list[int]:
-        return [5 if letter in self.known else UNK for letter in text]
-
-    def pieces(self, ids: range) -> list[str]:
-        return [*self.known]
-
-    def __len__(self) -> int:
-        return len(self.known)
-
-
 def test_a_word_is_read_in_letters_that_the_model_knows():
-    letters = Letters("abdef'")
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *"abdef'"])
+    letters = UnitTokenizer(vocabulary, "characters", "NFC", reads_forms=True)
     translator = SimpleNamespace(
         source_tokenizer=letters, target_tokenizer=letters, text=SimpleNamespace(target_units="characters")
     )
@@ -103,6 +94,8 @@ def test_pronunciations_are_those_of_the_translator_by_probability(pronouncer: P
     (found,) = pronouncer.pronounce(["fade"], 4)
     (output,) = pronouncer.translator.translate(["fade"], nbest=4)
     assert {"".join(one.phones) for one in found} == {one.text for one in output.alternatives}
+    (greedy,) = pronouncer.pronounce(["fade"], beam=1)
+    assert "".join(greedy[0].phones) == pronouncer.translator.translate(["fade"], beam=1)[0].text
     shares = [one.probability for one in found]
     assert shares == sorted(shares, reverse=True)
     (likely,) = pronouncer.pronounce(["fade"], 4, min_probability=0.999)
@@ -158,3 +151,52 @@ def test_what_does_not_fit_is_one_line(trained: Trained, options: list[str], mes
     done = heedful("lexicon", trained.model, *options)
     assert done.code == 2
     assert message in done.err
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    path = tmp_path / "known.txt"
+    path.write_text("abc a b ts\nbca p t\nfade f ə\n", encoding="utf-8")
+    return path
+
+
+def test_phones_that_a_voice_lacks_are_named(trained: Trained, known: Path, tmp_path: Path):
+    tokens, words = tmp_path / "tokens.txt", tmp_path / "words.txt"
+    words.write_text("abc\nbca\nfade\n", encoding="utf-8")
+    command = ("lexicon", trained.model, words, "--known", known, "--tokens", tokens)
+    for listed, kind, told in (
+        ("_ a b ts p t f ə", "sherpa", None),
+        (
+            "_ a b p t f",
+            "sherpa",
+            "2 phones that {} lacks, which its voice does not speak: ts (in 1 word), ə (in 1 word)",
+        ),
+        ("_ a b t s f ə", "sherpa-ipa", "1 phone that {} lacks, which its voice does not speak: p (in 1 word)"),
+    ):
+        lines = [f"{token} {number}\n" for number, token in enumerate([" ", *listed.split()])]
+        tokens.write_text("".join(lines), encoding="utf-8")
+        done = heedful(*command, "--format", kind)
+        assert (done.code, done.out.count("\n")) == (0, 3)
+        warnings = [f"heedful: warning: {told.format(tokens)}"] if told else []
+        assert done.err.splitlines() == ["3 words written", *warnings]
+    tokens.write_text("no tokens\n", encoding="utf-8")
+    refused = heedful(*command)
+    assert (refused.code, len(refused.errors)) == (2, 1)
+    assert "no tokens; tokens.txt has a token and its id on each line" in refused.err
+
+
+@thorough
+def test_sherpa_onnx_speaks_every_word(trained: Trained, known: Path, tmp_path: Path):
+    """Its loader and frontend read the lexicon; the voice only tells which tokens it is given."""
+    if subprocess.run([prove_sherpa.PYTHON, "-c", "import sherpa_onnx"], capture_output=True, check=False).returncode:
+        pytest.skip("needs the package sherpa-onnx, in this Python or that of HEEDFUL_SHERPA")
+    words = tmp_path / "words.txt"
+    words.write_text("abc\nbca\nfade\ncab\n", encoding="utf-8")
+    for kind in prove_sherpa.FORMATS:
+        lexicon = prove_sherpa.write_lexicon(tmp_path, trained.model, words, kind, "--known", str(known))
+        voice = prove_sherpa.voice_for(tmp_path, lexicon, kind)
+        entries = prove_sherpa.read_lexicon(lexicon)
+        assert len(entries) == 4
+        samples, said = prove_sherpa.spoken(voice, lexicon, [*entries])
+        phones = [each if kind == "sherpa" else (*"".join(each),) for each in entries.values()]
+        assert [tuple(prove_sherpa.tokens_of(one, voice)) for one in samples] == phones, said

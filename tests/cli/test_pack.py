@@ -41,7 +41,7 @@ def test_an_archive_is_one_file(trained: Trained, tmp_path: Path):
     assert "exists; choose another --output" in again.err
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.xz"])
 def test_commands_say_how_a_packed_model_is_unpacked(kind: str, trained: Trained, tmp_path: Path):
     packed, other = tmp_path / f"my pairs.{kind}", tmp_path / "other.zip"
     assert heedful("pack", trained.model, "-o", packed).code == 0
@@ -54,7 +54,7 @@ def test_commands_say_how_a_packed_model_is_unpacked(kind: str, trained: Trained
     ):
         done = heedful(*command)
         assert (done.code, done.out, len(done.errors)) == (2, "", 1)
-        assert f"a packed model; unpack it with: python -m {kind}file -e '{packed}' . and" in done.errors[0]
+        assert f"a packed model; unpack it with: python -m {kind[:3]}file -e '{packed}' . and" in done.errors[0]
         assert "name the folder: 'my pairs'" in done.errors[0]
     packed.write_bytes(packed.read_bytes()[:700])
     cut = heedful("info", packed)

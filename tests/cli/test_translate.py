@@ -129,11 +129,23 @@ def test_cut_lines_are_told_with_their_numbers(trained: Trained, tmp_path: Path)
     done = heedful("translate", trained.model, "-i", long)
     assert done.code == 0
     assert len(lines_of(done.out)) == 4
-    assert lines_of(done.err) == [f"heedful: warning: {long}:{n}: cut after 24 tokens" for n in (2, 3)]
+    cut = [line for line in lines_of(done.err) if "does not know" not in line]
+    assert cut == [f"heedful: warning: {long}:{n}: cut after 24 tokens" for n in (2, 3)]
     facts = [
         json.loads(line) for line in lines_of(heedful("translate", trained.model, "-i", long, "--format", "jsonl").out)
     ]
     assert [fact["was_cut"] for fact in facts] == [False, True, True, False]
+
+
+def test_letters_are_read_in_a_known_form_or_told(trained: Trained):
+    lower = heedful("translate", trained.model, stdin=b"abc\n")
+    done = heedful("translate", trained.model, stdin="ABC\nábc\n北a b\n".encode())
+    assert lines_of(done.out)[:2] == 2 * lines_of(lower.out)
+    assert lines_of(done.err) == ["heedful: warning: line 3: the model does not know 北, ' '"]
+    facts = [
+        json.loads(line) for line in lines_of(heedful("translate", trained.model, "ABC", "北", "--format", "jsonl").out)
+    ]
+    assert [fact.get("unknown") for fact in facts] == [None, ["北"]]
 
 
 def test_utf16_is_read_by_its_mark(trained: Trained):

@@ -14,7 +14,8 @@ from heedful.data.corpus_links import with_links
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
 from heedful.data.images import ImageConfig, look_at, read_image, upright_size
 from heedful.errors import DataError
-from heedful.text.tokenizer import TextConfig, Tokenizer, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer
+from heedful.text.tokenizer_training import train_tokenizer
 from heedful.text.vocabulary import EOS
 
 CONFIG = ImageConfig(height=32, width=48, region_size=8)

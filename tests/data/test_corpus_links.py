@@ -9,7 +9,8 @@ from heedful.data.corpus_links import broadcast_links, link_corpus
 from heedful.data.encoded import EncodedCorpus, EncodedSide, write_encoded
 from heedful.files.formats import ENCODED_FORMAT
 from heedful.files.records import read_facts, write_facts
-from heedful.text.tokenizer import TextConfig, Tokenizer, Units, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer, Units
+from heedful.text.tokenizer_training import train_tokenizer
 from heedful.text.vocabulary import EOS
 from heedful.text.word_alignment import align_pairs
 

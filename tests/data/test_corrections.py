@@ -221,8 +221,7 @@ def test_a_changed_version_costs_its_line_alone_while_lines_are_added_and_withdr
 
 
 def test_without_a_checksum_changed_bits_would_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(corrections, "_is_sound", lambda facts: {"source", "correction", "time"} <= facts.keys())
-    monkeypatch.setattr(corrections, "CHECKSUM", "time")
+    monkeypatch.setattr(corrections, "_fits_checksum", lambda facts: facts.get("format") == 1 and "sha256" in facts)
     assert damage_unnoticed(tmp_path)
 
 

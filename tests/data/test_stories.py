@@ -14,7 +14,8 @@ from heedful.data.stories import Stories, answered_stories, encode_story, find_s
 from heedful.errors import DataError
 from heedful.predictors.answerer import story_of_line
 from heedful.text.stories import Story
-from heedful.text.tokenizer import TextConfig, train_tokenizer
+from heedful.text.tokenizer import TextConfig
+from heedful.text.tokenizer_training import train_tokenizer
 from heedful.text.vocabulary import EOS
 
 CONFIG = TextConfig(source_units="words", max_tokens=12)

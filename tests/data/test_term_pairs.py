@@ -13,7 +13,8 @@ from heedful.errors import FileRefused, NewerFormat, UsageError
 from heedful.files.formats import ENCODED_FORMAT
 from heedful.files.records import read_facts, write_facts
 from heedful.text.marian import MarianTokenizer
-from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, train_tokenizer
+from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer
+from heedful.text.tokenizer_training import train_tokenizer
 from heedful.text.vocabulary import EOS
 from tests.thorough import thorough
 

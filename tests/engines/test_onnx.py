@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.engines.onnx import BEST, GRAPHS, Graphs, OnnxEngine, OnnxStepScores
+from heedful.engines.onnx import BEST, GRAPHS, Graphs, OnnxEngine, OnnxStepScores, Tensors
 from heedful.errors import FileRefused, NeedError
 from heedful.export.onnx_small import write_small_graphs
 from heedful.search.array_scores import adjusted, best
+from heedful.search.inputs import TokenArrays
 from heedful.search.interface import Adjust
 
 STATE = {"state.hidden": torch.zeros(1, 1, 1), "state.place": torch.zeros(1, 1, dtype=torch.int64)}
@@ -180,6 +181,38 @@ def test_scores_of_other_rows_are_refused(graphs: Graphs):
         for given in ((other, None), (right, other)):
             with pytest.raises(FileRefused, match="for 2 sources and 3 hypotheses; export the model again"):
                 OnnxStepScores(graphs, *given, (2, 3))
+
+
+def test_arrays_of_other_rows_are_refused(graphs: Graphs, monkeypatch: pytest.MonkeyPatch):
+    """NumPy would take rows from the end, or fail without a word about the file."""
+    right = {
+        "encode": {"memory.keys": np.zeros((2, 4, 1)), "state.hidden": np.zeros((2, 1, 1))},
+        "step": {"log_probs": draw(2, 3, 5), "next.state.hidden": np.zeros((2, 3, 1))},
+    }
+    wrong = (
+        ("encode", "memory.keys", np.zeros((1, 4, 1))),
+        ("encode", "state.hidden", np.zeros((1, 1, 1))),
+        ("encode", "state.hidden", np.zeros((2, 0, 1))),
+        ("step", "log_probs", draw(2, 1, 5)),
+        ("step", "log_probs", draw(6, 5)),
+        ("step", "log_probs", draw(2, 3, 5).astype(np.float64)),
+        ("step", "log_probs", np.zeros((2, 3, 0), np.float32)),
+        ("step", "next.state.hidden", np.zeros((3, 2, 1))),
+    )
+    monkeypatch.setattr(graphs, "in_arrays", True)
+    monkeypatch.setattr(graphs, "state_names", ["state.hidden"])
+    monkeypatch.setattr(graphs, "memory_names", ["memory.keys"])
+
+    def steps(given: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+        monkeypatch.setattr(graphs, "run", lambda name, *_: Tensors(given[name]))
+        engine = OnnxEngine(graphs)
+        state = engine.start(TokenArrays([np.array([4, 5, 6, 3])] * 2), 3)
+        engine.step(state, np.full((2, 3), 2), None, None)
+
+    steps(right)
+    for name, key, array in wrong:
+        with pytest.raises(FileRefused, match=rf"{name}.onnx: {key} .* rows; export the model again"):
+            steps(right | {name: right[name] | {key: array}})
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heedful.engines import onnx_session
-from heedful.engines.onnx_session import open_session
+from heedful.engines.onnx_session import Session, open_session
 from heedful.errors import FileRefused, ResourceError
 
 onnx = pytest.importorskip("onnx")
@@ -36,8 +36,21 @@ def test_a_graph_that_fails_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     session = open_session(tmp_path / "a.onnx", 1)
     with pytest.raises(FileRefused, match=r"a\.onnx: the graph failed: .*; export the model again"):
         session.run(None, {"start": np.zeros((), np.float64)})
-    with pytest.raises(ResourceError, match=r"a\.onnx: out of memory; use smaller batches"), session._limited():
-        raise RuntimeError("Failed to allocate memory for requested buffer of size 17179869184")
+
+
+def test_a_graph_that_exhausts_memory_asks_for_smaller_batches():
+    class Exhausted:
+        def get_inputs(self) -> list[object]:
+            return []
+
+        get_outputs = get_inputs
+
+        def run(self, *_: object) -> None:
+            raise RuntimeError("Failed to allocate memory for requested buffer of size 17179869184")
+
+    with pytest.raises(ResourceError, match=r"a\.onnx: out of memory; use smaller batches"):
+        Session(Path("a.onnx"), Exhausted()).run(None, {})
+    assert not onnx_session._WATCH._running
 
 
 def test_a_graph_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

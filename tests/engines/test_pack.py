@@ -2,7 +2,9 @@
 
 import errno
 import json
+import random
 import shutil
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from heedful.engines.folder import ModelFolder, open_folder
-from heedful.engines.pack import pack
+from heedful.engines.pack import pack, packed_name
+from heedful.engines.packed_models import archive_suffix
 from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.files.atomic_write import digest
 from tests.files.test_formats import NEWEST, SAMPLES
@@ -57,7 +60,7 @@ def test_a_folder_holds_what_the_manifest_names_and_is_a_model(model: ModelFolde
     assert [path.name for path in packed.path.parent.iterdir()] == ["shipped"]
 
 
-@pytest.mark.parametrize("suffix", [".zip", ".tar"])
+@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.xz"])
 def test_an_archive_holds_the_same_folder_and_the_same_bytes_each_time(suffix: str, model: ModelFolder, tmp_path: Path):
     add_engine(model)
     packed, again = (pack(model, tmp_path / name / f"shipped{suffix}") for name in ("one", "two"))
@@ -87,7 +90,7 @@ def test_engines_that_may_be_used_go_with_it_and_others_are_named(model: ModelFo
 
 
 @pytest.mark.parametrize("name", ["config.toml", "engines/onnx/step.onnx"])
-@pytest.mark.parametrize("out", ["shipped", "shipped.zip", "shipped.tar"])
+@pytest.mark.parametrize("out", ["shipped", "shipped.zip", "shipped.tar", "shipped.tar.xz"])
 def test_a_file_that_changed_since_is_not_shipped(name: str, out: str, model: ModelFolder, tmp_path: Path):
     add_engine(model)
     with (model.path / name).open("ab") as file:
@@ -119,7 +122,7 @@ def _size(path: Path) -> int:
     return sum(each.stat().st_size for each in (path.rglob("*") if path.is_dir() else [path]) if each.is_file())
 
 
-@pytest.mark.parametrize("out", ["shipped", "shipped.zip", "shipped.tar"])
+@pytest.mark.parametrize("out", ["shipped", "shipped.zip", "shipped.tar", "shipped.tar.xz"])
 def test_a_disk_that_refuses_leaves_nothing(out: str, model: ModelFolder, tmp_path: Path):
     before = listed(tmp_path)
     failures = 0
@@ -151,7 +154,55 @@ def test_a_disk_that_refuses_leaves_nothing(out: str, model: ModelFolder, tmp_pa
     assert (tmp_path / out).exists()
 
 
-@pytest.mark.parametrize("name", ["model.ZIP", "model.Tar"])
+@pytest.mark.parametrize("name", ["model.ZIP", "model.Tar", "model.tar.XZ"])
 def test_a_suffix_in_capitals_names_an_archive(name: str, model: ModelFolder, tmp_path: Path):
     packed = pack(model, tmp_path / name).path
     assert zipfile.is_zipfile(packed) if name.endswith("ZIP") else tarfile.is_tarfile(packed)
+    assert packed_name(packed) == "model"
+
+
+def test_names_of_archives():
+    names = {
+        "a.zip": ".zip",
+        "a.tar.xz": ".tar.xz",
+        "a.b.TAR": ".tar",
+        "a.xz": "",
+        ".zip": "",
+        "a": "",
+        "a.zip.model": "",
+    }
+    assert {name: archive_suffix(Path(name)) for name in names} == names
+    assert [packed_name(Path(name)) for name in ("x/ron.tar.xz", "x/ron.v1.zip", "x/ron.v1")] == [
+        "ron",
+        "ron.v1",
+        "ron.v1",
+    ]
+
+
+def test_other_archives_are_refused(model: ModelFolder, tmp_path: Path):
+    for name in ("a.xz", "a.tar.gz", "a.7z"):
+        with pytest.raises(UsageError, match=r"archives are \.zip, \.tar, \.tar\.xz"):
+            pack(model, tmp_path / name)
+
+
+def test_what_two_files_have_is_compressed_once(model: ModelFolder, tmp_path: Path):
+    """The weights of a model and of its engine, which random numbers stand in for here."""
+    path, content = add_engine(model), random.Random(0).randbytes(500_000)
+    about = json.loads((path / "engine.json").read_text("utf-8"))
+    for name in ("encode.onnx", "step.onnx"):
+        (path / name).write_bytes(content)
+        about["files"][name] = digest(path / name)
+    (path / "engine.json").write_text(json.dumps(about), encoding="utf-8")
+    sizes = {suffix: pack(model, tmp_path / f"a{suffix}").num_bytes for suffix in (".tar", ".tar.xz", ".zip")}
+    assert sizes[".tar.xz"] < 0.7 * sizes[".zip"] < 0.75 * sizes[".tar"]
+
+
+def test_a_python_without_the_compression_says_so(model: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    packed = pack(model, tmp_path / "a.tar.xz").path
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    before = listed(tmp_path)
+    with pytest.raises(UsageError, match=r"without lzma; choose \.zip or \.tar"):
+        pack(model, tmp_path / "b.tar.xz")
+    assert listed(tmp_path) == before
+    with pytest.raises(UsageError, match="not a folder"):
+        open_folder(packed)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.engines import onnx
 from heedful.engines.onnx import Graphs, OnnxEngine, onnx_backend
 from heedful.errors import UsageError
 from heedful.export.onnx import export_graphs, gives_weights, quantize
@@ -14,6 +15,7 @@ from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
 from heedful.search.forced import score_outputs
+from heedful.search.inputs import as_inputs
 from tests.export.conftest import MOST, Make
 from tests.export.engines import SEARCHES, SIZES, TOLERANCE, assert_same, draw_sources, largest_difference
 from tests.models.tiny import CONFIGS, NUM_SOURCE_TOKENS, changed, make_model
@@ -167,3 +169,56 @@ def test_an_engine_of_a_model_without_attention_gives_none(tmp_path: Path):
     backend = onnx_backend("onnx", tmp_path, MOST)
     assert backend.supports_scoring(need_alignment=False) is None
     assert "no attention" in str(backend.supports_scoring(need_alignment=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_and_tensors_give_the_same_bits(exported: Make, name: str, monkeypatch: pytest.MonkeyPatch):
+    """Of a small vocabulary, NumPy selects, reorders and sorts what graphs do for a large one."""
+    model, graphs = exported(name)
+    monkeypatch.setattr(onnx, "MOST_IN_ARRAYS", 0)
+    others = Graphs(graphs.folder, threads=1)
+    assert (graphs.in_arrays, others.in_arrays) == (True, False)
+    has_weights = gives_weights(model)
+    for search_config in (SearchConfig(beam=1), SearchConfig(beam=4, nbest=3), SearchConfig(no_repeat_ngram_size=2)):
+        one, other = (
+            search(
+                OnnxEngine(each, has_weights),
+                draw_sources(5, 7),
+                search_config,
+                max_length=MOST,
+                need_alignment=has_weights,
+            )
+            for each in (graphs, others)
+        )
+        assert one == other
+        for mine, its in zip(one, other, strict=True):
+            assert [one.weights is None for one in mine] == [not has_weights] * len(mine)
+            pairs = [(a.weights, b.weights) for a, b in zip(mine, its, strict=True)]
+            assert all(np.array_equal(a, b) for a, b in pairs if a is not None and b is not None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_place_of_an_array_in_memory_changes_no_bit(exported: Make, name: str):
+    """A loop over the middle of an array may begin where its address is even, and so sum in another order."""
+    _, graphs = exported(name)
+    engine = OnnxEngine(graphs)
+    inputs = as_inputs(draw_sources(3, 7))
+    feeds = graphs.run("encode", inputs.named_arrays()) | {"memory.lengths": inputs.num_positions}
+    feeds |= {"tokens": np.full((3, 1), 4, dtype=np.int64)}
+    names = graphs._inputs("step")
+    found = []
+    for shift in range(0, 64, 4):
+        arrays = {key: moved(feeds[key], shift) for key in names}
+        found.append(graphs.run("step", arrays, engine._outputs))
+    for key, value in found[0].items():
+        assert all(np.array_equal(value, other[key]) for other in found), key
+
+
+def moved(array: np.ndarray, shift: int) -> np.ndarray:
+    """Copy that begins a number of bytes after a multiple of 64."""
+    shift -= shift % array.itemsize
+    room = np.zeros(array.nbytes + 128, dtype=np.uint8)
+    start = -room.ctypes.data % 64 + shift
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

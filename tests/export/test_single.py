@@ -76,10 +76,13 @@ def test_the_graph_is_our_greedy_search(exported: Callable[[str], tuple[Seq2Seq,
         one = search(TorchEngine(model, False), [np.array([*LETTERS.encode(word), EOS])], config, max_length=MOST)[0][0]
         assert [int(index) for index in got[row] if index] == [index for index in one.token_ids if index != EOS]
         assert log_probs[row] == pytest.approx(one.log_prob, rel=1e-4)
+    upper, lower = run_single(path, ["BÄFG", "fgÇ", "ｆá"]), run_single(path, ["bäfg", "fgç", "fa"])
+    assert upper[:2] == lower[:2]
     file = onnx.load(path)
     facts = {each.key: each.value for each in file.metadata_props}
     assert (file.ir_version, facts["format"], facts["separator"], facts["languages"]) == (8, "1", " ", "a b")
-    assert json.loads(facts["symbols"]) == [*[""] * 4, *SYMBOLS.vocabulary.tokens[4:]]
+    symbols = [*[""] * 4, *SYMBOLS.vocabulary.tokens[4:]]
+    assert (json.loads(facts["symbols"]), facts["symbol_lines"].split("\n")) == (symbols, symbols)
 
 
 def test_what_a_single_graph_cannot_express_is_refused():

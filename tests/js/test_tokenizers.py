@@ -23,7 +23,8 @@ ODD = (
     "a\0b", "\u2581a\u2581", "a\u2582b", "\ufeffa", "\U0001f600\U0001f600 a", "\U0001f468\u200d\U0001f469",
     "\u4f60\uff0c", "a\u00a0b", "a\r\nb", "x" * 400, "<pad><unk><bos><eos>", "</s> <0x41>", "\U0001f600" * 700,
     "of " * 90, "\ufffd", ">>x<< of", ">>y<<", ">>x<<", "\uff21\u3000\uff22 \u200b\u00ad\u2168",
-    "\U0001f600\U0001f601\U0001f600", "  <<of>> ",
+    "\U0001f600\U0001f601\U0001f600", "  <<of>> ", "OF MARCH", "\xd6F don\u2019t", "STRASSE \ufb01sh",
+    "\u039f\u0394\u039f\u03a3", "\u0130 \xdf \u1e9e", "\u0ba8\u0bbf \u093f x\u20dd", "1\u0301A",
 )  # fmt: skip
 
 
@@ -36,6 +37,9 @@ def tokenizers() -> list[Tokenizer]:
         PieceTokenizer.train([line.replace(" ", "") for line in lines], 720, "NFKC"),
         UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *characters]), "characters", "NFC"),
         UnitTokenizer(Vocabulary([*SPECIAL_TOKENS, *words]), "words", "none"),
+        UnitTokenizer(
+            Vocabulary([*SPECIAL_TOKENS, *"abcdefhimnorst 'Iο\u03c2δz"]), "characters", "NFC", reads_forms=True
+        ),
         marian(lines),
         marian(lines, normalization_rule_name="identity", remove_extra_whitespaces=False),
         marian(lines, byte_fallback=True, add_dummy_prefix=False),
@@ -100,10 +104,12 @@ MUTANTS = (
     (1, "tokenizers.js", "text.normalize(form)", "text.normalize('NFC')"),
     (2, "tokenizers.js", "'characters' ? [...normal]", "'characters' ? normal.split('')"),
     (2, "tokenizers.js", "ids.length >= most", "ids.length > most"),
-    (4, "marian.js", "this.units[node] & 0x7fffffff, end", "(this.units[node] & 0x7fffffff) + 1, end"),
-    (4, "marian.js", "isUnknown && wasUnknown", "false"),
-    (4, "marian.js", "kept.endsWith(' ')", "false"),
-    (6, "marian.js", "if (!hasBegun && hasPrefix)", "if (!hasBegun)"),
+    (4, "letters.js", "number < fewest", "number <= fewest"),
+    (4, "letters.js", 'replace(QUOTES, "\'")', "replace(QUOTES, '')"),
+    (5, "marian.js", "this.units[node] & 0x7fffffff, end", "(this.units[node] & 0x7fffffff) + 1, end"),
+    (5, "marian.js", "isUnknown && wasUnknown", "false"),
+    (5, "marian.js", "kept.endsWith(' ')", "false"),
+    (7, "marian.js", "if (!hasBegun && hasPrefix)", "if (!hasBegun)"),
     (3, "tokenizers.js", "normal.split(' ').filter(Boolean)", "normal.split(/\\s/).filter(Boolean)"),
 )
 

@@ -146,8 +146,13 @@ def _import(translator: "Translator", paths: list[Path], columns: str) -> tuple[
     for pair in filled:
         if not (pair.source.strip() and pair.target.strip()):
             raise DataError(f"{paths[0]}:{pair.line}: a side is blank; leave the row out")
-    translator.memory.journal.add([(pair.source, pair.target) for pair in filled])
-    return len(filled), 0
+    pairs = [(pair.source, pair.target) for pair in filled]
+    if rows.has_ranks:  # the newest correction counts, of a lexicon the first pronunciation
+        pairs = [
+            *{translator.memory.journal.key(source): (source, target) for source, target in reversed(pairs)}.values()
+        ]
+    translator.memory.journal.add(pairs)
+    return len(pairs), 0
 
 
 def _units(translator: "Translator", path: Path, columns: str) -> list[tuple[str, str]]:

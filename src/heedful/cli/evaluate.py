@@ -11,6 +11,7 @@ Examples:
   heedful evaluate new.model test.tsv --versus old.model --format json
   heedful evaluate pairs.model test.tsv --record
   heedful evaluate reviews.model test.tsv --html errors.html
+  heedful evaluate ron.model test.tsv --html phones.html
   heedful evaluate pairs.model test.tsv --terms terms.tsv
   heedful evaluate pairs.model test.tsv --png by-length.png
   heedful evaluate pairs.model test.tsv --risk-png risk.png
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from heedful.cli.completion import metrics as complete_metrics
-from heedful.cli.error_page import check_errors, write_errors
+from heedful.cli.error_page import check_errors, divided, write_errors, write_symbol_errors
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     DATA,
@@ -56,7 +57,9 @@ from heedful.errors import UsageError
 from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
+    from heedful.data.prepare import EvaluationSet
     from heedful.predictors.interface import Measured, Predictor
+    from heedful.predictors.translation_scores import TranslationScores
     from heedful.predictors.translator import Translator
 
 _MEASURES: Final = "Measures"
@@ -120,7 +123,8 @@ ErrorPath = Annotated[
     typer.Option(
         "--html",
         metavar="FILE",
-        help="Write the errors of a classifier as a page: confused labels, by length, the most confident ones.",
+        help="Write the errors as a page, for classifiers and models that write single words: confused labels, phones "
+        "or letters, by length, the most confident ones.",
         rich_help_panel=_MEASURES,
     ),
 ]
@@ -190,12 +194,29 @@ def run(
         constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
         decoding = beam, replace_unknown, shortlist, constraints, batch_tokens, segments
         scoring = TranslationScoring(keys, *decoding, lowercase, seed, bool(ensemble), record, png, risk_png)
-        measured = scoring.run(translators, items, messages)
+        measured, more = _scored(scoring, translators, items, html, messages)
     else:
         item_sets = [one.read_items(tuple(data), cells)[: limit or None] for one in models]
         measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
-        write_errors(models[0], item_sets[0], html)
-    _print(models, measured, output_format, data, seed)
+        more = write_errors(models[0], item_sets[0], html)
+    _print(models, measured, output_format, data, seed, more)
+
+
+def _scored(
+    scoring: TranslationScoring,
+    translators: "Sequence[Translator]",
+    items: "EvaluationSet",
+    html: Path | None,
+    messages: Messages,
+) -> "tuple[list[TranslationScores], dict[str, Any]]":
+    """Score models that translate, and write the errors of the first.
+
+    Returns:
+        The scores, and further facts about the errors, for JSON.
+    """
+    divide = divided(items, html)  # before it translates
+    scores = scoring.run(translators, items, messages)
+    return scores, write_symbol_errors(translators[0].folder.path.name, items, scores[0], divide, html)
 
 
 def _loaded(
@@ -244,9 +265,17 @@ def _refuse_options(options: dict[str, Any], model: Path, metrics: Sequence[str]
 
 
 def _print(
-    models: "Sequence[Predictor]", measured: "Sequence[Measured]", output_format: str, data: Sequence[Path], seed: int
+    models: "Sequence[Predictor]",
+    measured: "Sequence[Measured]",
+    output_format: str,
+    data: Sequence[Path],
+    seed: int,
+    more: dict[str, Any],
 ) -> None:
     """Print the scores of a model, and their differences from those of a baseline, if there is one.
+
+    Args:
+        more: further facts about the model's outputs, for JSON.
 
     Raises:
         UsageError: the outputs of the two are of different kinds, such as labels and numbers.
@@ -255,7 +284,7 @@ def _print(
 
     names = [str(one.folder.path) for one in models]
     facts = [{"model": name, **one.to_dict()} for name, one in zip(names, measured, strict=True)]
-    facts[0]["data"] = [str(path) for path in data]
+    facts[0] |= {**more, "data": [str(path) for path in data]}
     text = measured[0].to_text().rstrip()
     for name, baseline, versus in zip(names[1:], measured[1:], facts[1:], strict=True):
         if type(baseline) is not type(measured[0]):

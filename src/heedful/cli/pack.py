@@ -1,15 +1,17 @@
 """Pack a model for shipping: the folder without `run/`, which only training needs.
 
-OUT is a new model folder, or an archive of one if its name ends in .zip or .tar. Every file is checked against its
-recorded hash; OUT is written completely or not at all. A README.md in it says what the model is, how it was trained and
-how good it is, with the metadata that model hubs read, and the licence that --license names. If the model folder has a
-README.md of yours, that is packed instead.
+OUT is a new model folder, or an archive of one if its name ends in .zip, .tar or .tar.xz. The last is the smallest: the
+weights and the engine that runs without PyTorch hold the same numbers, which it stores once (in models of up to 64 MB).
+Every file is checked against its recorded hash; OUT is written completely or not at all. A README.md in it says what
+the model is, how it was trained and how good it is, with the metadata that model hubs read, and the licence that
+--license names. If the model folder has a README.md of yours, that is packed instead.
 
 If OUT ends in .html, it is one page with the model inside, which any browser opens from disk, offline; `heedful export
 MODEL --to html` writes the same one, and has options for it.
 
 Examples:
   heedful pack pairs.model -o pairs.zip
+  heedful pack pairs.model -o pairs.tar.xz
   heedful pack pairs.model -o pairs.zip --license cc-by-4.0
   heedful pack pairs.model -o pairs.html
 """
@@ -34,7 +36,12 @@ def run(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "--out", "-o", metavar="OUT", help="Folder, .zip, .tar or .html to write.", show_default=False
+            "--output",
+            "--out",
+            "-o",
+            metavar="OUT",
+            help="Folder, .zip, .tar, .tar.xz or .html to write.",
+            show_default=False,
         ),
     ],
     license: License = "",
@@ -53,7 +60,7 @@ def run(
         _pack_page(model, output, license, Messages(quiet))
         return
     from heedful.engines.folder import open_folder
-    from heedful.engines.pack import CARD, pack
+    from heedful.engines.pack import CARD, pack, packed_name
     from heedful.pages.model_card import model_card, own_card
 
     messages = Messages(quiet)
@@ -63,7 +70,7 @@ def run(
     if card and license:
         raise UsageError(f"{model / CARD}: packed as it is; write the licence into it, and leave out --license")
     _check_graphs(folder)
-    packed = pack(folder, output, card or model_card(model, folder.facts, "heedful", output.stem, license))
+    packed = pack(folder, output, card or model_card(model, folder.facts, "heedful", packed_name(output), license))
     for name, reason in packed.left_out.items():
         messages.say(f"engine {name} left out: {reason}")
     engines = f", engines {', '.join(packed.engines)}" if packed.engines else ""

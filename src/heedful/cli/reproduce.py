@@ -128,7 +128,7 @@ def _write(kind: "Output", receipt: "Receipt", data: Path, model: Path, messages
     from heedful.cli import export, lexicon, pack
     from heedful.export.web_runtime import has_runtime
 
-    suffix = {"pack": ".zip", "page": ".html", "graph": ".onnx", "lexicon": ".lexicon.txt"}[kind]
+    suffix = {"pack": ".tar.xz", "page": ".html", "graph": ".onnx", "lexicon": ".lexicon.txt"}[kind]
     path = model.with_name(f"{model.stem}{suffix}")
     path.unlink(missing_ok=True)
     if kind == "pack":

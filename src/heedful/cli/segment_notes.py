@@ -1,16 +1,20 @@
-"""Messages about the segments of lines: lines that were split, and segments without a translation."""
+"""Messages about the segments of lines: lines that were split, segments without a translation, unknown letters."""
 
 from typing import TYPE_CHECKING, Final, final
 
 from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.text.quoting import listed
 
 if TYPE_CHECKING:
     from heedful.predictors.translation import Translation
 
+REPLACEMENT: Final = "\ufffd"
+"""Character in the place of bytes that are no text, which are told where they are read."""
+
 
 @final
 class SegmentNotes:
-    """Notes about the segments of lines: the first line that was split, and the lines with faults."""
+    """Notes about lines: the first one that was split, those with faults, and those with unknown letters."""
 
     def __init__(self, messages: Messages) -> None:
         """Start at zero.
@@ -21,6 +25,7 @@ class SegmentNotes:
         self._messages: Final = messages
         self._has_split = False
         self._faults: Final = RepeatedWarning(messages, "lines have parts without a translation")
+        self._unknown: Final = RepeatedWarning(messages, "lines have letters that the model does not know")
 
     def add(self, number: int, output: "Translation") -> None:
         """Note the segments of a line.
@@ -36,7 +41,11 @@ class SegmentNotes:
             )
         if output.fault:
             self._faults.add(f"line {number}: no translation, only a fault ({output.fault}); the source stands for it")
+        letters = [repr(one) if one.isspace() else one for one in output.unknown if one != REPLACEMENT]
+        if letters:
+            self._unknown.add(f"line {number}: the model does not know {listed(letters)}")
 
     def close(self) -> None:
-        """Print the count of faults if some were not printed."""
+        """Print the counts of lines that were not printed."""
         self._faults.close()
+        self._unknown.close()

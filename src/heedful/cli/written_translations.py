@@ -50,6 +50,8 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
         "was_cut": output.was_cut,
         "alternatives": [vars(other) for other in output.alternatives],
     }
+    if output.unknown:
+        facts["unknown"] = list(output.unknown)
     if output.unreplaced:
         facts["unreplaced"] = output.unreplaced
     if output.confidence is not None:

@@ -117,6 +117,11 @@ class PairFile:
         return kinds.index("text") if "text" in kinds and "features" in kinds else None
 
     @property
+    def has_ranks(self) -> bool:
+        """True where the first target of a source is its main one, as in a lexicon."""
+        return self._rows is not None and self._rows.has_ranks
+
+    @property
     def has_label_sets(self) -> bool:
         """Whether targets are sets of labels, joined as by `heedful.text.label_sets.joined_labels`."""
         return self._rows is not None and self._rows.has_label_sets

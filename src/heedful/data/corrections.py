@@ -95,10 +95,10 @@ class _Entries:
             NewerFormat: a newer heedful wrote it.
         """
         self.num_lines += 1
-        facts = _facts(line, path)
+        facts, is_sound = _facts(line, path)
         if not line:
             return
-        if not _is_sound(facts):
+        if not is_sound:
             self.damaged.append(self.num_lines)
         elif "withdraws" in facts:
             if indices := self._by_name.get(facts["withdraws"]):
@@ -284,7 +284,7 @@ class CorrectionJournal:
         size = os.fstat(descriptor).st_size
         os.lseek(descriptor, max(0, size - MOST_LINE_BYTES), os.SEEK_SET)
         for line in reversed(os.read(descriptor, MOST_LINE_BYTES).split(b"\n")):
-            if _is_sound(_facts(line, self.path)):
+            if _facts(line, self.path)[1]:
                 return
 
 
@@ -316,17 +316,23 @@ def _stamp_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _facts(line: bytes, path: Path) -> dict[str, Any]:
-    """Content of a line; empty if it is damaged beyond reading.
+def _facts(line: bytes, path: Path) -> tuple[dict[str, Any], bool]:
+    """Read a line.
+
+    Returns:
+        Its content, empty if it is damaged beyond reading, and True where it holds what was written, by its checksum
+        and its fields.
 
     Raises:
         NewerFormat: a newer heedful wrote it.
     """
     facts = _parsed(line)
+    fits = _fits_checksum(facts)
     # A newer format may have other fields, or no checksum; a version that does not fit the checksum is damage.
-    if isinstance(facts.get(KEY), int) and (CHECKSUM not in facts or _fits_checksum(facts)):
+    if isinstance(facts.get(KEY), int) and (CHECKSUM not in facts or fits):
         CORRECTIONS_FORMAT.check(path, {KEY: max(1, facts[KEY])})
-    return facts
+    names = ("withdraws", "time") if "withdraws" in facts else ("source", "correction", "time")
+    return facts, fits and all(isinstance(facts.get(name), str) for name in names)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -338,11 +344,6 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], facts) if isinstance(facts, dict) else {}
 
 
-def _is_sound(facts: Mapping[str, Any]) -> bool:
-    """Tell whether a line holds what was written, by its checksum and its fields."""
-    names = ("withdraws", "time") if "withdraws" in facts else ("source", "correction", "time")
-    return _fits_checksum(facts) and all(isinstance(facts.get(name), str) for name in names)
-
-
 def _fits_checksum(facts: Mapping[str, Any]) -> bool:
-    return facts.get(CHECKSUM) == checksum({key: value for key, value in facts.items() if key != CHECKSUM})
+    own = facts.get(CHECKSUM)
+    return own is not None and own == checksum({key: value for key, value in facts.items() if key != CHECKSUM})

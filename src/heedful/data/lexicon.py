@@ -21,6 +21,8 @@ _COMMENTS: Final = (";;;", "#")
 class LexiconRows(RowFormat):
     """Pronunciation lexicon as of CMUdict: ``WORD  P H O N E S``, further pronunciations as ``WORD(2)``, comments."""
 
+    has_ranks = True
+
     def __init__(self, columns: tuple[int, int]) -> None:
         """Store the order of the sides.
 

@@ -10,8 +10,9 @@ from heedful.data.corpus import Pair
 from heedful.data.prepared_files import TOKENIZERS, read_prepared, store_tokenizers, verify_files
 from heedful.errors import FileRefused, NewerFormat
 from heedful.text.column_tokenizer import ColumnTokenizer
-from heedful.text.tokenizer import TextConfig, Tokenizer, Units, choose_size, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer, Units
 from heedful.text.tokenizer_files import load_tokenizer
+from heedful.text.tokenizer_training import choose_size, train_tokenizer
 
 TOKENIZER_LINES: Final = 1_000_000
 """Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""

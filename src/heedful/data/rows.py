@@ -61,6 +61,8 @@ class RowFormat(ABC):
     """Names of the columns of source and target: headings, or keys; empty where there are none."""
     source_names: tuple[str, ...] = ()
     """Names of all columns that are joined to a source, or their numbers; empty where there are none."""
+    has_ranks: bool = False
+    """True where the first target of a source is its main one, as in a lexicon; elsewhere a later row is as good."""
     separator: str = ""
     """Separator of several labels in a cell; empty where there is none."""
     has_label_sets: bool = False
@@ -110,7 +112,6 @@ class ColumnRows(RowFormat):
         self.num_columns: Final = num_columns
         self.columns = (_joined_number(source), _joined_number(target))
         self._reason = ""
-        self._has_alternatives = False
         self._style: Final = style
         self._source: Final = tuple(source)
         self._target: Final = tuple(target)
@@ -175,13 +176,13 @@ class ColumnRows(RowFormat):
         """Find out whether targets are pronunciations in the IPA, several of a word with commas between them."""
         whole = [cells for cells in rows[self.has_header :] if len(cells) == self.num_columns]
         words, phones = ([cells[side[0] - 1] for cells in whole] for side in (self._source, self._target))
-        self._has_alternatives = are_in_ipa(words, phones)
-        if self._has_alternatives:
+        self.has_ranks = are_in_ipa(words, phones)
+        if self.has_ranks:
             self._reason = "pronunciations in the IPA, those of one word with commas between them"
 
     def records(self, lines: Iterable[str]) -> Iterator[Record]:
         records = self._style.records(lines, self.num_columns)
-        return chain.from_iterable(map(self._each_alternative, records)) if self._has_alternatives else records
+        return chain.from_iterable(map(self._each_alternative, records)) if self.has_ranks else records
 
     def _each_alternative(self, record: Record) -> Iterator[Record]:
         """Yield a row for each pronunciation of a word."""

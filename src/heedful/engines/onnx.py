@@ -1,7 +1,9 @@
 """ONNX Runtime engine: a model's exported graphs behind the engine interface of search; no PyTorch.
 
 The graphs are described in `heedful.export.onnx`, which writes them. Tensors stay in ONNX Runtime; only the best tokens
-and their log probabilities, a few numbers per hypothesis, are copied to NumPy.
+and their log probabilities, a few numbers per hypothesis, are copied to NumPy. Where the vocabulary is small, as of
+letters or phones, all tensors are arrays of NumPy: to copy them takes less time than to run the small graphs around a
+step, which select, reorder and sort.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +18,7 @@ from heedful.engines.engine import Stepwise
 from heedful.engines.onnx_session import Session, import_runtime, num_threads, open_session
 from heedful.engines.shortlist_file import read_shortlist
 from heedful.errors import FileRefused, NeedError
+from heedful.search.array_scores import ArrayScores
 from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Adjust, Engine, FloatArray, IntArray, StepScores, WeightsArray
 from heedful.search.listed_scores import ListedScores
@@ -32,6 +35,8 @@ FEATURES: Final = "features"
 """Output of the graph "step" where the output layer has graphs of its own, in place of log probabilities."""
 _FEW: Final = 16
 """Maximum number of banned tokens that are removed from the result of a larger top-k."""
+MOST_IN_ARRAYS: Final = 1024
+"""Largest vocabulary whose log probabilities are sorted by NumPy, not in a graph."""
 
 
 @final
@@ -72,6 +77,14 @@ class Graphs:
         self.has_weights: Final = "weights" in self._outputs("step")
         self.vocab_size: Final = self._sessions["output"].output_shape(0)[-1] if self.has_list else 0
         """Size of the vocabulary, if there are graphs of the output layer."""
+        self.in_arrays: Final = not self.has_list and 0 < self._num_tokens() <= MOST_IN_ARRAYS
+        """True where outputs of graphs are arrays of NumPy, because the vocabulary is small."""
+
+    def _num_tokens(self) -> int:
+        """Size of the vocabulary as the graph "step" names it; 0 = it does not."""
+        names = self._outputs("step")
+        shape = self._sessions["step"].output_shape(names.index("log_probs")) if "log_probs" in names else ()
+        return shape[-1] if len(shape) == 3 and isinstance(shape[-1], int) else 0
 
     def run(self, name: str, feeds: Mapping[str, Any], outputs: Iterable[str] = ()) -> Tensors:
         """Run a graph.
@@ -79,11 +92,16 @@ class Graphs:
         Args:
             feeds: input arrays, or tensors from another run, by name; inputs that the graph does not have are ignored.
             outputs: names of the outputs to compute; none = all.
+
+        Returns:
+            Tensors of ONNX Runtime by name, or arrays of NumPy where `in_arrays`.
         """
         names = [*outputs] or self._outputs(name)
-        tensors = Tensors(feeds)
-        inputs = {key: self._held(tensors[key]) for key in self._inputs(name)}
-        values = self._sessions[name].run_tensors(names, inputs)
+        tensors, session = Tensors(feeds), self._sessions[name]
+        if self.in_arrays:
+            values = session.run(names, {key: tensors[key] for key in session.input_names})
+        else:
+            values = session.run_tensors(names, {key: self._held(tensors[key]) for key in session.input_names})
         return Tensors(zip(names, values, strict=True))
 
     def refuse(self, name: str, problem: str) -> FileRefused:
@@ -233,6 +251,9 @@ class OnnxEngine(Engine):
         # All hypotheses start from the state of the only one.
         parents = np.zeros((len(inputs), num_hypotheses), dtype=np.int64)
         state = Tensors({name: values[name] for name in self._graphs.state_names})
+        if self._graphs.in_arrays:
+            _require_rows(self._graphs, "encode", memory, (len(inputs),))
+            _require_rows(self._graphs, "encode", state, (len(inputs), 1))
         return _Running(memory, self._reordered(state, parents), self._listed(inputs))
 
     def step(
@@ -246,9 +267,7 @@ class OnnxEngine(Engine):
             raise TypeError(f"engine: got a state of type {type(state).__name__}")
         memory, inner = state.memory, state.state
         if keep is not None:
-            selected = self._graphs.run("select", memory | inner | {"keep": keep})
-            memory = Tensors({name: selected[f"kept.{name}"] for name in memory})
-            inner = Tensors({name: selected[f"kept.{name}"] for name in inner})
+            memory, inner = self._selected(memory, inner, keep)
         if parents is not None:
             inner = self._reordered(inner, parents)
         values = self._graphs.run("step", memory | inner | {"tokens": tokens}, self._outputs)
@@ -257,6 +276,9 @@ class OnnxEngine(Engine):
 
     def _scores(self, values: Tensors, listed: _Listed | None, rows: tuple[int, ...]) -> StepScores:
         graphs, weights = self._graphs, values.get("weights")
+        if graphs.in_arrays:
+            _require_rows(graphs, "step", values, rows)
+            return ArrayScores(values["log_probs"], weights)
         if not graphs.has_list:
             return OnnxStepScores(graphs, values["log_probs"], weights, rows)
         features = Tensors({FEATURES: values[FEATURES]})
@@ -272,9 +294,38 @@ class OnnxEngine(Engine):
         ids = self._shortlist.of_batch(inputs.sequences)
         return _Listed(ids, self._graphs.run("list", {"ids": ids}))
 
+    def _selected(self, memory: Tensors, state: Tensors, keep: NDArray[np.int64]) -> tuple[Tensors, Tensors]:
+        if self._graphs.in_arrays:
+            rows = {name: value.take(keep, axis=0) for name, value in (memory | state).items()}
+        else:
+            values = self._graphs.run("select", memory | state | {"keep": keep})
+            rows = {name: values[f"kept.{name}"] for name in (*memory, *state)}
+        return Tensors({name: rows[name] for name in memory}), Tensors({name: rows[name] for name in state})
+
     def _reordered(self, state: Tensors, parents: NDArray[np.int64]) -> Tensors:
+        if self._graphs.in_arrays:
+            places = np.arange(len(parents))[:, None], parents
+            return Tensors({name: state[name][places] for name in state})
         reordered = self._graphs.run("reorder", state | {"parents": parents})
         return Tensors({name: reordered[f"kept.{name}"] for name in state})
+
+
+def _require_rows(graphs: Graphs, name: str, values: Tensors, rows: tuple[int, ...]) -> None:
+    """Refuse arrays that are not those of a model.
+
+    Args:
+        name: graph that gave them.
+        rows: sizes of the first axes: the number of sources, and of hypotheses.
+
+    Raises:
+        FileRefused: an array has other sizes, or scores or weights are no numbers for each token or position.
+    """
+    for key, value in values.items():
+        is_wrong = value.shape[: len(rows)] != rows
+        if key in ("log_probs", "weights"):
+            is_wrong |= value.ndim != 3 or not value.shape[2] or value.dtype != np.float32
+        if is_wrong:
+            raise graphs.refuse(name, f"{key} {list(value.shape)} of {value.dtype} for {list(rows)} rows")
 
 
 def onnx_backend(name: str, folder: Path, max_length: int) -> Stepwise:

@@ -3,8 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -51,34 +50,36 @@ class Session:
             FileRefused: it fails, or takes longer than `MOST_SECONDS`.
             ResourceError: memory is exhausted.
         """
-        with self._limited() as options:
-            return self._session.run(names, feeds, options)
+        return self._limited(self._session.run, names, feeds)
 
     def run_tensors(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
         """Run the graph on tensors of ONNX Runtime; all else as `run`."""
-        with self._limited() as options:
-            return self._session.run_with_ort_values(names, feeds, options)
+        return self._limited(self._session.run_with_ort_values, names, feeds)
 
-    @contextmanager
-    def _limited(self) -> Generator[Any]:
-        """Options of a run that ends at the limit.
+    def _limited(
+        self, run: Callable[..., list[Any]], names: Sequence[str] | None, feeds: Mapping[str, Any]
+    ) -> list[Any]:
+        """Results of a run that ends at the limit.
 
         Raises:
             FileRefused: it was ended there, or failed.
             ResourceError: memory is exhausted.
         """
-        with _WATCH.over() as options:
-            try:
-                yield options
-            except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
-                if options.terminate:
-                    raise FileRefused(
-                        f"{self._path}: the graph ran for {MOST_SECONDS:.0f} s and was stopped; it may never end"
-                    ) from None
-                reason = str(error).partition("\n")[0]
-                if any(words in reason for words in _EXHAUSTED):
-                    raise ResourceError(f"{self._path}: out of memory; use smaller batches: --batch-tokens") from None
-                raise FileRefused(f"{self._path}: the graph failed: {reason:.200}; export the model again") from error
+        # No context managers: a search runs a small graph thousands of times a second.
+        key, options = _WATCH.begin()
+        try:
+            return run(names, feeds, options)
+        except Exception as error:  # ONNX Runtime raises many exception classes that it does not export
+            if options.terminate:
+                raise FileRefused(
+                    f"{self._path}: the graph ran for {MOST_SECONDS:.0f} s and was stopped; it may never end"
+                ) from None
+            reason = str(error).partition("\n")[0]
+            if any(words in reason for words in _EXHAUSTED):
+                raise ResourceError(f"{self._path}: out of memory; use smaller batches: --batch-tokens") from None
+            raise FileRefused(f"{self._path}: the graph failed: {reason:.200}; export the model again") from error
+        finally:
+            _WATCH.end(key)
 
 
 @final
@@ -90,9 +91,12 @@ class _Watch:
         self._lock: Final = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    @contextmanager
-    def over(self) -> Generator[Any]:
-        """Options of a run, which the watch ends at the limit."""
+    def begin(self) -> tuple[object, Any]:
+        """Watch over a run.
+
+        Returns:
+            Key of the run for `end`, and its options, by which the watch ends it at the limit.
+        """
         import onnxruntime
 
         key, options = object(), onnxruntime.RunOptions()
@@ -101,11 +105,12 @@ class _Watch:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._look, name="heedful-onnx", daemon=True)
                 self._thread.start()
-        try:
-            yield options
-        finally:
-            with self._lock:
-                del self._running[key]
+        return key, options
+
+    def end(self, key: object) -> None:
+        """End the watch over a run."""
+        with self._lock:
+            del self._running[key]
 
     def _look(self) -> None:
         while True:

@@ -1,7 +1,8 @@
 """Packing: an atomic copy of a model folder for shipping, as a folder or an archive.
 
 A packed model contains `heedful.json`, the files that it names and the usable engines, but not `run/`, which only
-training needs. Every file is hashed while it is copied and checked against the manifests.
+training needs. Every file is hashed while it is copied and checked against the manifests. The weights and the graphs of
+an engine hold the same numbers; an archive .tar.xz, which is compressed as a whole, stores them once.
 """
 
 import io
@@ -11,24 +12,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, final
+from typing import IO, Final, final
 
 from heedful.config.base import read_toml, validate
 from heedful.engines.exported import FOLDER as ENGINES
 from heedful.engines.exported import MANIFEST as ENGINE_MANIFEST
 from heedful.engines.exported import find_exported
 from heedful.engines.folder import CONFIG, MANIFEST, ModelFolder
+from heedful.engines.packed_models import ARCHIVES, archive_suffix
 from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.files.atomic_write import sync, temporary_path, write_through
 from heedful.text.tokenizer import TextConfig
 
-ARCHIVES: Final = (".zip", ".tar")
 OTHER_ARCHIVES: Final = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar")
 CARD: Final = "README.md"
 """File of the model card, which model hubs show."""
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 """Date of every file in an archive: constant, so that the same model gives the same archive."""
 _MODE: Final = 0o644
+_MOST_REACH: Final = 64 << 20
+"""Largest distance, in bytes, over which a repetition is found: unpacking takes as much memory."""
 
 Write = Callable[[str, bytes], None]
 """Function that writes a file, from its relative name and its content."""
@@ -54,8 +57,8 @@ def pack(folder: ModelFolder, out: Path, card: str = "") -> Packed:
 
     Args:
         card: text of the model card, which becomes README.md; empty = none.
-        out: path of the new folder, or of the new archive if it ends in .zip or .tar; an archive contains one folder,
-            named after the archive without the suffix.
+        out: path of the new folder, or of the new archive if it ends in .zip, .tar or .tar.xz; an archive contains one
+            folder, named after the archive without the suffix.
 
     Returns:
         The packed model; a packed folder is a complete model folder.
@@ -67,14 +70,15 @@ def pack(folder: ModelFolder, out: Path, card: str = "") -> Packed:
     """
     if out.exists() or out.is_symlink():
         raise UsageError(f"{out}: exists; choose another --output")
-    if out.suffix.lower() in OTHER_ARCHIVES:
-        raise UsageError(f"{out}: archives are {' and '.join(ARCHIVES)}; weights hardly shrink by compression")
+    suffix = archive_suffix(out)
+    if not suffix and out.suffix.lower() in OTHER_ARCHIVES:
+        raise UsageError(f"{out}: archives are {', '.join(ARCHIVES)}; the smallest is .tar.xz")
     if folder.path.resolve() in out.resolve().parents:
         raise UsageError(f"{out}: lies in the model; choose an --output elsewhere")
     hashes, engines, left_out = _files(folder)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_path(out, is_folder=out.suffix.lower() not in ARCHIVES) as temporary:
+        with temporary_path(out, is_folder=not suffix) as temporary:
             num_bytes = _write(folder.path, hashes, temporary, out, card)
             temporary.rename(out)
         sync(out.parent)
@@ -102,19 +106,49 @@ def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[s
 
 def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path, card: str) -> int:
     """Write all files under a temporary name, and return the number of bytes written."""
-    if out.suffix.lower() not in ARCHIVES:
+    suffix = archive_suffix(out)
+    if not suffix:
         _copy(model, hashes, card, lambda name, content: _write_file(temporary / name, content))
         for parent in {parent for name in hashes for parent in Path(name).parents}:
             sync(temporary / parent)
         return sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
-    if out.suffix.lower() == ".zip":
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-            _copy(model, hashes, card, lambda name, content: _add_to_zip(archive, f"{out.stem}/{name}", content))
+    stem = packed_name(out)
+    if suffix == ".zip":
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            _copy(model, hashes, card, lambda name, content: _add_to_zip(archive, f"{stem}/{name}", content))
     else:
-        with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as archive:
-            _copy(model, hashes, card, lambda name, content: _add_to_tar(archive, f"{out.stem}/{name}", content))
+        size = sum((model / name).stat().st_size for name in hashes)
+        with (
+            _compressed(temporary, size) if suffix == ".tar.xz" else temporary.open("wb") as file,
+            tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            _copy(model, hashes, card, lambda name, content: _add_to_tar(archive, f"{stem}/{name}", content))
     sync(temporary)
     return temporary.stat().st_size
+
+
+def packed_name(out: Path) -> str:
+    """Return the name of the folder of a packed model, from the name of the folder or archive."""
+    return out.name[: len(out.name) - len(archive_suffix(out))]
+
+
+def _compressed(path: Path, size: int) -> IO[bytes]:
+    """File that compresses what is written to it, and finds repetitions as far as `_MOST_REACH` apart.
+
+    Args:
+        path: the file.
+        size: number of bytes that will be written, or a little fewer.
+
+    Raises:
+        UsageError: this Python has no such compression.
+    """
+    try:
+        import lzma
+    except ImportError:
+        raise UsageError(f"{path.name}: this Python was built without lzma; choose .zip or .tar") from None
+    reach = min(max(size, 1 << 16), _MOST_REACH)
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": lzma.PRESET_DEFAULT, "dict_size": reach}]
+    return lzma.open(path, "wb", filters=filters)
 
 
 def _copy(model: Path, hashes: Mapping[str, str], card: str, write: Write) -> None:
@@ -139,7 +173,7 @@ def _write_file(path: Path, content: bytes) -> None:
 
 def _add_to_zip(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     about = zipfile.ZipInfo(name, _DATE)
-    about.external_attr = _MODE << 16
+    about.external_attr, about.compress_type = _MODE << 16, archive.compression
     archive.writestr(about, content)
 
 

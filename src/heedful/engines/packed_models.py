@@ -4,9 +4,19 @@ import shlex
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Final
 
 from heedful.errors import FileRefused, UsageError
 from heedful.text.quoting import harmless
+
+ARCHIVES: Final = {".zip": "zipfile", ".tar": "tarfile", ".tar.xz": "tarfile"}
+"""Suffixes of archives, with the module of Python that unpacks each."""
+
+
+def archive_suffix(path: Path) -> str:
+    """Return the suffix of an archive's name, in lower case; empty for a name of anything else."""
+    name = path.name.lower()
+    return next((suffix for suffix in ARCHIVES if name.endswith(suffix) and name != suffix), "")
 
 
 def refuse_packed(path: Path, manifest: str) -> None:
@@ -20,15 +30,15 @@ def refuse_packed(path: Path, manifest: str) -> None:
         UsageError: it is a packed model; the message has the command that unpacks it.
         FileRefused: it is named as an archive, and is none that can be read.
     """
-    module = {".zip": "zipfile", ".tar": "tarfile"}.get(path.suffix.lower())
-    if module is None or not path.is_file():
+    suffix = archive_suffix(path)
+    if not suffix or not path.is_file():
         return
     try:
         folder = _folder_in(path, manifest)
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, tarfile.TarError):
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, tarfile.TarError, MemoryError):
         raise FileRefused(f"{path}: not an archive of heedful pack, or cut; copy it again") from None
     if folder is not None:
-        command = f"python -m {module} -e {shlex.quote(str(path))} ."
+        command = f"python -m {ARCHIVES[suffix]} -e {shlex.quote(str(path))} ."
         raise UsageError(
             f"{path}: a packed model; unpack it with: {command} and name the folder: {shlex.quote(harmless(folder))}"
         )
@@ -36,11 +46,29 @@ def refuse_packed(path: Path, manifest: str) -> None:
 
 def _folder_in(path: Path, manifest: str) -> str | None:
     """Name of the folder of the packed model; None if there is none."""
-    if path.suffix.lower() == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    else:
-        with tarfile.open(path, "r:") as archive:
-            names = archive.getnames()
-    parts = (name.split("/") for name in names)
+    parts = (name.split("/") for name in _names(path))
     return next((folder for folder, *rest in parts if rest == [manifest]), None)
+
+
+def _names(path: Path) -> list[str]:
+    """Names of the files in an archive.
+
+    Raises:
+        tarfile.ReadError: it is damaged.
+    """
+    suffix = archive_suffix(path)
+    if suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    if suffix == ".tar":
+        with tarfile.open(path, "r:") as archive:
+            return archive.getnames()
+    try:
+        from lzma import LZMAError
+    except ImportError:  # some builds of Python lack it
+        return []
+    try:
+        with tarfile.open(path, "r:xz") as archive:
+            return archive.getnames()
+    except LZMAError as error:
+        raise tarfile.ReadError(str(error)) from None

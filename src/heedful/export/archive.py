@@ -302,7 +302,8 @@ def described(tokenizer: Tokenizer) -> dict[str, Any]:
     """
     if isinstance(tokenizer, UnitTokenizer):
         tokens = list(tokenizer.vocabulary.tokens)
-        return {"units": tokenizer.units, "normalization": tokenizer.normalization, "tokens": tokens}
+        facts = {"units": tokenizer.units, "normalization": tokenizer.normalization, "tokens": tokens}
+        return facts | ({"reads_forms": True} if tokenizer.letters else {})
     if isinstance(tokenizer, MarianTokenizer):
         return _marian(tokenizer)
     if not isinstance(tokenizer, PieceTokenizer):

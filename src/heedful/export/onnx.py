@@ -147,11 +147,12 @@ def export_graphs(
             outputs,
             folder / "encode.onnx",
             max_length,
+            is_int8,
         )
         step = _Step(model, memory, state, has_list)
-        _write_step(step, of_memory | of_state, folder, max_length)
+        _write_step(step, of_memory | of_state, folder, max_length, is_int8)
         if has_list:
-            _write_output(model, folder, max_length)
+            _write_output(model, folder, max_length, is_int8)
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "train", "writing ONNX") from None
     write_small_graphs(folder, flatten(memory, "memory"), flatten(state, "state"))
@@ -164,7 +165,7 @@ def gives_weights(model: Seq2Seq) -> bool:
     return bool(model.alignment) and not model.has_posteriors
 
 
-def _write_step(step: _Step, axes: Mapping[str, dict[int, str]], folder: Path, max_length: int) -> None:
+def _write_step(step: _Step, axes: Mapping[str, dict[int, str]], folder: Path, max_length: int, is_int8: bool) -> None:
     parts = flatten(step.memory, "memory") | flatten(step.state, "state")
     first = FEATURES if step.has_list else "log_probs"
     following = [f"next.{name}" for name in flatten(step.state, "state")]
@@ -175,15 +176,17 @@ def _write_step(step: _Step, axes: Mapping[str, dict[int, str]], folder: Path, m
         [first, *following, *(["weights"] if gives_weights(step.model) else [])],
         folder / "step.onnx",
         max_length,
+        is_int8,
     )
 
 
-def _write_output(model: Seq2Seq, folder: Path, max_length: int) -> None:
+def _write_output(model: Seq2Seq, folder: Path, max_length: int, is_int8: bool) -> None:
     """Write the output layer as graphs of its own: whole, and for some of its tokens."""
     layer = model.output
     features = torch.zeros(_SOURCES, _HYPOTHESES, layer.weight.shape[1])
     axes = {0: "source", 1: "hypothesis"}
-    record_graph(_Output(model), {FEATURES: (features, axes)}, {}, ["log_probs"], folder / "output.onnx", max_length)
+    inputs, path = {FEATURES: (features, axes)}, folder / "output.onnx"
+    record_graph(_Output(model), inputs, {}, ["log_probs"], path, max_length, is_int8)
     write_listed_graphs(folder, layer.weight, layer.bias)
 
 
@@ -258,6 +261,7 @@ def record_graph(
     outputs: list[str],
     path: Path,
     max_length: int,
+    is_int8: bool = False,
 ) -> None:
     """Write one graph.
 
@@ -265,6 +269,7 @@ def record_graph(
         inputs: by name, an example tensor and the names of its dynamic axes, for each separate argument of the module.
         listed: the same for the tensors that the module takes as one list, its last argument.
         max_length: maximum number of positions of a sequence.
+        is_int8: whether the graph will be quantised, which needs matrices as they are multiplied.
 
     Raises:
         UsageError: the module cannot be recorded.
@@ -303,7 +308,10 @@ def record_graph(
     _fold(program.model)
     program.model.ir_version = IR_VERSION
     program.model.metadata_props.update(graph_properties(path.stem))
-    program.save(str(path), external_data=False)
+    model = program.model_proto
+    if not is_int8:
+        _turn(model.graph)
+    path.write_bytes(model.SerializeToString())
 
 
 @contextmanager
@@ -327,6 +335,34 @@ def _fold(graph: Any) -> None:
 
     optimizer.fold_constants(graph, input_size_limit=_ANY_SIZE, output_size_limit=_ANY_SIZE)
     optimizer.remove_unused_nodes(graph)
+
+
+def _turn(graph: Any) -> None:
+    """Store the matrices of products as the model has them, each followed by its transposition.
+
+    Their bytes are then those of the model's weights, so that an archive of both stores them once, and an output layer
+    that is the table of embeddings shares it. Runtimes transpose constants once, when they load a graph.
+    """
+    from onnx import helper, numpy_helper
+
+    factors = {node.input[1] for node in graph.node if node.op_type == "MatMul"}
+    constants: list[Any] = []
+    turns: list[Any] = []
+    stored: dict[tuple[int, tuple[int, ...], bytes], str] = {}
+    for constant in sorted(graph.initializer, key=lambda one: one.name in factors):
+        name = constant.name
+        is_turned = name in factors and len(constant.dims) == 2
+        if is_turned:
+            constant = numpy_helper.from_array(numpy_helper.to_array(constant).T.copy(), f"{name}.turned")
+        same = stored.setdefault((constant.data_type, tuple(constant.dims), constant.raw_data), constant.name)
+        if not is_turned or same == constant.name:
+            constants.append(constant)
+        if is_turned:
+            turns.append(helper.make_node("Transpose", [same], [name], perm=[1, 0]))
+    nodes = [*turns, *graph.node]
+    del graph.initializer[:], graph.node[:]
+    graph.initializer.extend(constants)
+    graph.node.extend(nodes)
 
 
 def quantize(folder: Path) -> None:

@@ -9,6 +9,7 @@ have ONNX Runtime alone need nothing else: what they must know is in the metadat
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from heedful.files.atomic_write import private_folder, temporary_path
 from heedful.models.interface import Seq2Seq
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
+from heedful.text.known_letters import KnownLetters
 from heedful.text.tokenizer import Tokenizer, UnitTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from heedful.version import __version__
@@ -121,6 +123,8 @@ def write_single(
         **graph_properties("single"),
         "format": FORMAT,
         "symbols": json.dumps(symbols, ensure_ascii=False),
+        # For programs without a reader of JSON; a symbol that is a line feed would shift those behind it.
+        "symbol_lines": "\n".join(symbol.replace("\n", " ") for symbol in symbols),
         "letters": json.dumps(tokenizers[0].vocabulary.tokens[len(SPECIAL_TOKENS) :], ensure_ascii=False),
         "separator": " " if tokenizers[1].units == "words" else "",
         "normalization": tokenizers[0].normalization,
@@ -251,14 +255,14 @@ def _reading() -> list[Any]:
         make("Not", ["is_blank"], ["is_letter"]),
         make("Cast", ["is_letter"], ["counted"], to=int64),
         make("ReduceSum", ["counted", "one"], ["num_letters"], keepdims=0),
-        # The id of a letter is that of the one known code point that equals it.
+        # The id of a letter is that of the one code point in the table that equals it.
         make("Unsqueeze", ["letters", "two"], ["each"]),
         make("Equal", ["each", "known"], ["is_same"]),
         make("Cast", ["is_same"], ["same"], to=TensorProto.INT32),
         make("ArgMax", ["same"], ["index"], axis=2, keepdims=0),
         make("ReduceMax", ["same", "two"], ["found"], keepdims=0),
         make("Cast", ["found"], ["is_known"], to=TensorProto.BOOL),
-        make("Add", ["index", "num_special"], ["known_ids"]),
+        make("Gather", ["ids_of_known", "index"], ["known_ids"], axis=0),
         make("Where", ["is_known", "known_ids", "unknown"], ["letter_ids"]),
         # A column more, for EOS.
         make("Shape", ["letters"], ["num_words"], start=0, end=1),
@@ -304,10 +308,11 @@ def _start() -> list[Any]:
 def _constants(tokenizers: tuple[UnitTokenizer, UnitTokenizer], search: SearchConfig, max_length: int) -> list[Any]:
     from onnx import numpy_helper
 
-    letters = tokenizers[0].vocabulary.tokens[len(SPECIAL_TOKENS) :]
+    ids = _ids_of_letters(tokenizers[0].vocabulary.tokens[len(SPECIAL_TOKENS) :])
     whole = {
-        **{"zero": [0], "one": [1], "two": [2], "most_letters": [max_length - 1], "known": [*map(ord, letters)]},
-        **{"none": 0, "single": 1, "num_special": len(SPECIAL_TOKENS), "unknown": UNK, "end_of_text": EOS},
+        **{"zero": [0], "one": [1], "two": [2], "most_letters": [max_length - 1]},
+        **{"known": [*ids], "ids_of_known": [*ids.values()]},
+        **{"none": 0, "single": 1, "unknown": UNK, "end_of_text": EOS},
         **{"padding": PAD, "end_of_output": EOS},
     }
     real = {"ratio": search.max_length_ratio, "offset": search.max_length_offset, "longest": max_length}
@@ -316,6 +321,21 @@ def _constants(tokenizers: tuple[UnitTokenizer, UnitTokenizer], search: SearchCo
     values = {name: np.array(value, dtype=np.int64) for name, value in whole.items()}
     values |= {name: np.array(value, dtype=np.float64) for name, value in real.items()} | {"bans": bans}
     return [numpy_helper.from_array(value, name) for name, value in values.items()]
+
+
+def _ids_of_letters(letters: Sequence[str]) -> dict[int, int]:
+    """Ids of the letters of a vocabulary, and of others that are read as one of them, by code point.
+
+    Other letters are those of alphabets and full width whose other case, plain form or base letter is known. Each is
+    read by itself, where `heedful translate` reads a word in one form.
+    """
+    ids = {ord(letter): index for index, letter in enumerate(letters, start=len(SPECIAL_TOKENS))}
+    known = KnownLetters(letters)
+    for code in chain(range(0x21, 0x3000), range(0xFF01, 0xFFEF)):
+        form = known.fold(chr(code))
+        if code not in ids and len(form) == 1 and ord(form) in ids:
+            ids[code] = ids[ord(form)]
+    return ids
 
 
 def _body(step: Any, states: Sequence[str]) -> Any:

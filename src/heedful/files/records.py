@@ -93,6 +93,9 @@ class RecordSchema(BaseModel, ABC):
         return ""
 
 
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True)
+
+
 def checksum(facts: Mapping[str, Any]) -> str:
     """Compute the checksum of a record.
 
@@ -102,4 +105,4 @@ def checksum(facts: Mapping[str, Any]) -> str:
     Returns:
         The sha256 of its canonical form, in hexadecimal digits.
     """
-    return sha256(json.dumps(facts, sort_keys=True).encode("ascii")).hexdigest()
+    return sha256(_CANONICAL.encode(facts).encode("ascii")).hexdigest()

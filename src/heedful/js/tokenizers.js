@@ -1,5 +1,6 @@
 // Tokenizers: text to ids and back, by characters, words or subword pieces; the twin of heedful.text.tokenizer.
 import { ModelError } from './errors.js';
+import { foldLetters } from './letters.js';
 import { segment } from './pieces.js';
 import { BOS, EOS, PAD, UNK } from './vocabulary.js';
 import { isBlank } from './whitespace.js';
@@ -13,6 +14,7 @@ const LONGEST_PIECE = 16;
  * @property {'characters' | 'words' | 'pieces'} units
  * @property {'NFC' | 'NFKC' | 'none' | 'folded'} normalization
  * @property {string[]} tokens text of each id; the first four are pad, unk, bos and eos
+ * @property {boolean} [reads_forms] of characters, whether words with unknown letters are read in forms that are known
  * @property {number[]} [scores] of pieces, the log probability of each
  * @property {number[]} [bytes] of pieces, the ids of the 256 bytes
  */
@@ -39,6 +41,7 @@ export class Tokenizer {
   normalize(text) {
     const form = this.facts.normalization;
     const normal = form === 'none' ? text : form === 'folded' && this.fold ? this.fold(text) : text.normalize(form);
+    if (this.facts.reads_forms) return foldLetters(normal, this.ids);
     return this.units === 'pieces' ? normal.replaceAll(SPACE_MARK, '\u2582') : normal;
   }
 

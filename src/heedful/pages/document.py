@@ -19,6 +19,7 @@ h2 { font-size: 1.15rem; margin-top: 2rem; } h3 { font-size: 1rem; margin: 0 0 .
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; font-weight: normal; }
+th.text, td.text { text-align: start; white-space: normal; min-width: 6rem; }
 thead th { color: var(--faint); font-weight: 600; vertical-align: bottom; white-space: normal; }
 tr.marked > * { background: var(--tint); }
 table.texts { width: 100%; margin-bottom: 1.2rem; }
@@ -62,17 +63,24 @@ def document(title: str, parts: Sequence[str]) -> str:
     return "\n".join([*head, *parts]) + "\n</html>\n"
 
 
-def table(rows: Sequence[Sequence[str]], marked: str = "") -> str:
+def table(rows: Sequence[Sequence[str]], marked: str = "", text_columns: Sequence[int] = ()) -> str:
     """Make a table; the first row and the first column are headings.
 
     Args:
         marked: first cell of the rows to highlight; empty = none.
+        text_columns: columns of text, which begin at their left; others are numbers.
     """
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
+    head = "".join(
+        f'<th scope="col"{" class=text" if column in text_columns else ""}>{escape(cell)}</th>'
+        for column, cell in enumerate(rows[0])
+    )
     lines: list[str] = []
     for name, *cells in rows[1:]:
         tag = ' class="marked"' if marked and name == marked else ""
-        below = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        below = "".join(
+            f'<td class="text" dir="auto">{escape(cell)}</td>' if column in text_columns else f"<td>{escape(cell)}</td>"
+            for column, cell in enumerate(cells, start=1)
+        )
         lines.append(f'<tr{tag}><th scope="row">{escape(name)}</th>{below}</tr>')
     body = "\n".join(lines)
     return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'

@@ -59,17 +59,7 @@ class ErrorPage(NamedTuple):
         parts = [f"<p>{self.num_right:,} of {self.num_texts:,} texts are labelled right: {share:.2f} %.</p>"]
         if num_wrong:
             parts += ["<h2>Confused labels</h2>", *self._confusion()]
-        rows = [("words", "texts", "right", "95 % interval")]
-        rows += [
-            (
-                f"{each.shortest:,}–{each.longest:,}",
-                f"{each.num_texts:,}",
-                f"{100.0 * each.num_right / each.num_texts:.1f} %",
-                f"{each.interval[0]:.1f}–{each.interval[1]:.1f} %",
-            )
-            for each in self.by_length
-        ]
-        parts += ["<h2>By length</h2>", table(rows)]
+        parts += ["<h2>By length</h2>", length_table(self.by_length, "words", "texts")]
         if self.wrong:
             parts.append("<h2>Most confident errors</h2>")
             parts.append(f'<p class="faint">{escape(TextView.explanation)}.</p>')
@@ -99,6 +89,26 @@ class ErrorPage(NamedTuple):
         ]
         note = f'<p class="faint">The {MOST_LABELS} labels with most errors.</p>' if len(by_label) > MOST_LABELS else ""
         return [note + table(rows), table(most)]
+
+
+def length_table(scores: Sequence[LengthScore], unit: str, items: str) -> str:
+    """Make a table of accuracy by length.
+
+    Args:
+        unit: what lengths count, such as words.
+        items: what is right or wrong, such as texts.
+    """
+    rows = [(unit, items, "right", "95 % interval")]
+    rows += [
+        (
+            f"{each.shortest:,}" if each.shortest == each.longest else f"{each.shortest:,}–{each.longest:,}",
+            f"{each.num_texts:,}",
+            f"{100.0 * each.num_right / each.num_texts:.1f} %",
+            f"{each.interval[0]:.1f}–{each.interval[1]:.1f} %",
+        )
+        for each in scores
+    ]
+    return table(rows)
 
 
 def _wrong(one: WrongText) -> str:

@@ -192,7 +192,8 @@ def with_confidence(
         score: forced decoding of pairs by the model, with attention or without it.
 
     Yields:
-        Each translation; an empty one for an empty source has confidence 1.
+        Each translation; an empty one for an empty source has confidence 1, and one of which the model does not know
+        half of the letters 0.
 
     Cost: one forced decoding of each output.
     """
@@ -200,7 +201,7 @@ def with_confidence(
     scored = score(as_pairs([translations[index] for index in own]), confidence.needs_attention)
     known = dict(zip(own, confidence.probabilities(scored), strict=True))
     for index, one in enumerate(translations):
-        yield replace(one, confidence=known.get(index, 1.0))
+        yield replace(one, confidence=0.0 if _is_unreadable(one) else known.get(index, 1.0))
 
 
 def confidence_adder(
@@ -233,6 +234,12 @@ def as_pairs(translations: Sequence[Translation]) -> list[TextPair]:
         Source and output of each.
     """
     return [one.decoded or (one.source, one.unreplaced or one.text) for one in translations]
+
+
+def _is_unreadable(one: Translation) -> bool:
+    """True where the model does not know half of the letters of the source or more."""
+    letters = [letter for letter in one.source if not letter.isspace()]
+    return bool(one.unknown) and 2 * sum(letter in one.unknown for letter in letters) >= len(letters)
 
 
 def _is_correction(one: Translation) -> bool:

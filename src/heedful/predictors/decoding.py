@@ -1,7 +1,7 @@
 """Decoding of sources with one model: by themselves, and following the corrections of similar sources."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, final
 
@@ -19,6 +19,7 @@ from heedful.search.config import SearchConfig
 from heedful.text.dictionary import Dictionary
 from heedful.text.encoding import encode_source
 from heedful.text.tokenizer import TextConfig, Tokenizer
+from heedful.text.vocabulary import UNK
 
 
 class DecodableModel(Protocol):
@@ -117,9 +118,10 @@ class Decoding:
             if index in hypotheses:
                 written = [known.get((rows[index], rank), "") for rank in range(len(hypotheses[index]))]
                 source, was_cut = ids[rows[index]], encoded[index][1]
-                yield translation_of(
+                one = translation_of(
                     text, source, hypotheses[index], was_cut, written, tokenizers, model.alignment_shift
                 )
+                yield replace(one, unknown=tokenizers[0].unknown_letters(text)) if UNK in source else one
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
 

@@ -38,7 +38,7 @@ def label_errors(classifier: Classifier, items: LabelledTexts) -> ErrorPage:
         len(results),
         sum(right),
         pairs,
-        _by_length([len(each.split()) if " " in each else len(each) for each in items.texts], right),
+        scores_by_length([len(each.split()) if " " in each else len(each) for each in items.texts], right),
         [_shown(results[index], items.labels[index]) for index in wrong[:MOST_WRONG]],
     )
 
@@ -53,8 +53,16 @@ def _shown(result: Classification, gold: str) -> WrongText:
     )
 
 
-def _by_length(lengths: Sequence[int], right: Sequence[bool]) -> list[LengthScore]:
-    """Accuracy of texts of about equal length; texts of one length are in one group."""
+def scores_by_length(lengths: Sequence[int], right: Sequence[bool]) -> list[LengthScore]:
+    """Count right ones in groups of about equal length; those of one length are in one group.
+
+    Args:
+        lengths: length of each text.
+        right: whether its output is right.
+
+    Returns:
+        The groups, shortest first.
+    """
     edges = np.unique(np.quantile(lengths, np.linspace(0.0, 1.0, NUM_LENGTHS + 1)[1:]).astype(int))
     groups = np.searchsorted(edges, lengths)
     scores: list[LengthScore] = []

@@ -1,6 +1,5 @@
 """Pronouncer: a model from letters to phones that is asked for the pronunciations of words."""
 
-import unicodedata
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -21,7 +20,6 @@ from heedful.text.pronunciations import PronouncedText, PronouncedWord, Pronunci
 from heedful.text.sentences import sentence_spans
 from heedful.text.vocabulary import UNK
 
-_PLAIN: Final = str.maketrans("’‘‐‑", "''--")
 _LETTER: Final = regex.compile(r"\X")
 
 
@@ -55,15 +53,11 @@ class Pronouncer:
             The word, or in lower, upper or title case; else without typographic forms such as ’ and ﬁ; else without
             accents; empty if it has letters that the model does not know.
         """
-        plain = unicodedata.normalize("NFKC", word).translate(_PLAIN)
-        bare = "".join(one for one in unicodedata.normalize("NFD", plain) if not unicodedata.combining(one))
-        forms = dict.fromkeys(
-            form for one in (word, plain, bare) for form in (one, one.lower(), one.upper(), one.title())
-        )
-        return next((form for form in forms if UNK not in self._letters.encode(form)), "")
+        normal = self._letters.normalize(word)
+        return "" if UNK in self._letters.encode(normal) else normal
 
     def pronounce(
-        self, words: Iterable[str], number: int = 1, min_probability: float = 0.0
+        self, words: Iterable[str], number: int = 1, min_probability: float = 0.0, beam: int = 0
     ) -> Iterator[tuple[Pronunciation, ...]]:
         """Pronounce words.
 
@@ -72,12 +66,13 @@ class Pronouncer:
                 `join_columns` writes them.
             number: largest number of pronunciations of a word.
             min_probability: probability that further pronunciations have at least, by that of the best.
+            beam: number of hypotheses carried; 0 = the model's default.
 
         Yields:
             The pronunciations of each word, best first; none if the model writes no phones, or cannot read the whole
             word.
         """
-        search = with_outputs(self.translator.search, 0, number)
+        search = with_outputs(self.translator.search, beam, number)
         for output in self.translator.stream(words, search, segments=None):
             yield () if output.was_cut else tuple(self._of(output, min_probability))
 

@@ -120,6 +120,7 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
         tuple(alternatives.values()),
         alignment=links,
         was_cut=any(each.was_cut for each in outputs),
+        unknown=tuple(dict.fromkeys(letter for each in outputs for letter in each.unknown)),
         unreplaced=_text(text, outputs, lambda each: each.unreplaced),
         unbiased=_text(text, outputs, lambda each: each.unbiased),
         confidence=None if None in confidences else prod(one for one in confidences if one is not None),

@@ -83,6 +83,8 @@ class Translation:
     case, or with the spans that stay as they are; None where they are the same."""
     was_cut: bool = False
     """Whether the source exceeded the model's length limit and was truncated."""
+    unknown: tuple[str, ...] = ()
+    """Letters of the source that the model does not know in any form; only of models that read characters."""
     unreplaced: str = ""
     """Text before its unknown words were replaced; empty where there were none."""
     memory: MemoryMatch | None = None
@@ -265,6 +267,8 @@ class MeasuredTranslations(Shown):
     """Terms of the sources, and how many of them the outputs use; None without a term list."""
     generated: tuple[str, ...] = ()
     """The outputs before unknown words were replaced, which is where the model's confidence is; empty if none was."""
+    log_probs: tuple[float, ...] = ()
+    """Log probability of each output."""
 
     def __repr__(self) -> str:
         return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"
@@ -337,7 +341,10 @@ def measured(
     scored = report(outputs)
     worst = worst_outputs(items, outputs, scored.results)
     counts = TermCounts.of(terms, items.sources, outputs) if terms else None
-    return MeasuredTranslations(outputs, scored, seconds, beam, num_replaced, before, worst, counts, generated)
+    log_probs = tuple(one.log_prob for one in translations)
+    return MeasuredTranslations(
+        outputs, scored, seconds, beam, num_replaced, before, worst, counts, generated, log_probs
+    )
 
 
 def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:

@@ -93,7 +93,7 @@ class Translator(Predictor):
         units = (self.text.source_units, self.text.target_units)
         roles = ("source_tokenizer", "target_tokenizer")
         self.source_tokenizer, self.target_tokenizer = (
-            load_tokenizer(folder.file(role), unit, self.text.normalization)
+            load_tokenizer(folder.file(role), unit, self.text.normalization, reads_forms=role == roles[0])
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared

@@ -40,7 +40,8 @@ class Recipe(Config):
 
     files: list[str] = Field(min_length=1, max_length=1000)
     dev: list[str] = Field(default=[], max_length=1000)
-    test: list[str] = Field(min_length=1, max_length=1000)
+    test: list[str] = Field(default=[], max_length=1000)
+    """Pairs that the scores are of; empty = pairs of the files that are held out."""
     columns: str = ""
     languages: str = ""
     task: str = ""

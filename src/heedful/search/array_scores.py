@@ -32,6 +32,10 @@ def best(log_probs: NDArray[np.floating], k: int) -> tuple[FloatArray, IntArray]
         >>> ids.tolist()
         [1, 3, 0]
     """
+    if k == 1:  # as greedy search asks at each step
+        largest = log_probs.max(axis=-1, keepdims=True)
+        _refuse_nan(largest)
+        return largest.astype(np.float64), log_probs.argmax(axis=-1, keepdims=True)
     vocab_size = log_probs.shape[-1]
     num_blocks = vocab_size // _BLOCK
     if num_blocks <= 2 * k:
@@ -109,7 +113,8 @@ def adjusted(log_probs: NDArray[np.floating], adjust: Adjust) -> NDArray[np.floa
         A changed copy.
     """
     changed = log_probs.copy()
-    np.add.at(changed, (adjust.sources, adjust.hypotheses, adjust.ids), adjust.values)
+    if adjust.ids.size:
+        np.add.at(changed, (adjust.sources, adjust.hypotheses, adjust.ids), adjust.values)
     changed[..., adjust.banned] = -np.inf
     return changed
 

@@ -48,6 +48,7 @@ import numpy as np
 from heedful.search.beam_state import BeamState, BoolArray
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
+from heedful.search.greedy import is_greedy, search_greedily
 from heedful.search.inputs import Sources
 from heedful.search.interface import Engine, Hypothesis, IntArray
 from heedful.search.next_tokens import next_tokens
@@ -106,7 +107,10 @@ def search(
     if len(sources) == 0:
         return []
     search_state = SearchState.of(sources, config, max_length, need_alignment, prefixes, constraints)
-    _run(engine, search_state, cancelled, trace)
+    if trace is None and is_greedy(search_state):
+        search_greedily(engine, search_state, cancelled)
+    else:
+        _run(engine, search_state, cancelled, trace)
     return search_state.best()
 
 

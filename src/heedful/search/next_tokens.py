@@ -71,7 +71,7 @@ def next_tokens(scores: StepScores, beam_state: BeamState, search_state: SearchS
     if is_forced.any():
         log_probs, ids = _force(log_probs, ids, scores, beam_state, search_state, forced)
     is_broken: BoolArray = np.isnan(log_probs) & beam_state.exist[:, :, None]
-    _refuse_nan(is_broken.reshape(beam_state.sources.size, -1), beam_state, step)
+    refuse_nan(is_broken.reshape(beam_state.sources.size, -1), beam_state.sources, step)
     if search_state.config.repetition_penalty == 1:
         return NextTokens(log_probs, ids)
     charges = repetition_charges(log_probs, ids, beam_state.token_ids, search_state.config.repetition_penalty)
@@ -120,7 +120,7 @@ def _drawn(
         ids = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
     is_broken = np.zeros((num_rows, 1), dtype=np.bool_)
     is_broken[rows, 0] = np.isnan(log_probs.max(axis=1))
-    _refuse_nan(is_broken, beam_state, step)
+    refuse_nan(is_broken, beam_state.sources, step)
     values = log_probs
     if theta > 1:
         is_held = (ids[:, :, None] == history[:, None, :]).any(axis=2) if most else _marked(history, ids.shape[1])
@@ -197,14 +197,19 @@ def _force(
     return log_probs, ids
 
 
-def _refuse_nan(is_broken: BoolArray, beam_state: BeamState, step: int) -> None:
-    """Raise where a log probability is NaN; `is_broken` is [row, any].
+def refuse_nan(is_broken: BoolArray, sources: IntArray, step: int) -> None:
+    """Raise where a log probability is NaN.
+
+    Args:
+        is_broken: [row, any] whether it is.
+        sources: [row] position of the row's source in the caller's list.
+        step: tokens generated so far.
 
     Raises:
         NonFiniteError: a log probability is NaN.
     """
     if is_broken.any():
-        source = beam_state.sources[is_broken.any(axis=1).argmax()]
+        source = sources[is_broken.any(axis=1).argmax()]
         raise NonFiniteError(
             f"source {source}, step {step}: a log probability is NaN; the model's weights are broken or its arithmetic "
             "overflowed"

@@ -7,9 +7,10 @@ from itertools import chain
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heedful.errors import ShapeError, UsageError
-from heedful.search.beam_state import BeamState, BoolArray, Candidates
+from heedful.search.beam_state import BeamState, BoolArray, Candidates, Kind
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints, after_whole, check_constraints, least_length, needs_gaps
 from heedful.search.inputs import InputArrays, Sources, as_inputs
@@ -223,19 +224,20 @@ class SearchState:
             candidates: candidates of each row, ranked.
             is_last: [row] whether the row is at its length limit.
         """
-        flat_indices = beam_state.flat_indices(candidates.parents)
-        for row, rank in np.argwhere(candidates.ending(beam_state.log_probs.shape[1], is_last)):
-            parent, token = candidates.parents[row, rank], candidates.ids[row, rank]
-            hypothesis = self._made(
-                int(beam_state.sources[row]),
-                np.concatenate((beam_state.token_ids[row, parent], candidates.ids[row, rank : rank + 1])),
-                np.concatenate(
-                    (beam_state.token_log_probs[row, parent], candidates.token_log_probs[row, rank : rank + 1])
-                ),
-                np.concatenate((beam_state.origins[row, parent], flat_indices[row, rank : rank + 1])),
-                float(candidates.log_probs[row, rank]),
-                "eos" if token == EOS else "length",
-            )
+        rows, ranks = np.nonzero(candidates.ending(beam_state.log_probs.shape[1], is_last))
+        if not rows.size:
+            return
+        parents, ids = candidates.parents[rows, ranks], candidates.ids[rows, ranks]
+        reasons: list[FinishReason] = ["eos" if is_end else "length" for is_end in (ids == EOS).tolist()]
+        hypotheses = self._made(
+            beam_state.sources[rows],
+            _followed(beam_state.token_ids[rows, parents], ids),
+            _followed(beam_state.token_log_probs[rows, parents], candidates.token_log_probs[rows, ranks]),
+            _followed(beam_state.origins[rows, parents], beam_state.flat_indices(candidates.parents)[rows, ranks]),
+            candidates.log_probs[rows, ranks],
+            reasons,
+        )
+        for row, hypothesis in zip(rows.tolist(), hypotheses, strict=True):
             slot = self._slot(beam_state, row)
             self.finished[slot].append(hypothesis)
             insort(self.best_scores[slot], -hypothesis.score)
@@ -247,17 +249,45 @@ class SearchState:
         Args:
             rows: [any] the rows.
         """
-        for row in rows:
-            for index in np.flatnonzero(beam_state.exist[row]):
-                histories = (
-                    beam_state.token_ids[row, index],
-                    beam_state.token_log_probs[row, index],
-                    beam_state.origins[row, index],
-                )
-                hypothesis = self._made(
-                    int(beam_state.sources[row]), *histories, float(beam_state.log_probs[row, index]), reason
-                )
-                self.unfinished[self._slot(beam_state, row)].append(hypothesis)
+        indices, hypotheses = np.nonzero(beam_state.exist[rows])
+        if not indices.size:
+            return
+        live = rows[indices], hypotheses
+        reasons: list[FinishReason] = [reason] * indices.size
+        unfinished = self._made(
+            beam_state.sources[live[0]],
+            beam_state.token_ids[live],
+            beam_state.token_log_probs[live],
+            beam_state.origins[live],
+            beam_state.log_probs[live],
+            reasons,
+        )
+        for row, hypothesis in zip(live[0].tolist(), unfinished, strict=True):
+            self.unfinished[self._slot(beam_state, row)].append(hypothesis)
+
+    def end(
+        self,
+        sources: IntArray,
+        token_ids: IntArray,
+        token_log_probs: FloatArray,
+        origins: IntArray,
+        totals: FloatArray,
+        reasons: Sequence[FinishReason],
+    ) -> None:
+        """Store the only hypotheses of sources, in a search that has one row for each source.
+
+        Args:
+            sources: [ended] positions in the caller's list.
+            token_ids: [ended, step] their tokens, with EOS where the model ended one.
+            token_log_probs: [ended, step] log probabilities of these.
+            origins: [ended, step] index of each token's attention weights among all of that step.
+            totals: [ended] sums of the log probabilities, in the order of the tokens.
+            reasons: reason of each; "cancelled" and "stuck" for one that was abandoned.
+        """
+        hypotheses = self._made(sources, token_ids, token_log_probs, origins, totals, reasons)
+        for source, one in zip(sources.tolist(), hypotheses, strict=True):
+            lists = self.finished if one.finish_reason in ("eos", "length") else self.unfinished
+            lists[source].append(one)
 
     def worst_of_best(self, beam_state: BeamState) -> FloatArray:
         """Return the score that a hypothesis must exceed to be among the best.
@@ -292,33 +322,48 @@ class SearchState:
 
     def _made(
         self,
-        source: int,
-        tokens: IntArray,
+        sources: IntArray,
+        token_ids: IntArray,
         token_log_probs: FloatArray,
         origins: IntArray,
-        total: float,
-        reason: FinishReason,
-    ) -> Hypothesis:
-        config = self.config
-        score = length_score(total, tokens.size, config).item()
-        weights = self._weights(source, origins) if self.weights_steps else None
-        if weights is not None and config.beta > 0:
-            score += coverage_penalty(weights, config.beta)
-        return Hypothesis(
-            token_ids=tuple(tokens[: tokens.size - (reason == "eos")].tolist()),
-            # Summed in the order of the tokens, as in the search.
-            log_prob=float(np.cumsum(token_log_probs)[-1]) if tokens.size else 0.0,
-            score=score,
-            token_log_probs=tuple(token_log_probs.tolist()),
-            finish_reason=reason,
-            weights=weights if self.need_alignment else None,
-        )
+        totals: FloatArray,
+        reasons: Sequence[FinishReason],
+    ) -> list[Hypothesis]:
+        """Hypotheses of one length; arguments as in `end`."""
+        config, length = self.config, token_ids.shape[1]
+        scores = length_score(totals, length, config).tolist()
+        # Summed in the order of the tokens, as in the search.
+        log_probs = np.cumsum(token_log_probs, axis=1)[:, -1].tolist() if length else [0.0] * len(scores)
+        hypotheses: list[Hypothesis] = []
+        histories = zip(token_ids.tolist(), token_log_probs.tolist(), reasons, strict=True)
+        for index, (tokens, probabilities, reason) in enumerate(histories):
+            score, weights = scores[index], None
+            if self.weights_steps:
+                weights = self._weights(int(sources[index]), origins[index])
+                if config.beta > 0:
+                    score += coverage_penalty(weights, config.beta)
+            hypotheses.append(
+                Hypothesis(
+                    token_ids=tuple(tokens[:-1] if reason == "eos" else tokens),
+                    log_prob=log_probs[index],
+                    score=score,
+                    token_log_probs=tuple(probabilities),
+                    finish_reason=reason,
+                    weights=weights if self.need_alignment else None,
+                )
+            )
+        return hypotheses
 
     def _weights(self, source: int, origins: IntArray) -> WeightsArray:
         weights = np.zeros((origins.size, self.num_positions[source]), dtype=np.float32)
         for step, origin in enumerate(origins):
             weights[step] = self.weights_steps[step][origin, : weights.shape[1]]
         return weights
+
+
+def _followed(history: NDArray[Kind], latest: NDArray[Kind]) -> NDArray[Kind]:
+    """[row, step] numbers with one more behind each row."""
+    return np.concatenate([history, latest[:, None]], axis=1)
 
 
 def _ids_of(phrases: Iterable[Sequence[int]]) -> list[int]:

@@ -54,8 +54,9 @@ from heedful.tasks.interface import FOR_TRANSLATION, DataPaths, Prepared, Task
 from heedful.tasks.landing import Course, plan_landing
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
-from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
+from heedful.text.tokenizer_training import choose_size, train_tokenizer
 from heedful.text.vocabulary import EOS
 from heedful.training.caption_step import CaptionStep
 from heedful.training.config import TrainingConfig

@@ -17,7 +17,8 @@ from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import write_facts
 from heedful.predictors.label_predictor import read_labels
 from heedful.text.counts import counted
-from heedful.text.tokenizer import TextConfig, Tokenizer, choose_size, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Tokenizer
+from heedful.text.tokenizer_training import choose_size, train_tokenizer
 
 LABELS: Final = "labels.json"
 PIECES_PER_CHARACTER: Final = 1.1

@@ -13,6 +13,7 @@ from heedful.files.bounded_read import MOST_BULK_BYTES, read_json
 from heedful.files.formats import COLUMNS_FORMAT
 from heedful.text.columns import COLUMN_SEPARATOR, FEATURE_SEPARATOR, ColumnKind, split_columns
 from heedful.text.folding import Normalization, normal_form
+from heedful.text.known_letters import KnownLetters
 from heedful.text.tokenizer import PieceTokenizer, Tokenizer, Units, UnitTokenizer
 from heedful.text.vocabulary import UNK, Vocabulary
 
@@ -71,12 +72,15 @@ class ColumnTokenizer(Tokenizer):
         return cls(train_text(texts), kinds, features)
 
     @classmethod
-    def load(cls, path: Path, units: Units, normalization: Normalization) -> "ColumnTokenizer":
+    def load(
+        cls, path: Path, units: Units, normalization: Normalization, reads_forms: bool = False
+    ) -> "ColumnTokenizer":
         """Read a file written by `save`.
 
         Args:
             units: units of the texts.
             normalization: Unicode normal form that is applied first.
+            reads_forms: as for `UnitTokenizer`.
 
         Raises:
             FileRefused: the file is no such tokenizer.
@@ -97,17 +101,32 @@ class ColumnTokenizer(Tokenizer):
             if units == "pieces":
                 inner: Tokenizer = PieceTokenizer(base64.b64decode(text, validate=True), normalization)
             else:
-                inner = UnitTokenizer(Vocabulary(text), units, normalization)
+                inner = UnitTokenizer(Vocabulary(text), units, normalization, reads_forms)
         except (ValueError, FileRefused) as error:
             raise FileRefused(f"{path}: {error}") from None
         return cls(inner, kinds, features)
 
     def normalize(self, text: str) -> str:
         """Convert text to its normal form, with `COLUMN_SEPARATOR` between columns, and the ending if it lacks it."""
-        parts = split_columns(self.text.normalize(text))
+        if self.letters:  # letters of features have no other form
+            parts = split_columns(normal_form(text, self.normalization))
+            kinds = [*self.kinds, *["features"] * len(parts)]
+            parts = [
+                self.text.normalize(part) if kind == "text" else part for kind, part in zip(kinds, parts, strict=False)
+            ]
+        else:
+            parts = split_columns(self.text.normalize(text))
         if self.ending and len(parts) == len(self.kinds) - 1 and all(parts):
             parts.append(self.ending)
         return COLUMN_SEPARATOR.join(parts)
+
+    @property
+    def letters(self) -> KnownLetters | None:
+        return self.text.letters
+
+    def unknown_letters(self, text: str) -> tuple[str, ...]:
+        parts = zip(self.kinds, split_columns(normal_form(text, self.normalization)), strict=False)
+        return self.text.unknown_letters(" ".join(part for kind, part in parts if kind == "text"))
 
     def split(self, text: str) -> list[str]:
         """Split a source into its columns.

@@ -10,15 +10,17 @@ import regex
 
 from heedful.text.chinese_words import chinese_word_spans, has_rows, tells_words_apart
 
-LexiconFormat = Literal["sherpa", "cmudict", "mfa", "kaldi"]
-"""Program whose lexicons have the format: sherpa-onnx, CMUdict, Montreal Forced Aligner, or Kaldi (lexiconp.txt)."""
+LexiconFormat = Literal["sherpa", "sherpa-ipa", "cmudict", "mfa", "kaldi"]
+"""Program whose lexicons have the format: sherpa-onnx, the same with voices whose tokens are letters of the IPA,
+CMUdict, Montreal Forced Aligner, or Kaldi (lexiconp.txt)."""
 _VARIANT: Final = re.compile(r"(?<=.)\(\d+\)\Z")
-_PROBABILITY: Final = re.compile(r"\d*\.\d+")
+_PROBABILITY: Final = re.compile(r"[0-9]*\.[0-9]+")
+_BEGIN_NUMBERS: Final = frozenset(".0123456789")
 _IPA: Final = re.compile("[\u0250-\u02b8\u02c0-\u02ff\u0361]")
 """Letter that pronunciations in the IPA have and spelling rarely has: IPA Extensions, marks of stress, length and tone,
 and the tie above two letters."""
 _IPA_MARKS: Final = frozenset("ˈˌːˑʰʲʷ˥˦˧˨˩\u0361")
-"""Those that no spelling has."""
+"""Marks among them that no spelling has."""
 _LEAST_LETTERS: Final = 6
 """Number of different letters of the IPA without such marks; Azerbaijani has one in its spelling, Ewe five."""
 _LEAST_IPA: Final = 0.3
@@ -28,7 +30,7 @@ _WORD: Final = regex.compile(r"[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*")
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pronunciation:
     """Pronunciation of a word."""
 
@@ -160,14 +162,14 @@ def entry_of(line: str) -> tuple[str, tuple[str, ...]] | None:
         >>> entry_of("READ(2)  R IY1 D"), entry_of("read 0.5000 R IY1 D"), entry_of(";;; comment")
         (('READ', ('R', 'IY1', 'D')), ('read', ('R', 'IY1', 'D')), None)
     """
-    text = line.partition(" #")[0].strip()
-    word, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
+    text = (line.partition(" #")[0] if "#" in line else line).strip()
+    word, _, rest = text.partition(" || " if " || " in text else "\t" if "\t" in text else " ")
     listed = rest.split()
-    while listed and _PROBABILITY.fullmatch(listed[0]):
+    while listed and listed[0][0] in _BEGIN_NUMBERS and _PROBABILITY.fullmatch(listed[0]):
         del listed[0]
     if not listed or word.startswith(("#", ";;;")):
         return None
-    return _VARIANT.sub("", word), tuple(listed)
+    return _VARIANT.sub("", word) if word.endswith(")") else word, tuple(listed)
 
 
 def entry_lines(word: str, pronunciations: Sequence[Pronunciation], kind: LexiconFormat) -> str:
@@ -177,7 +179,7 @@ def entry_lines(word: str, pronunciations: Sequence[Pronunciation], kind: Lexico
         pronunciations: the pronunciations, best first, at least one.
 
     Returns:
-        A line for each, with its end.
+        A line for each, with its end; for sherpa-ipa one for the best, since the program takes the last of a word.
 
     Example:
         >>> two = [Pronunciation(("R", "EH1", "D"), 0.6), Pronunciation(("R", "IY1", "D"), 0.3)]
@@ -189,13 +191,14 @@ def entry_lines(word: str, pronunciations: Sequence[Pronunciation], kind: Lexico
     """
     best = pronunciations[0].probability or 1.0
     lines: list[str] = []
-    for number, one in enumerate(pronunciations, start=1):
+    for number, one in enumerate(pronunciations[:1] if kind == "sherpa-ipa" else pronunciations, start=1):
         phones = " ".join(one.phones)
         variant = f"({number})" if number > 1 else ""
         share = one.probability / best if number > 1 else 1.0
         lines.append(
             {
                 "sherpa": f"{word} {phones}",
+                "sherpa-ipa": f"{word} || {phones}",
                 "cmudict": f"{word}{variant}  {phones}",
                 "mfa": f"{word}\t{max(one.probability, 0.01):.2f}\t{phones}",
                 "kaldi": f"{word} {min(1.0, max(1e-4, share)):.4f} {phones}",

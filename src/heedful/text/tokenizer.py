@@ -22,6 +22,7 @@ from heedful.config.base import Config
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.text.columns import ColumnKind
 from heedful.text.folding import Normalization, normal_form
+from heedful.text.known_letters import KnownLetters
 from heedful.text.token_places import byte_ranges, count_words
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
@@ -109,6 +110,19 @@ class Tokenizer(ABC):
         Returns:
             Ids, each below `len(self)`; none is pad, bos or eos.
         """
+
+    @property
+    def letters(self) -> KnownLetters | None:
+        """Letters that sources may have, in whose forms words are read; None where words are read as they are."""
+        return None
+
+    def unknown_letters(self, text: str) -> tuple[str, ...]:
+        """List the characters of a source that the model does not know in any form.
+
+        Returns:
+            Each once; none where words are read as they are.
+        """
+        return self.letters.unknown(normal_form(text, self.normalization)) if self.letters else ()
 
     def trial_text(self) -> str:
         """Return a short text that every model with this tokenizer takes, such as to load it by a translation."""
@@ -329,11 +343,31 @@ class UnitTokenizer(Tokenizer):
     """Tokenizer of characters, or of words separated by spaces."""
 
     def __init__(
-        self, vocabulary: Vocabulary, units: Literal["characters", "words"], normalization: Normalization
+        self,
+        vocabulary: Vocabulary,
+        units: Literal["characters", "words"],
+        normalization: Normalization,
+        reads_forms: bool = False,
     ) -> None:
+        """Store the vocabulary.
+
+        Args:
+            reads_forms: whether words with letters that the vocabulary lacks are read in a form that it has, such as in
+                lower case; for sources of characters.
+        """
         self.vocabulary = vocabulary
         self.units: Literal["characters", "words"] = units
         self.normalization = normalization
+        has_letters = reads_forms and units == "characters"
+        self._letters = KnownLetters(vocabulary.tokens[len(SPECIAL_TOKENS) :]) if has_letters else None
+
+    @property
+    def letters(self) -> KnownLetters | None:
+        return self._letters
+
+    def normalize(self, text: str) -> str:
+        normal = super().normalize(text)
+        return self._letters.fold(normal) if self._letters else normal
 
     @staticmethod
     def split(text: str, units: Literal["characters", "words"]) -> list[str]:
@@ -385,43 +419,3 @@ class UnitTokenizer(Tokenizer):
 
     def __len__(self) -> int:
         return len(self.vocabulary)
-
-
-def choose_size(num_pairs: int, num_characters: int = 0, pieces_per_character: float = 2.0) -> int:
-    """Choose the number of pieces for a corpus: fewer for a smaller corpus, so that each occurs often enough.
-
-    Args:
-        num_pairs: number of pairs in the training corpus.
-        num_characters: number of different characters. Chinese has thousands, and needs pieces of several as well.
-        pieces_per_character: least number of pieces for each character, above 1.
-
-    Returns:
-        A multiple of 8 in [704, 32000]: 4,000 for 30,000 pairs, proportional to the square root of the number of pairs,
-        and at least that many for each character, besides the 256 that stand for bytes.
-
-    Example:
-        >>> choose_size(30_000), choose_size(1_000), choose_size(10_000_000), choose_size(30_000, 3_500)
-        (4000, 728, 32000, 7256)
-    """
-    size = max(4_000 * (num_pairs / 30_000) ** 0.5, 256 + pieces_per_character * num_characters)
-    return int(min(32_000, max(704, round(size / 8) * 8)))
-
-
-def train_tokenizer(lines: Sequence[str], units: Units, size: int, config: TextConfig) -> Tokenizer:
-    """Learn a tokenizer for one side, or for both from the text of both.
-
-    Args:
-        lines: text, not yet normalized.
-        units: kind of token.
-        size: maximum number of tokens; for characters and words, 0 = no maximum.
-        config: normal form and minimum count.
-
-    Raises:
-        DataError: the text is too small to learn pieces from.
-    """
-    form = config.normalization
-    normalized = [normal_form(line, form) for line in lines]
-    if units == "pieces":
-        return PieceTokenizer.train(normalized, size, form)
-    split = (UnitTokenizer.split(line, units) for line in normalized)
-    return UnitTokenizer(Vocabulary.build(split, size, config.min_count), units, form)

@@ -11,24 +11,26 @@ from heedful.text.tokenizer import PieceTokenizer, Tokenizer, Units, UnitTokeniz
 from heedful.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
-def load_tokenizer(path: Path, units: Units, normalization: Normalization) -> Tokenizer:
+def load_tokenizer(path: Path, units: Units, normalization: Normalization, reads_forms: bool = False) -> Tokenizer:
     """Read a tokenizer file written by `Tokenizer.save`.
 
     Args:
         units: kind of token.
         normalization: Unicode normal form applied before tokenization.
+        reads_forms: whether words with letters that a vocabulary of characters lacks are read in a form that it has,
+            such as in lower case; for sources.
 
     Raises:
         FileRefused: the file is missing or is not a tokenizer of this kind, for example it has words with spaces.
     """
     if path.suffix == SUFFIX:
-        return ColumnTokenizer.load(path, units, normalization)
+        return ColumnTokenizer.load(path, units, normalization, reads_forms)
     if units != "pieces":
         vocabulary = Vocabulary.load(path)
         for token in vocabulary.tokens[len(SPECIAL_TOKENS) :]:
             if UnitTokenizer.split(token, units) != [token]:
                 raise FileRefused(f"{path}: token {token[:40]!r} is not one of {units}: no text could hold it")
-        return UnitTokenizer(vocabulary, units, normalization)
+        return UnitTokenizer(vocabulary, units, normalization, reads_forms)
     if path.suffix == ".marian":
         return MarianTokenizer.load(path, normalization)
     try:
