@@ -33,7 +33,7 @@ def test_the_users_own_choice_needs_no_reason():
 
 def test_the_nearest_measured_corpus_is_named():
     assert "75,000 pairs of dates" in expectation("characters", 60_000)
-    assert "125,000 pairs of English words" in expectation("characters", 200_000, True)
+    assert "130,000 pairs of English words" in expectation("characters", 200_000, True)
     assert "800 pairs of words" in expectation("characters", 900, True)
     assert expectation("characters", 300, True).startswith("expect little: from 300 pairs")
     assert "5,262 pairs of Spanish-English speeches" in expectation("pieces", 4_000)
