@@ -17,7 +17,7 @@ MOST_PAIRS: Final = 30
 BLANK: Final = "∅"
 """Sign for no symbol."""
 _CELL: Final = 30
-_LETTER_WIDTH: Final = 8.5
+_LETTER_WIDTH: Final = 11.0
 _FAINTEST, _STRONGEST = 0.1, 0.5
 """Opacity of the cells of the fewest and the most errors; above the strongest, numbers in them were hard to read."""
 
@@ -144,7 +144,7 @@ def _matrix(symbols: Sequence[str], errors: Counter[Pair]) -> str:
     """Picture of the errors between symbols."""
     labels = [symbol or BLANK for symbol in symbols]
     widest = max(map(cell_len, labels)) * _LETTER_WIDTH
-    turns = widest > _CELL
+    turns = widest > _CELL - 4
     left, top = widest + 14, widest + 16 if turns else 30.0
     size = _CELL * len(labels)
     most = max((errors[said, written] for said in symbols for written in symbols), default=0)
