@@ -121,6 +121,7 @@ SHORTER = {
     "heedful train pairs.tsv --minutes 5": SET,
     "heedful train deu.trn": SET,
     "heedful train ita.tsv rum.tsv --together --dev": SET,
+    "heedful train cmudict.dict --minutes 6": ("--set", "training.max_steps=3"),
     "heedful compare": ("--minutes-per-run", "0.0001"),
 }
 
@@ -153,6 +154,15 @@ def export_archive(folder: Path) -> None:
 def write_columns(folder: Path) -> None:
     for name in ("deu.trn", "deu.dev"):
         write_forms(folder / name)
+
+
+def write_dictionary(folder: Path) -> None:
+    phones = {"b": "B", "d": "D", "f": "F", "g": "G", "a": "AH0", "e": "EH1", "i": "IY1", "l": "L", "m": "M", "n": "N"}
+    words = [f"{one}{two}{three}" for one in "bdfg" for two in "aei" for three in "lmn"]
+    lines = [f"{word}  {' '.join(phones[letter] for letter in word)}\n" for word in words]
+    (folder / "cmudict.dict").write_text("".join(lines[::2]), "utf-8")
+    (folder / "held-out.dict").write_text("".join(lines[1::2]), "utf-8")
+    (folder / "words.txt").write_text("bal\nfin\n", "utf-8")
 
 
 def write_languages(folder: Path) -> None:
@@ -224,6 +234,7 @@ def newcomer(
     files = {
         "Translate documents": write_documents,
         "Leave out doubtful translations": calibrate,
+        "Pronunciation for speech programs": write_dictionary,
         "Sources of several columns": write_columns,
         "One model for several files": write_languages,
         "Summarize": write_articles,

@@ -9,8 +9,9 @@ import pytest
 
 from heedful.errors import DataError, FileRefused
 from heedful.text.column_tokenizer import ColumnTokenizer
-from heedful.text.tokenizer import TextConfig, Units, train_tokenizer
+from heedful.text.tokenizer import TextConfig, Units
 from heedful.text.tokenizer_files import load_tokenizer
+from heedful.text.tokenizer_training import train_tokenizer
 from heedful.text.vocabulary import EOS, UNK
 
 SOURCES = [

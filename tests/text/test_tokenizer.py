@@ -16,10 +16,9 @@ from heedful.text.tokenizer import (
     Tokenizer,
     Units,
     UnitTokenizer,
-    choose_size,
-    train_tokenizer,
 )
 from heedful.text.tokenizer_files import load_tokenizer
+from heedful.text.tokenizer_training import choose_size, train_tokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 
 LINES = [
