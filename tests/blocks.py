@@ -33,8 +33,8 @@ PART = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """Headings, fenced blocks, and lines of heedful that are indented, as in a block without a fence."""
-INSTALLS = r"make |\. |pip install |pipx run |python3? -m (venv|pip) |npm |npx |cp node_modules/"
-"""Beginnings of lines that install packages, or make something with what was installed."""
+INSTALLS = r"make |\. |pip install |pipx run |python3? -m (venv|pip) |npm |npx |cp node_modules/|g\+\+ |\./pronounce "
+"""Beginnings of lines that install packages, or make something with what was installed; tests of examples compile."""
 TRAINS = ("demo", "train", "distil", "compare", "reproduce")
 """Commands that take minutes: their lines are parsed, and run only where they are made shorter."""
 RUNTIME = """import {{ readFileSync }} from "node:fs";
