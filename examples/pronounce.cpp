@@ -51,7 +51,10 @@ int main(int count, char** arguments) try {
     };
     for (int place = 2; place < count; ++place) pronounce(arguments[place]);
     if (count == 2)
-        for (std::string word; std::getline(std::cin, word);) pronounce(word);
+        for (std::string word; std::getline(std::cin, word);) {
+            if (!word.empty() && word.back() == '\r') word.pop_back();
+            pronounce(word);
+        }
 } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -25,6 +25,8 @@ UPPER = KnownLetters("ABCDEFGHIJKLMNOPQRSTUVWXYZ'É")
         (LOWER, "", "", ()),
         (LOWER, " \t", " \t", ()),
         (LOWER, "a\tb", "a\tb", ("\t",)),
+        (LOWER, "a\xa0b", "a\xa0b", ("\xa0",)),
+        (KnownLetters("aB"), "Ab", "ab", ("b",)),
         (UPPER, "hello", "HELLO", ()),
         (UPPER, "été", "ÉTÉ", ()),
         (UPPER, "àé", "AE", ()),

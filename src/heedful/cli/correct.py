@@ -148,9 +148,10 @@ def _import(translator: "Translator", paths: list[Path], columns: str) -> tuple[
             raise DataError(f"{paths[0]}:{pair.line}: a side is blank; leave the row out")
     pairs = [(pair.source, pair.target) for pair in filled]
     if rows.has_ranks:  # the newest correction counts, of a lexicon the first pronunciation
-        pairs = [
-            *{translator.memory.journal.key(source): (source, target) for source, target in reversed(pairs)}.values()
-        ]
+        first: dict[str, tuple[str, str]] = {}
+        for source, target in pairs:
+            first.setdefault(translator.memory.journal.key(source), (source, target))
+        pairs = [*first.values()]
     translator.memory.journal.add(pairs)
     return len(pairs), 0
 

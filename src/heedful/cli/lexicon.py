@@ -165,7 +165,7 @@ def run(
                 file.write(entry_lines(form, entry[:nbest], output_format))
                 num_written += 1
                 if voice is not None:
-                    voice.check(entry[:nbest])
+                    voice.check(entry[: 1 if output_format == "sherpa-ipa" else nbest])
     messages.say(f"{counted(num_written, 'word')} written")
     _tell_unread(unread, messages)
     if voice is not None:

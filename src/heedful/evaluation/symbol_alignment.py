@@ -18,6 +18,10 @@ _MOST_LETTERS: Final = 6
 """Largest length of a symbol between spaces, as of the syllable zhuang; any few sentences have a longer word."""
 
 
+_MOST_LETTERS_OF_WORD: Final = 40
+"""Length, in characters, of references that are sentences of a script without spaces."""
+
+
 def symbol_division(references: Sequence[str]) -> Callable[[str], list[str]] | None:
     """Find how single words are divided into symbols.
 
@@ -31,7 +35,8 @@ def symbol_division(references: Sequence[str]) -> Callable[[str], list[str]] | N
         (['S', 'AY1'], ['s', 'a', 'ɪ'], None)
     """
     if sum(" " in one.strip() for one in references) <= _FEW_WITH_SPACES * len(references):
-        return _letters
+        are_long = sum(len(one) > _MOST_LETTERS_OF_WORD for one in references) > _FEW_WITH_SPACES * len(references)
+        return None if are_long else _letters
     symbols = {symbol for one in references for symbol in one.split()}
     # Neither stress, as in AH0, nor tone, as in zhong1, makes a symbol long.
     longest = max(len(symbol.rstrip("0123456789")) for symbol in symbols)

@@ -126,7 +126,8 @@ class ColumnTokenizer(Tokenizer):
 
     def unknown_letters(self, text: str) -> tuple[str, ...]:
         parts = zip(self.kinds, split_columns(normal_form(text, self.normalization)), strict=False)
-        return self.text.unknown_letters(" ".join(part for kind, part in parts if kind == "text"))
+        unknown = [self.text.unknown_letters(part) for kind, part in parts if kind == "text"]
+        return tuple(dict.fromkeys(letter for letters in unknown for letter in letters))
 
     def split(self, text: str) -> list[str]:
         """Split a source into its columns.

@@ -57,8 +57,12 @@ class KnownLetters:
         """
         if self._letters.issuperset(text):
             return ()
-        characters = dict.fromkeys(text.strip())
-        return tuple(one for one in characters if _bare(one) and self._num_unknown(self._known_form(one)))
+        folded = self.fold(text).strip()
+        if self._letters.issuperset(folded):
+            return ()
+        # As they stand in the text: a word may be read in another case and still have an unknown letter.
+        own = [one for one in dict.fromkeys(text.strip()) if _bare(one) and self._num_unknown(self._known_form(one))]
+        return tuple(own) or tuple(dict.fromkeys(one for one in folded if one not in self._letters))
 
     def _known_form(self, word: str) -> str:
         best, fewest = word, self._num_unknown(word)
