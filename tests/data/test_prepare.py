@@ -391,7 +391,7 @@ def test_short_items_are_read_by_characters(tmp_path: Path, rows: list[tuple[str
         ([("HELLO", "HH AH0 L OW1"), ("A", "AH0")], True),
         ([("hoofs", "ˈhufs"), ("tone", "ˈtoʊn")], False),
         ([("矋", "li˥˩"), ("锁", "suɔ˨˩˦")], False),
-        ([("portbagaj", "portbaɡaʒ"), ("şase", "ʃase"), ("cânt", "kɨnt"), ("câini", "kɨjnʲ")], False),
+        ([("portbagaj", "portbaɡaʒ"), ("şase", "ʃase"), ("cânt", "kɨnt"), ("câini", "kɨjnʲ"), ("fată", "fatə")], False),
         ([("cat", "Katze"), ("dog", "Hund")], None),
         ([("ita", "ita"), ("che", "ke")], None),
         ([("notebook", "dəftər"), ("school", "məktəb")], None),

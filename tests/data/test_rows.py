@@ -48,6 +48,23 @@ def test_pronunciations_of_one_word_are_divided_at_commas():
     assert "IPA" in rows.describe()
 
 
+def test_a_csv_and_a_row_with_quotes_are_divided_too():
+    lines = ["word,phones", 'hoofs,"ˈhufs,ˈhʊfs"', "tone,ˈtoʊn", '"a ""b""","ˈa,ˈb"', '"open,ˈa']
+    rows = ColumnRows.of(lines[0], (1, 2), "f", 1, csv_style(lines[:4]), sample=lines[:4])
+    records = [*rows.records(lines[1:4])]
+    read = [rows.cells(record.text, "f", record.line) for record in records]
+    assert read == [("hoofs", "ˈhufs"), ("hoofs", "ˈhʊfs"), ("tone", "ˈtoʊn"), ('a "b"', "ˈa"), ('a "b"', "ˈb")]
+    with pytest.raises(DataError):
+        [rows.cells(record.text, "f", record.line) for record in rows.records(lines[4:])]
+
+
+def test_files_of_few_letters_are_divided_as_the_training_data_are():
+    rows = ColumnRows.of("kata\tkata,kada", (1, 2), "f", 1, sample=["kata\tkata,kada"])
+    assert not rows.divides_targets
+    rows.divide_targets()
+    assert [record.text for record in rows.records(["kata\tkata,kada"])] == ["kata\tkata", "kata\tkada"]
+
+
 @pytest.mark.parametrize("line", ["cat\tKatze, Kater", "school\tməktəb,dərs", "ˈhufs\tˈhufs,ˈhʊfs"])
 def test_commas_of_other_texts_stay(line: str):
     rows = ColumnRows.of(line, (1, 2), "f", 1, sample=[line])

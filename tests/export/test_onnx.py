@@ -173,7 +173,7 @@ def test_an_engine_of_a_model_without_attention_gives_none(tmp_path: Path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays_and_tensors_give_the_same_bits(exported: Make, name: str, monkeypatch: pytest.MonkeyPatch):
-    """Of a small vocabulary, NumPy selects, reorders and sorts what graphs do for a large one."""
+    """Selection, reordering and sorting give the same by NumPy, for a small vocabulary, and by graphs."""
     model, graphs = exported(name)
     monkeypatch.setattr(onnx, "MOST_IN_ARRAYS", 0)
     others = Graphs(graphs.folder, threads=1)

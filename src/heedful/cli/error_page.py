@@ -1,6 +1,7 @@
 """Page of the errors of a model, written by `heedful evaluate --html`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,7 @@ def write_symbol_errors(
     scores: "TranslationScores",
     divide: Callable[[str], list[str]] | None,
     html: Path | None,
+    ignores_case: bool,
 ) -> dict[str, Any]:
     """Write which symbols of a model's outputs are wrong.
 
@@ -88,6 +90,7 @@ def write_symbol_errors(
         scores: scores of the model on them.
         divide: from `divided`.
         html: new file; None = none is written.
+        ignores_case: whether words are compared without regard to case, as the scores are.
 
     Returns:
         The errors as values that JSON can hold, under the name "symbols"; nothing where outputs are no single words.
@@ -97,7 +100,11 @@ def write_symbol_errors(
     from heedful.predictors.symbol_errors import symbol_errors
 
     probabilities = [*map(exp, scores.outputs.log_probs)]
-    page = symbol_errors(model, items, scores.outputs.outputs, probabilities, divide)
+    outputs = scores.outputs.outputs
+    if ignores_case:
+        items = replace(items, references=[[text.lower() for text in texts] for texts in items.references])
+        outputs = [output.lower() for output in outputs]
+    page = symbol_errors(model, items, outputs, probabilities, divide)
     if html is not None:
         write_page(html, page.to_html())
     return {"symbols": page.to_dict()}

@@ -194,7 +194,7 @@ def run(
         constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
         decoding = beam, replace_unknown, shortlist, constraints, batch_tokens, segments
         scoring = TranslationScoring(keys, *decoding, lowercase, seed, bool(ensemble), record, png, risk_png)
-        measured, more = _scored(scoring, translators, items, html, messages)
+        measured, more = _scored(scoring, translators, items, html, output_format == "json", messages)
     else:
         item_sets = [one.read_items(tuple(data), cells)[: limit or None] for one in models]
         measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
@@ -207,16 +207,21 @@ def _scored(
     translators: "Sequence[Translator]",
     items: "EvaluationSet",
     html: Path | None,
+    lists_errors: bool,
     messages: Messages,
 ) -> "tuple[list[TranslationScores], dict[str, Any]]":
     """Score models that translate, and write the errors of the first.
 
+    Args:
+        lists_errors: whether facts about the errors are returned, even without a page.
+
     Returns:
         The scores, and further facts about the errors, for JSON.
     """
-    divide = divided(items, html)  # before it translates
+    divide = divided(items, html) if html or lists_errors else None  # before it translates
     scores = scoring.run(translators, items, messages)
-    return scores, write_symbol_errors(translators[0].folder.path.name, items, scores[0], divide, html)
+    name = translators[0].folder.path.name
+    return scores, write_symbol_errors(name, items, scores[0], divide, html, scoring.lowercase)
 
 
 def _loaded(

@@ -25,11 +25,9 @@ With --known, pronunciations of FILE, in any of these formats, are taken as they
 other words only.
 """
 
-import gc
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
@@ -52,6 +50,7 @@ from heedful.cli.options import (
     use_threads,
 )
 from heedful.errors import DataError, UsageError
+from heedful.files.collector import paused_collector
 from heedful.text.counts import counted
 from heedful.text.pronunciations import LexiconFormat, Pronunciation, entry_lines, entry_of, words_of
 
@@ -265,7 +264,7 @@ def read_known(path: Path) -> dict[str, tuple[Pronunciation, ...]]:
         DataError: the file has none.
     """
     entries: dict[str, tuple[Pronunciation, ...]] = {}
-    with _uncollected():
+    with paused_collector():
         for word, phones in filter(None, map(entry_of, text_lines([path]))):
             one = Pronunciation(phones, 1.0)
             others = entries.setdefault(word, (one,))
@@ -274,15 +273,3 @@ def read_known(path: Path) -> dict[str, tuple[Pronunciation, ...]]:
     if not entries:
         raise DataError(f"{path}: no pronunciation; a lexicon has a word and its phones on each line")
     return entries
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Pause the garbage collector, which takes a third of the time among the objects of a large lexicon."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

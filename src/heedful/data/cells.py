@@ -82,6 +82,21 @@ class CellStyle:
                 return cells
             start = end + 1
 
+    def join(self, cells: Sequence[str]) -> str:
+        """Write cells as a line that `split` cuts into them again.
+
+        Example:
+            >>> CellStyle(",", "strict").join(["a", 'b, "c" d'])
+            'a,"b, ""c"" d"'
+        """
+        if self.quotes == "ordinary":
+            return self.separator.join(cells)
+        return self.separator.join(map(self._quoted, cells))
+
+    def _quoted(self, cell: str) -> str:
+        needs_quotes = self.separator in cell or '"' in cell
+        return '"' + cell.replace('"', '""') + '"' if needs_quotes else cell
+
     def records(self, lines: Iterable[str], num_cells: int = 0) -> Iterator[Record]:
         """Join lines where a quoted cell has line breaks.
 

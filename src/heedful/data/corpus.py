@@ -122,6 +122,16 @@ class PairFile:
         return self._rows is not None and self._rows.has_ranks
 
     @property
+    def divides_targets(self) -> bool:
+        """True where commas stand between the pronunciations of a word."""
+        return self._rows is not None and self._rows.divides_targets
+
+    def divide_targets(self) -> None:
+        """Divide targets at commas where rows are separated columns, as other files of the same model are read."""
+        if isinstance(self._rows, ColumnRows):
+            self._rows.divide_targets()
+
+    @property
     def has_label_sets(self) -> bool:
         """Whether targets are sets of labels, joined as by `heedful.text.label_sets.joined_labels`."""
         return self._rows is not None and self._rows.has_label_sets

@@ -63,6 +63,8 @@ class RowFormat(ABC):
     """Names of all columns that are joined to a source, or their numbers; empty where there are none."""
     has_ranks: bool = False
     """True where the first target of a source is its main one, as in a lexicon; elsewhere a later row is as good."""
+    divides_targets: bool = False
+    """True where commas stand between the pronunciations of a word, each of which is a row of its own."""
     separator: str = ""
     """Separator of several labels in a cell; empty where there is none."""
     has_label_sets: bool = False
@@ -156,7 +158,7 @@ class ColumnRows(RowFormat):
             heads = ("+".join(cells[n - 1] for n in source), "+".join(cells[n - 1] for n in target))
             rows.has_header = has_header or is_header(*heads)
             rows._reason = reason
-            if style.separator == "\t" and len(target) == 1:
+            if len(target) == 1:
                 rows._find_alternatives([*map(lenient.split, sample)])
             rows.names = heads if rows.has_header else ("", "")
             if len(source) > 1:
@@ -176,23 +178,32 @@ class ColumnRows(RowFormat):
         """Find out whether targets are pronunciations in the IPA, several of a word with commas between them."""
         whole = [cells for cells in rows[self.has_header :] if len(cells) == self.num_columns]
         words, phones = ([cells[side[0] - 1] for cells in whole] for side in (self._source, self._target))
-        self.has_ranks = are_in_ipa(words, phones)
-        if self.has_ranks:
+        if are_in_ipa(words, phones):
+            self.divide_targets()
+
+    def divide_targets(self) -> None:
+        """Divide targets at commas."""
+        if len(self._target) == 1:
+            self.divides_targets = self.has_ranks = True
             self._reason = "pronunciations in the IPA, those of one word with commas between them"
 
     def records(self, lines: Iterable[str]) -> Iterator[Record]:
         records = self._style.records(lines, self.num_columns)
-        return chain.from_iterable(map(self._each_alternative, records)) if self.has_ranks else records
+        return chain.from_iterable(map(self._each_alternative, records)) if self.divides_targets else records
 
     def _each_alternative(self, record: Record) -> Iterator[Record]:
-        """Yield a row for each pronunciation of a word."""
-        cells = record.text.split("\t")
-        if len(cells) != self.num_columns or '"' in record.text or "," not in cells[self._target[0] - 1]:
+        """Yield a row for each pronunciation of a word; a row that cannot be read is left to `cells`."""
+        try:
+            cells = self._style.split(record.text)
+        except DataError:
+            cells = []
+        column = self._target[0] - 1
+        if len(cells) != self.num_columns or "," not in cells[column]:
             yield record
             return
-        for one in alternatives(cells[self._target[0] - 1]):
-            cells[self._target[0] - 1] = one
-            yield record._replace(text="\t".join(cells))
+        for one in alternatives(cells[column]):
+            cells[column] = one
+            yield record._replace(text=self._style.join(cells))
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         cells = split_record(self._style, self.num_columns, line, name, number)

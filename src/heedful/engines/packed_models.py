@@ -11,6 +11,8 @@ from heedful.text.quoting import harmless
 
 ARCHIVES: Final = {".zip": "zipfile", ".tar": "tarfile", ".tar.xz": "tarfile"}
 """Suffixes of archives, with the module of Python that unpacks each."""
+MOST_READ: Final = 64 << 20
+"""Number of unpacked bytes of an archive .tar.xz in which the manifest is looked for."""
 
 
 def archive_suffix(path: Path) -> str:
@@ -69,6 +71,11 @@ def _names(path: Path) -> list[str]:
         return []
     try:
         with tarfile.open(path, "r:xz") as archive:
-            return archive.getnames()
+            names: list[str] = []
+            for member in archive:
+                names.append(member.name)
+                if member.offset_data + member.size > MOST_READ:
+                    break
+            return names
     except LZMAError as error:
         raise tarfile.ReadError(str(error)) from None

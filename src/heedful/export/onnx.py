@@ -18,7 +18,6 @@ The search stays outside the graphs, in `heedful.search`. All axes except featur
 sources, hypotheses, positions and generated tokens.
 """
 
-import gc
 import io
 import logging
 import warnings
@@ -38,6 +37,7 @@ from heedful.errors import MissingExtra, UsageError
 from heedful.export.onnx_recurrent import record_units, translations
 from heedful.export.onnx_small import IR_VERSION, OPSET, graph_properties, write_listed_graphs, write_small_graphs
 from heedful.export.records import flatten, rebuild
+from heedful.files.collector import paused_collector
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.layers.positions import SinusoidalPositions
 from heedful.models.inputs import Inputs, inputs_on
@@ -285,7 +285,7 @@ def record_graph(
     arguments: list[Any] = [tensor for tensor, _ in inputs.values()]
     if listed:
         arguments.append([tensor for tensor, _ in listed.values()])
-    with quiet(), _uncollected(), torch.no_grad():
+    with quiet(), paused_collector(), torch.no_grad():
         try:
             free = (*shapes, more) if listed else tuple(shapes)
             recorded = torch.export.export(module.eval(), tuple(arguments), dynamic_shapes=free, strict=False)
@@ -312,18 +312,6 @@ def record_graph(
     if not is_int8:
         _turn(model.graph)
     path.write_bytes(model.SerializeToString())
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Pause the garbage collector, which takes a quarter of the time among the million objects of a recording."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _fold(graph: Any) -> None:

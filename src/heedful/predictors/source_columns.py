@@ -14,6 +14,8 @@ from heedful.text.columns import split_columns
 
 COLUMNS: Final = "columns"
 """Key of the columns of source and target in `heedful.json`, where a source is several of them."""
+DIVIDES: Final = "divides_targets"
+"""Key of true in `heedful.json`, where commas stood between the pronunciations of a word in the training data."""
 
 
 def model_pairs(
@@ -32,6 +34,8 @@ def model_pairs(
         DataError: as `find_pairs`.
     """
     pairs = find_pairs(paths, columns)
+    if folder.facts.get(DIVIDES) is True:
+        pairs.divide_targets()
     own = folder.facts.get(COLUMNS)
     if own is None or lacks_last or columns != (1, 2) or pairs.source_names:
         return pairs

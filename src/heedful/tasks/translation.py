@@ -60,7 +60,7 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
 from heedful.models.transformer import Transformer
 from heedful.predictors.interface import Predictor, spaced
-from heedful.predictors.source_columns import COLUMNS
+from heedful.predictors.source_columns import COLUMNS, DIVIDES
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
 from heedful.search.inputs import token_draw
@@ -117,7 +117,11 @@ class TranslationTask(Task[PairFile, TranslationData]):
     without_effect = ("text.labels", "images")
 
     def find(self, paths: DataPaths) -> dict[str, PairFile]:
-        return {name: find_pairs(files, paths.columns, True) for name, files in paths.parts.items()}
+        pairs = {name: find_pairs(files, paths.columns, True) for name, files in paths.parts.items()}
+        if pairs["train"].divides_targets:
+            for each in pairs.values():
+                each.divide_targets()
+        return pairs
 
     def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
         files = (*paths.data, *paths.dev, *paths.test)
@@ -173,6 +177,8 @@ class TranslationTask(Task[PairFile, TranslationData]):
         facts: dict[str, Any] = {"languages": list(languages), "sentences": usual, **pairs.tokenizer_files}
         if file.source_names:
             facts[COLUMNS] = ["+".join(file.source_names), file.columns[1]]
+        if file.divides_targets:
+            facts[DIVIDES] = True
         if {text.source_units, text.target_units} == {"pieces"} and not (text.split_sentences or text.source_columns):
             tokenizers = pairs.source_tokenizer, pairs.target_tokenizer
             facts["kept"] = kept_kinds(pairs.train, tokenizers)

@@ -19,7 +19,7 @@ _BEGIN_NUMBERS: Final = frozenset(".0123456789")
 _IPA: Final = re.compile("[\u0250-\u02b8\u02c0-\u02ff\u0361]")
 """Letter that pronunciations in the IPA have and spelling rarely has: IPA Extensions, marks of stress, length and tone,
 and the tie above two letters."""
-_IPA_MARKS: Final = frozenset("ˈˌːˑʰʲʷ˥˦˧˨˩\u0361")
+_IPA_MARKS: Final = frozenset("ˈˌːˑ˥˦˧˨˩\u0361")
 """Marks among them that no spelling has."""
 _LEAST_LETTERS: Final = 6
 """Number of different letters of the IPA without such marks; Azerbaijani has one in its spelling, Ewe five."""
