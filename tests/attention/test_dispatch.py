@@ -83,14 +83,14 @@ def test_auto_takes_the_first_that_supports():
     few = make_case()
     assert run(few).kernel == "step_cpu"
     assert attend(*few.inputs, score=few.score, need=("weights",)).kernel == "step_cpu"
-    case = make_case(num_queries=24, num_keys=20)
+    case = make_case(num_queries=120, num_keys=120)
     assert run(case).kernel == "sdpa"
     assert attend(*case.inputs, score=case.score, need=("weights",)).kernel == "plain"
     query, key, value = (tensor.bfloat16() for tensor in case.inputs)
     assert attend(query.requires_grad_(), key, value, score=case.score).kernel == "plain"
     with torch.no_grad():
         assert attend(query, key, value, score=case.score).kernel == "sdpa"
-    narrow = make_case(mask="window", num_queries=24, num_keys=40)
+    narrow = make_case(mask="window", num_queries=120, num_keys=160)
     assert run(narrow).kernel == "window"
     assert attend(*narrow.inputs, score=narrow.score, mask=narrow.mask, need=("weights",)).kernel == "plain"
 
@@ -101,7 +101,7 @@ def test_a_kernel_is_chosen_once_for_the_same_facts(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         ScaledDotProduct, "supports", lambda self, request: (asked.append(request), known(self, request))[1]
     )
-    case = make_case(num_queries=24, num_keys=37)
+    case = make_case(num_queries=120, num_keys=137)
     for _ in range(3):
         assert run(case).kernel == "sdpa"
     assert len(asked) == 1

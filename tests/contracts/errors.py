@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -79,6 +79,8 @@ class Error:
 # PyTorch's kernel takes a quick exponential, and going back makes the weights again from scores and log normalizer,
 # which loses the more digits the larger the scores are: up to this many times what rounding the scores does.
 LENIENCY = {"sdpa": 4.0}
+TINY: Final = 2.0**-126
+"""Smallest normal number of float32."""
 
 
 def limit_of(name: str) -> float:
@@ -91,7 +93,8 @@ def ratio(error: Error, name: str, kernel: str) -> float:
     floor = max(error.floor, error.deep_floor * LENIENCY.get(kernel, 1.0))
     if error.given != error.given:
         return math.inf
-    return error.given / max(error.plain, floor / limit_of(name)) if error.given else 0.0
+    # Kernels leave out weights below the smallest normal number.
+    return error.given / max(error.plain, floor / limit_of(name), TINY)
 
 
 def exceeded(error: Error, name: str, kernel: str) -> bool:

@@ -74,6 +74,8 @@ observer: ContextVar[Callable[[Score, Attended], None] | None] = ContextVar("obs
 
 _WATCHED: Final[frozenset[Need]] = frozenset({"weights"})
 _NOTHING: Final[frozenset[Need]] = frozenset()
+_AUTOCAST: Final = ("cpu", "cuda")
+"""Types of devices that are known to have autocast; others are asked."""
 
 
 class Choice(NamedTuple):
@@ -107,6 +109,8 @@ class _Call(NamedTuple):
     request: Request
     reached: Bool[Tensor, "*#batch #query"] | None
     """Queries that NaN or infinity reaches, where numbers cannot be looked at; None elsewhere."""
+    is_mapped: bool
+    """Whether scores are those of other vectors than the queries and keys that were given."""
 
 
 def attend(
@@ -181,13 +185,14 @@ def attend(
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
     is_looked_at = call.request.mode == "eager" and call.request.device == "cpu"
-    is_looked_at &= chosen.reads_hidden or call.request.wants_gradient
+    # Hidden numbers reach the gradients of projections, whatever the kernel reads.
+    is_looked_at &= chosen.reads_hidden or (call.request.wants_gradient and call.is_mapped)
     if call.reached is not None:
         attended = with_marks(attended, call.reached, normalizer.scope)
     elif (
         call.rows is not None
         and is_looked_at
-        and not needs_no_zeros(query, key, call.value, attended.context, call.request.wants_gradient)
+        and not needs_no_zeros(query, key, call.pairs.key, call.value, attended.context, call.request.wants_gradient)
     ):
         reached = reached_queries(call.pairs, value, call.rows)
         if reached is not None:
@@ -301,10 +306,10 @@ def _lower(
     leading, num_queries, num_keys = check_operands(query, raw_key, value, normalizer, dropout, need)
     require_size(query, score.query_size, "query")
     rows = _bounds(masking, score, leading, num_queries, num_keys, query.device)
-    mode, reached = _mode(query, raw_key, value), None
+    mode, reached, device = _mode(query, raw_key, value), None, value.device.type
     if rows is not None and mode in {"compile", "transform"}:
         query, key, value, reached = with_zeros_unseen(query, key, value, rows, len(leading))
-    elif rows is not None and mode == "eager" and value.device.type != "cpu":
+    elif rows is not None and mode == "eager" and device != "cpu":
         # Looking at numbers would wait for the device, so hidden ones are replaced whatever they are.
         key, value = with_hidden_zeroed(key, value, rows, len(leading))
     try:
@@ -316,7 +321,7 @@ def _lower(
     request = Request(
         pairs=type(pairs),
         dtype=value.dtype,
-        device=value.device.type,
+        device=device,
         num_queries=num_queries,
         num_keys=num_keys,
         num_features=max(pairs.query.shape[-1], value.shape[-1]) if mode == "eager" else 0,
@@ -333,7 +338,8 @@ def _lower(
         has_bias=pairs.bias is not None,
         num_numbers=prod(leading) * num_queries * num_keys * _num_terms(pairs) if mode == "eager" else 0,
     )
-    return _Call(score, pairs, value, rows, normalizer, request, reached)
+    is_mapped = pairs.query is not query or pairs.key is not raw_key
+    return _Call(score, pairs, value, rows, normalizer, request, reached, is_mapped)
 
 
 def _num_terms(pairs: LoweredScore) -> int:
@@ -385,7 +391,7 @@ def _run(kernel: Kernel, call: _Call) -> Attended:
     device = call.request.device
     if (
         attended.context.dtype == torch.float32
-        and torch.amp.is_autocast_available(device)
+        and (device in _AUTOCAST or torch.amp.is_autocast_available(device))
         and torch.is_autocast_enabled(device)
     ):
         # The plain kernel's products are in the type of autocast, and no choice of a kernel may change a type.

@@ -24,7 +24,7 @@ WIDE: Final = 128
 """Number of features of a head from which plain operations may be faster in float32 and float64 on a CPU: where a head
 has no more scores than the square of its features, or without gradients than half of that."""
 MANY: Final = 8
-"""Number of queries from which they are; without gradients, if there are at most twice as many keys."""
+"""Number of queries from which they are, if there are at most twice as many keys."""
 
 _torch: Final[Any] = torch._C  # pyright: ignore[reportPrivateUsage]
 _current_node: Final[Callable[[], Any] | None] = getattr(_torch, "_current_autograd_node", None)
@@ -71,11 +71,8 @@ class ScaledDotProduct(Kernel):
         # The number of keys depends on the other rows of a batch, on which no exact result may depend.
         if is_exact() or request.num_numbers > WHOLE:
             return None
-        if request.wants_gradient:
-            is_small = num_scores <= request.num_features**2
-        else:
-            is_small = 2 * num_scores <= request.num_features**2 and request.num_keys <= 2 * request.num_queries
-        if is_small and request.num_queries >= MANY:
+        is_small = num_scores * (1 if request.wants_gradient else 2) <= request.num_features**2
+        if is_small and request.num_queries >= MANY and request.num_keys <= 2 * request.num_queries:
             return "plain operations are faster for so many features and so few scores on a CPU"
         return None
 

@@ -9,7 +9,7 @@ from heedful.attention import Additive, Biased, ScaledDot, attend
 from heedful.attention.biases import Alibi
 from heedful.attention.dispatch import explain
 from heedful.attention.kernels.interface import Request
-from heedful.attention.kernels.step.kernel import FEW_QUERIES, FEW_SCORES, FewQueries
+from heedful.attention.kernels.step.kernel import FEW_KEYS, FEW_QUERIES, FEW_SCORES, WIDE, FewQueries
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, LoweredScore
 from heedful.attention.masks import padding
 from heedful.attention.normalizers import NORMALIZERS
@@ -40,23 +40,41 @@ def test_reasons_of_a_refusal(change: dict[str, Any], reason: str):
     assert reason in str(FewQueries().supports(REQUEST._replace(**change)))
 
 
+MANY = 1_000_000
+"""Numbers of a call that is not small."""
+
+
+@pytest.mark.parametrize("wants_gradient", [False, True])
 @pytest.mark.parametrize(
-    ("num_queries", "num_keys", "pairs", "wants_gradient", "reason"),
+    ("num_queries", "num_keys", "num_features", "num_numbers", "pairs", "is_chosen"),
     [
-        (FEW_QUERIES, 5000, LoweredDot, True, None),
-        (FEW_QUERIES + 1, 4, LoweredDot, True, "gradients of other kernels"),
-        (20, FEW_SCORES // 20, LoweredDot, False, None),
-        (20, FEW_SCORES // 20, LoweredAdditive, True, None),
-        (20, FEW_SCORES // 20 + 1, LoweredAdditive, True, "so many scores"),
-        (20, FEW_SCORES // 20 + 1, LoweredDot, False, "so many scores"),
+        (FEW_QUERIES, 5000, 64, MANY, LoweredDot, True),
+        (FEW_QUERIES + 1, FEW_KEYS, 64, MANY, LoweredDot, True),
+        (FEW_QUERIES + 1, FEW_KEYS + 1, 64, MANY, LoweredDot, False),
+        (8, FEW_SCORES // 8, WIDE, MANY, LoweredDot, True),
+        (8, FEW_SCORES // 8 + 1, WIDE, MANY, LoweredDot, False),
+        (8, FEW_SCORES // 8, WIDE - 1, MANY, LoweredDot, False),
+        (32, 64, 32, 2048, LoweredDot, True),
+        (32, 65, 32, 2080, LoweredDot, False),
+        (60, 60, 32, 115_200, LoweredAdditive, True),
+        (60, 60, 256, 921_600, LoweredAdditive, False),
+        (512, 4, 1024, 2_097_152, LoweredAdditive, True),
+        (512, 15, 1024, 7_864_320, LoweredAdditive, False),
     ],
 )
-def test_few_scores_are_its_own(
-    num_queries: int, num_keys: int, pairs: type[LoweredScore], wants_gradient: bool, reason: str | None
+def test_calls_in_which_it_is_faster_are_its_own(
+    num_queries: int,
+    num_keys: int,
+    num_features: int,
+    num_numbers: int,
+    pairs: type[LoweredScore],
+    is_chosen: bool,
+    wants_gradient: bool,
 ):
-    request = REQUEST._replace(num_queries=num_queries, num_keys=num_keys, pairs=pairs, wants_gradient=wants_gradient)
-    told = FewQueries().declines_auto(request)
-    assert told is None if reason is None else reason in str(told)
+    sizes = {"num_queries": num_queries, "num_keys": num_keys, "num_features": num_features, "num_numbers": num_numbers}
+    request = REQUEST._replace(**sizes, pairs=pairs, wants_gradient=wants_gradient)
+    reason = FewQueries().declines_auto(request)
+    assert reason is None if is_chosen else "so many scores" in str(reason)
     with single_threaded():
         assert "exact" in str(FewQueries().declines_auto(request))
 

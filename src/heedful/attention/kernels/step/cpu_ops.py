@@ -49,9 +49,10 @@ def few_queries(pairs: LoweredDot | LoweredAdditive, value: Tensor, rows: MaskBo
     Cost: query * key * (depth + value_depth) multiply-adds on one thread, for additive scores 1.3 cycles for each
     query * key * depth; memory query * key, and in training key * (depth + value_depth).
     """
-    leading = broadcast(pairs.query.shape[:-2], pairs.key.shape[:-2], value.shape[:-2])
+    of_scores = pairs.leading
+    leading = broadcast(of_scores, value.shape[:-2])
     shape = *leading, pairs.query.shape[-2]
-    first, last = _all_keys(shape) if rows is None else rows.intervals(shape, len(pairs.leading))
+    first, last = _all_keys(shape) if rows is None else rows.intervals(shape, len(of_scores))
     dtype = value.dtype
     query, key, value = (
         _flat(pairs.query, leading, dtype),
@@ -69,7 +70,7 @@ def few_queries(pairs: LoweredDot | LoweredAdditive, value: Tensor, rows: MaskBo
         context, weights = _attend(query, key, value, vector, scale, first, last)
     if len(leading) != 1:
         context, weights = (each.reshape(*leading, *each.shape[1:]) for each in (context, weights))
-    return Averaged(context, weights if pairs.leading == leading else _first_of(weights, pairs.leading))
+    return Averaged(context, weights if of_scores == leading else _first_of(weights, of_scores))
 
 
 def _first_of(weights: Tensor, leading: torch.Size) -> Tensor:
@@ -101,26 +102,27 @@ class _FewQueries(torch.autograd.Function):
 def _attend(
     query: Tensor, key: Tensor, value: Tensor, vector: Tensor | None, scale: float, first: np.ndarray, last: np.ndarray
 ) -> tuple[Tensor, Tensor]:
-    # Imported here because importing Numba takes long.
-    from heedful.attention.kernels.step.numba_kernels import by_dot, by_sum
-
     queries, keys, values = _array(query), _array(key), _array(value)
     dtype, (batch, num_queries, _) = queries.dtype, queries.shape
     weights = np.empty((batch, num_queries, keys.shape[1]), dtype)
     context = np.empty((batch, num_queries, values.shape[2]), dtype)
-    attend, parameter = (by_dot(dtype)[0], dtype.type(scale)) if vector is None else (by_sum()[0], copied(vector))
+    attend = _loops(dtype, vector is not None)[0]
+    parameter = dtype.type(scale) if vector is None else copied(vector)
+    cost = weights.size * (queries.shape[2] if vector is None else _TANH * queries.shape[2])
+    if cost < _INLINE:
+        # A slice of each array would take as long as the loop of a small call.
+        attend(queries, keys, values, parameter, first, last, weights, context)
+    else:
 
-    def run(rows: slice) -> None:
-        inputs = queries[rows], keys[rows], values[rows], parameter, first[rows], last[rows]
-        attend(*inputs, weights[rows], context[rows])
+        def run(rows: slice) -> None:
+            inputs = queries[rows], keys[rows], values[rows], parameter, first[rows], last[rows]
+            attend(*inputs, weights[rows], context[rows])
 
-    _in_parts(run, batch, weights.size * (queries.shape[2] if vector is None else _TANH * queries.shape[2]))
+        _in_parts(run, batch)
     return torch.from_numpy(context), torch.from_numpy(weights)
 
 
 def _differentiate(ctx: Any, context_grad: Tensor | None, weights_grad: Tensor | None) -> tuple[Tensor | None, ...]:
-    from heedful.attention.kernels.step.numba_kernels import by_dot, by_sum
-
     weights = _array(ctx.saved_tensors[-1])
     scale, first, last = ctx.facts
     query, key, value = map(_array, ctx.saved_tensors[:3])
@@ -133,28 +135,39 @@ def _differentiate(ctx: Any, context_grad: Tensor | None, weights_grad: Tensor |
     outputs: list[np.ndarray] = [np.empty(each.shape, dtype) for each in (query, key, value)]
     if is_sum:
         outputs.append(np.empty((batch, depth), dtype))
-    differentiate, parameter = (
-        (by_sum()[1], copied(ctx.saved_tensors[3])) if is_sum else (by_dot(dtype)[1], dtype.type(scale))
-    )
+    differentiate = _loops(dtype, is_sum)[1]
+    parameter = copied(ctx.saved_tensors[3]) if is_sum else dtype.type(scale)
 
     def run(rows: slice) -> None:
         inputs = query[rows], key[rows], value[rows], parameter, first[rows], last[rows], weights[rows]
         room = np.empty(key.shape[1], dtype)
         differentiate(*inputs, grads[0][rows], grads[1][rows], room, *(each[rows] for each in outputs))
 
-    _in_parts(run, batch, 2 * weights.size * (_TANH * depth if is_sum else depth))
+    if 2 * weights.size * (_TANH * depth if is_sum else depth) < _INLINE:
+        run(slice(None))
+    else:
+        _in_parts(run, batch)
     if is_sum:
         outputs[3] = outputs[3].sum(axis=0)
     return (*map(torch.from_numpy, outputs), None, None, None)
 
 
-def _in_parts(run: Callable[[slice], None], batch: int, cost: int) -> None:
-    """Run batch elements on several threads where it pays; results are the same for any number of threads."""
-    if cost < _INLINE or num_threads() == 1:
+def _in_parts(run: Callable[[slice], None], batch: int) -> None:
+    """Run batch elements on several threads; results are the same for any number of threads."""
+    if num_threads() == 1:
         run(slice(None))
         return
     step = -(-batch // min(batch, 4 * num_threads()))
     run_parts([partial(run, slice(start, start + step)) for start in range(0, batch, step)])
+
+
+@lru_cache
+def _loops(dtype: np.dtype[Any], is_sum: bool) -> tuple[Any, Any]:
+    """The compiled loops, forward and backward."""
+    # Imported here because importing Numba takes long.
+    from heedful.attention.kernels.step.numba_kernels import by_dot, by_sum
+
+    return by_sum() if is_sum else by_dot(dtype)
 
 
 def _formula(ctx: Any, query: Tensor, key: Tensor, value: Tensor, *vector: Tensor) -> tuple[Tensor, Tensor]:

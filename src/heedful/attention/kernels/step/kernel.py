@@ -1,4 +1,4 @@
-"""Kernel of attention by few queries in one pass on a CPU, such as the steps of a decoder."""
+"""Kernel of attention by few queries or few keys in one pass on a CPU, such as the steps of a decoder."""
 
 from collections.abc import Mapping
 from typing import Final, final
@@ -16,9 +16,19 @@ from heedful.cpu.availability import loops_problem
 from heedful.cpu.threads import is_exact
 
 FEW_QUERIES: Final = 2
-"""Number of queries up to which it is faster than other kernels; this and the next by benchmarks/shapes.py --kernel."""
-FEW_SCORES: Final = 400
-"""Number of scores of a batch element up to which more queries are, but for the gradients of dot scores."""
+"""Number of queries up to which it is faster than other kernels; this and the following by benchmarks/shapes.py."""
+FEW_KEYS: Final = 16
+"""Number of keys up to which it is, for dot scores: products with so few columns are slow."""
+FEW_SCORES: Final = 512
+"""Number of scores of a batch element up to which it is, for dot scores from `WIDE` features on."""
+WIDE: Final = 128
+FEW_PRODUCTS: Final = 1 << 16
+"""Multiply-adds of all dot scores up to which it is: the least that other kernels take is longer."""
+FEW_TERMS: Final = 200_000
+"""Number of tanh of all additive scores up to which it is."""
+FEW_SHARED: Final = 6
+"""Product of the numbers of queries and keys over their sum up to which it is, for additive scores: the other kernel
+takes an exponential of each query and key first, and is cheaper for each pair."""
 _TYPES: Final[Mapping[type[LoweredScore], frozenset[torch.dtype]]] = {
     LoweredDot: frozenset({torch.float32, torch.float64}),
     LoweredAdditive: frozenset({torch.float32}),
@@ -27,7 +37,7 @@ _TYPES: Final[Mapping[type[LoweredScore], frozenset[torch.dtype]]] = {
 
 @final
 class FewQueries(Kernel):
-    """Scores, softmax and average of few queries in one loop, compiled by Numba."""
+    """Scores, softmax and average of few queries or few keys in one loop, compiled by Numba."""
 
     name = "step_cpu"
     memory = "query * key"
@@ -55,12 +65,13 @@ class FewQueries(Kernel):
     def declines_auto(self, request: Request) -> str | None:
         if is_exact():
             return "other kernels are used in exact decoding"
-        if request.num_queries <= FEW_QUERIES:
-            return None
-        if request.wants_gradient and request.pairs is LoweredDot:
-            return f"the gradients of other kernels are faster for more than {FEW_QUERIES} queries"
-        is_small = request.num_queries * request.num_keys <= FEW_SCORES
-        return None if is_small else "other kernels are faster for so many scores"
+        queries, keys = request.num_queries, request.num_keys
+        if request.pairs is LoweredDot:
+            is_wide = request.num_features >= WIDE and queries * keys <= FEW_SCORES
+            is_few = keys <= FEW_KEYS or is_wide or request.num_numbers * request.num_features <= FEW_PRODUCTS
+        else:
+            is_few = request.num_numbers <= FEW_TERMS or queries * keys <= FEW_SHARED * (queries + keys)
+        return None if queries <= FEW_QUERIES or is_few else "other kernels are faster for so many scores"
 
     def has_second_derivatives(self, request: Request) -> bool:
         return True

@@ -53,17 +53,30 @@ def _average(value: np.ndarray, weights: np.ndarray, start: int, stop: int, cont
     largest = weights.dtype.type(-np.inf)
     for j in range(start, stop):
         largest = weights[j] if weights[j] > largest else largest
-    total = zero
+    # In float64: the error of a sum of many weights would be that of each of them.
+    sum_of_weights = 0.0
     for j in range(start, stop):
         power = (weights[j] - largest) * scale
         # NaN is not below the lowest exponent, and stays.
         weights[j] = zero if power < lowest else exp2(lowest if power < lowest else power)
-        total += weights[j]
+        sum_of_weights += weights[j]
+    total = weights.dtype.type(sum_of_weights)
     for j in range(weights.shape[0]):
         weights[j] = weights[j] / total if start <= j < stop else zero
     for d in range(context.shape[0]):
         context[d] = zero
-    for j in range(start, stop):
+    # Eight keys at a time: one after another, rounding errors of many keys would add up, and sums be stored as often.
+    whole = stop - max(0, stop - start) % 8
+    for j in range(start, whole, 8):
+        w0, w1, w2, w3, w4, w5, w6, w7 = (
+            weights[j], weights[j + 1], weights[j + 2], weights[j + 3],
+            weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7],
+        )  # fmt: skip
+        for d in range(context.shape[0]):
+            lower = (w0 * value[j, d] + w1 * value[j + 1, d]) + (w2 * value[j + 2, d] + w3 * value[j + 3, d])
+            upper = (w4 * value[j + 4, d] + w5 * value[j + 5, d]) + (w6 * value[j + 6, d] + w7 * value[j + 7, d])
+            context[d] += lower + upper
+    for j in range(whole, stop):
         weight = weights[j]
         for d in range(context.shape[0]):
             context[d] += weight * value[j, d]
