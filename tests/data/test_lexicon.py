@@ -37,6 +37,14 @@ def test_one_space_is_enough_before_phones_of_arpabet(tmp_path: Path):
         assert not LexiconRows.suits(lines)
 
 
+def test_phones_of_arpabet_need_no_stress():
+    """As in the lexicons of Kaldi and Phonetisaurus."""
+    words = ["hello HH AH L OW", "boy B OY", "cat K AE T", "bee B IY", "now N AW", "day D EY"]
+    assert LexiconRows.suits(words)
+    assert not LexiconRows.suits(words[:3])
+    assert not LexiconRows.suits([*words, "now and then"])
+
+
 @pytest.mark.parametrize("line", ["a  b\tc", "one word", "a b c"])
 def test_other_lines_are_no_lexicon(line: str):
     assert not LexiconRows.suits(["HELLO  HH AH0", line])

@@ -1,5 +1,6 @@
 """Texts that are labelled next."""
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -26,9 +27,8 @@ def plainly(pool: list[Candidate], number: int) -> list[str]:
         vectors = [selection._vector(each.text) for each in chosen]
 
         def gain(one: Candidate, known: list[np.ndarray] = vectors) -> float:
-            return one.uncertainty * (
-                1.0 - max((float(each @ selection._vector(one.text)) for each in known), default=0)
-            )
+            nearest = max((float(each @ selection._vector(one.text)) for each in known), default=0)
+            return -math.log(1.0 - one.uncertainty) * (1.0 - nearest)
 
         chosen.append(max(left, key=gain))
         left.remove(chosen[-1])
@@ -49,6 +49,13 @@ def test_near_repeats_are_chosen_late():
     assert [each.text for each in select(pool, 2)][1] == "Zwölf Boxkämpfer jagen Viktor"
     assert len(select(pool, 100)) == 6
     assert select([], 3) == []
+
+
+def test_of_outputs_that_are_all_wrong_the_least_sure_come_first():
+    words = ["kort", "lang", "zo", "een", "vreemdelingenverkeer"]
+    pool = [Candidate(word, "", 1.0 - 0.3 ** len(word)) for word in words]
+    assert [each.text for each in select(pool, 1)] == ["vreemdelingenverkeer"]
+    assert len(select([Candidate(word, "", 1.0) for word in words], 5)) == 5
 
 
 def test_a_pool_in_which_all_is_sure_is_chosen_from_by_difference():

@@ -11,6 +11,7 @@ from heedful.text.degenerate import fault_of
         ("Ein Mann.", "the man is the man is the man is the man is", "loop"),
         ("Ein Hund.", "A dog dog dog, dog dog", "loop"),
         ("Hm.", "hahahahahahahahahahahahahaha", "loop"),
+        ("vrijheidsstrijd", "ˈvrɛi̯dstrɛi̯dstrɛi̯dstrɛi̯dstrɛi̯d", "loop"),
         ("Ein Hund.", "1111111111111111111111111", "loop"),
         (
             "Ein Hund.",

@@ -14,6 +14,9 @@ _PHONE: Final = (
 _ENTRY: Final = re.compile(rf"(\S+?)(?:\(\d+\))?(?:  +(\S.*)| ({_PHONE}(?: {_PHONE})*))")
 """Entry of a pronunciation lexicon: a word, the number of its variant if it has several, two spaces, and phones. One
 space is enough before those of ARPAbet, as CMUdict has it today."""
+_VOWEL: Final = re.compile(r"\b(?:AA|AE|AH|AO|AW|AY|EH|ER|EY|IH|IY|OW|OY|UH|UW)\b")
+_LEAST_VOWELS: Final = 6
+"""Number of different vowels that entries without stresses have, where there is one space only."""
 _COMMENTS: Final = (";;;", "#")
 
 
@@ -40,13 +43,14 @@ class LexiconRows(RowFormat):
             lines: the first non-empty lines.
 
         Returns:
-            Whether each is a comment or an entry without tabs, and there is an entry; with stresses where there is one
-            space only, as texts in capitals have none.
+            Whether each is a comment or an entry without tabs, and there is an entry; with stresses or many vowels of
+            ARPAbet where there is one space only, as texts in capitals have neither.
         """
         entries = [line for line in lines if not line.startswith(_COMMENTS)]
         matches = [None if "\t" in line else _ENTRY.fullmatch(_without_comment(line)) for line in entries]
         rest = " ".join(entry[3] or "0" for entry in matches if entry)
-        return bool(entries) and None not in matches and any(map(str.isdigit, rest))
+        is_told = any(map(str.isdigit, rest)) or len({*_VOWEL.findall(rest)}) >= _LEAST_VOWELS
+        return bool(entries) and None not in matches and is_told
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:
         if line.startswith(_COMMENTS):

@@ -3,7 +3,7 @@
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from math import exp
+from math import exp, log1p
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ SIZE: Final = 512
 POOL_SHARE: Final = 20
 LEAST_POOL: Final = 2_000
 """Number of least certain texts that are chosen from, as a multiple of the wanted number, and the least."""
+_MOST: Final = 1.0 - 1e-12
+"""Uncertainty from which texts are equally surprising."""
 
 
 class Candidate(NamedTuple):
@@ -58,11 +60,12 @@ def candidates(predictor: Predictor, texts: Iterable[str]) -> Iterator[Candidate
 
 
 def select(pool: Sequence[Candidate], number: int) -> list[Candidate]:
-    """Choose texts one by one: each has the largest product of uncertainty and distance from those chosen before.
+    """Choose texts one by one: each has the largest product of surprise and distance from those chosen before.
 
-    Distance is one minus the cosine of counts of character n-grams, so that a batch has not the same gap many times
-    (uncertainty and diversity: Settles 2009, section 3.6 and 5; greedy, after Sener and Savarese 2018,
-    arXiv:1708.00489).
+    Surprise is -log(1 - uncertainty): of outputs that are all likely to be wrong, those of which the model is least
+    sure come first, long words among them, which tell more. Distance is one minus the cosine of counts of character
+    n-grams, so that a batch has not the same gap many times (uncertainty and diversity: Settles 2009, section 3.6 and
+    5; greedy, after Sener and Savarese 2018, arXiv:1708.00489).
 
     Args:
         pool: texts, none twice.
@@ -75,7 +78,7 @@ def select(pool: Sequence[Candidate], number: int) -> list[Candidate]:
     """
     unsure = sorted(pool, key=lambda each: -each.uncertainty)[: max(LEAST_POOL, POOL_SHARE * number)]
     vectors = np.stack([_vector(each.text) for each in unsure]) if unsure else np.zeros((0, SIZE), dtype=np.float32)
-    gains = np.array([max(each.uncertainty, 1e-9) for each in unsure])
+    gains = np.array([-log1p(-min(max(each.uncertainty, 1e-9), _MOST)) for each in unsure])
     nearest = np.zeros(len(unsure), dtype=np.float32)
     chosen: list[int] = []
     while len(chosen) < min(number, len(unsure)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final, Literal
+from unicodedata import combining
 
 Fault = Literal["loop", "length", "empty", ""]
 """Fault of an output: a part comes again and again, it is far too long, or there is none."""
@@ -56,6 +57,11 @@ def _longest_run(items: Sequence[str], distance: int) -> int:
     """Largest number of consecutive words or letters that equal the one at a distance before them."""
     longest = run = 0
     for one, other in zip(items[distance:], items, strict=False):
-        run = run + 1 if one == other and one.isalnum() else run if one == other == " " else 0
+        if one != other:
+            run = 0
+        elif one.isalnum():
+            run += 1
+        elif one != " " and not (len(one) == 1 and combining(one)):
+            run = 0
         longest = max(longest, run)
     return longest
