@@ -27,7 +27,7 @@ Rows = list[tuple[str, str]]
 
 
 class Plan(NamedTuple):
-    """How all models are trained."""
+    """Settings that all trainings of a seed share."""
 
     task: str
     seed: int

@@ -138,8 +138,8 @@ CHINESE: Final = {
     "Gathered keys of each query's window, scored by plain operations; for any score and most normalizers": (
         "先取出每个查询窗口里的键，再用普通运算打分；适用于任何打分和大多数归一化"
     ),
-    "Scores, softmax and average of few queries in one loop, compiled by Numba": (
-        "查询很少时（如解码的一步），打分、softmax 与加权平均在一个循环中完成，由 Numba 编译"
+    "Scores, softmax and average of few queries or few keys in one loop, compiled by Numba": (
+        "查询或键很少时（如解码的一步），打分、softmax 与加权平均在一个循环中完成，由 Numba 编译"
     ),
     "Distances, kernel, softmax and average in one loop, compiled by Numba": (
         "距离、核函数、softmax 与加权平均在一个循环中完成，由 Numba 编译"
