@@ -36,6 +36,20 @@ def test_tensors_of_inference_mode_are_tested_every_time():
         assert not all_known_finite(numbers)
 
 
+@pytest.mark.parametrize("has_graph", [False, True])
+@pytest.mark.parametrize("role", [0, 1, 2])
+def test_hidden_numbers_of_few_queries_reach_no_gradient(role: int, has_graph: bool):
+    """Not even where the kernel never reads them: gradients of gradients and rows that are not used do."""
+    inputs = [torch.randn(2, 3, 8), torch.randn(2, 3, 8), torch.randn(2, 3, 8)]
+    inputs[role][0, 2] = torch.nan
+    tensors = [tensor.requires_grad_() for tensor in inputs]
+    for mask in (causal(), padding(torch.tensor([2, 0]))):
+        attended = attend(*tensors, score=ScaledDot(8, 8), mask=mask)
+        assert attended.kernel == "step_cpu"
+        gradients = torch.autograd.grad(attended.context[:, :2].sum(), tensors, create_graph=has_graph)
+        assert all(bool(torch.isfinite(each).all()) for each in gradients)
+
+
 def test_prepared_keys_that_are_hidden_reach_nothing():
     score = Additive(4, 4, 6)
     query, key = torch.randn(2, 1, 4, requires_grad=True), torch.randn(2, 5, 4)

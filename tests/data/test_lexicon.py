@@ -41,7 +41,9 @@ def test_phones_of_arpabet_need_no_stress():
     """As in the lexicons of Kaldi and Phonetisaurus."""
     words = ["hello HH AH L OW", "boy B OY", "cat K AE T", "bee B IY", "now N AW", "day D EY"]
     assert LexiconRows.suits(words)
+    assert LexiconRows.suits(["!SIL SIL", "<unk> SPN", *words])
     assert not LexiconRows.suits(words[:3])
+    assert not LexiconRows.suits(["HH AH L OW", "B OY", "K AE T", "B IY", "N AW", "D EY"])
     assert not LexiconRows.suits([*words, "now and then"])
 
 

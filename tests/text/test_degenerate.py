@@ -12,6 +12,8 @@ from heedful.text.degenerate import fault_of
         ("Ein Hund.", "A dog dog dog, dog dog", "loop"),
         ("Hm.", "hahahahahahahahahahahahahaha", "loop"),
         ("vrijheidsstrijd", "ˈvrɛi̯dstrɛi̯dstrɛi̯dstrɛi̯dstrɛi̯d", "loop"),
+        ("हँसी", "हा" * 20, "loop"),
+        ("हँसी", "हाँ हाँ हाँ हाँ हाँ", "loop"),
         ("Ein Hund.", "1111111111111111111111111", "loop"),
         (
             "Ein Hund.",

@@ -109,8 +109,6 @@ class _Call(NamedTuple):
     request: Request
     reached: Bool[Tensor, "*#batch #query"] | None
     """Queries that NaN or infinity reaches, where numbers cannot be looked at; None elsewhere."""
-    is_mapped: bool
-    """Whether scores are those of other vectors than the queries and keys that were given."""
 
 
 def attend(
@@ -185,8 +183,8 @@ def attend(
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
     is_looked_at = call.request.mode == "eager" and call.request.device == "cpu"
-    # Hidden numbers reach the gradients of projections, whatever the kernel reads.
-    is_looked_at &= chosen.reads_hidden or (call.request.wants_gradient and call.is_mapped)
+    # Hidden numbers reach gradients whatever the kernel reads: of projections, and as zero times NaN.
+    is_looked_at &= chosen.reads_hidden or call.request.wants_gradient
     if call.reached is not None:
         attended = with_marks(attended, call.reached, normalizer.scope)
     elif (
@@ -338,8 +336,7 @@ def _lower(
         has_bias=pairs.bias is not None,
         num_numbers=prod(leading) * num_queries * num_keys * _num_terms(pairs) if mode == "eager" else 0,
     )
-    is_mapped = pairs.query is not query or pairs.key is not raw_key
-    return _Call(score, pairs, value, rows, normalizer, request, reached, is_mapped)
+    return _Call(score, pairs, value, rows, normalizer, request, reached)
 
 
 def _num_terms(pairs: LoweredScore) -> int:

@@ -8,12 +8,14 @@ from heedful.data.rows import RowFormat
 from heedful.errors import DataError
 
 _PHONE: Final = (
-    "(?:(?:AA|AE|AH|AO|AW|AY|EH|ER|EY|IH|IY|OW|OY|UH|UW)[0-2]?|B|CH|D|DH|F|G|HH|JH|K|L|M|N|NG|P|R|S|SH|T|TH|V|W|Y|Z|ZH)"
+    "(?:(?:AA|AE|AH|AO|AW|AY|EH|ER|EY|IH|IY|OW|OY|UH|UW)[0-2]?|B|CH|D|DH|F|G|HH|JH|K|L|M|N|NG|P|R|S|SH|T|TH|V|W|Y|Z|ZH"
+    "|SIL|SPN|NSN)"
 )
-"""Phone of ARPAbet, with the stress of a vowel."""
+"""Phone of ARPAbet, with the stress of a vowel; silence and noises, as Kaldi has them."""
 _ENTRY: Final = re.compile(rf"(\S+?)(?:\(\d+\))?(?:  +(\S.*)| ({_PHONE}(?: {_PHONE})*))")
 """Entry of a pronunciation lexicon: a word, the number of its variant if it has several, two spaces, and phones. One
 space is enough before those of ARPAbet, as CMUdict has it today."""
+_ONE_PHONE: Final = re.compile(_PHONE)
 _VOWEL: Final = re.compile(r"\b(?:AA|AE|AH|AO|AW|AY|EH|ER|EY|IH|IY|OW|OY|UH|UW)\b")
 _LEAST_VOWELS: Final = 6
 """Number of different vowels that entries without stresses have, where there is one space only."""
@@ -49,7 +51,8 @@ class LexiconRows(RowFormat):
         entries = [line for line in lines if not line.startswith(_COMMENTS)]
         matches = [None if "\t" in line else _ENTRY.fullmatch(_without_comment(line)) for line in entries]
         rest = " ".join(entry[3] or "0" for entry in matches if entry)
-        is_told = any(map(str.isdigit, rest)) or len({*_VOWEL.findall(rest)}) >= _LEAST_VOWELS
+        has_words = any(entry and not _ONE_PHONE.fullmatch(entry[1]) for entry in matches)
+        is_told = any(map(str.isdigit, rest)) or (has_words and len({*_VOWEL.findall(rest)}) >= _LEAST_VOWELS)
         return bool(entries) and None not in matches and is_told
 
     def cells(self, line: str, name: str, number: int) -> tuple[str, str]:

@@ -7,7 +7,7 @@ const LONGEST_PART = 12, REPETITIONS = 4;
 const FEWEST_LETTERS = 18;
 /** Letters of an output for each letter of its source; letters from WIDE on stand for several of others. */
 const MOST_GROWTH = 5, WIDE = '\u2e80';
-const LETTER = /\p{L}/u, SIGN = /[\p{L}\p{N}]/u, PLAIN = /^[\p{L}\p{N}]+$/u;
+const LETTER = /\p{L}/u, SIGN = /[\p{L}\p{N}]/u, PLAIN = /^[\p{L}\p{N}\p{M}]+$/u;
 
 /**
  * Find the fault of an output.

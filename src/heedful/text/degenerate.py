@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final, Literal
-from unicodedata import combining
+from unicodedata import category
 
 Fault = Literal["loop", "length", "empty", ""]
 """Fault of an output: a part comes again and again, it is far too long, or there is none."""
@@ -57,11 +57,11 @@ def _longest_run(items: Sequence[str], distance: int) -> int:
     """Largest number of consecutive words or letters that equal the one at a distance before them."""
     longest = run = 0
     for one, other in zip(items[distance:], items, strict=False):
-        if one != other:
-            run = 0
-        elif one.isalnum():
-            run += 1
-        elif one != " " and not (len(one) == 1 and combining(one)):
-            run = 0
+        run = 0 if one != other else run + 1 if _is_plain(one) else run if one == " " else 0
         longest = max(longest, run)
     return longest
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text is of letters, digits and marks on them alone."""
+    return text.isalnum() or (bool(text) and all(one.isalnum() or category(one).startswith("M") for one in text))

@@ -17,8 +17,10 @@ from heedful.cpu.threads import is_exact
 
 FEW_QUERIES: Final = 2
 """Number of queries up to which it is faster than other kernels; this and the following by benchmarks/shapes.py."""
-FEW_KEYS: Final = 16
+FEW_KEYS: Final = 15
 """Number of keys up to which it is, for dot scores: products with so few columns are slow."""
+MOST_QUERIES: Final = 1024
+"""Number of queries up to which it is for few keys: it shares out batch elements, not queries, to several threads."""
 FEW_SCORES: Final = 512
 """Number of scores of a batch element up to which it is, for dot scores from `WIDE` features on."""
 WIDE: Final = 128
@@ -68,9 +70,12 @@ class FewQueries(Kernel):
         queries, keys = request.num_queries, request.num_keys
         if request.pairs is LoweredDot:
             is_wide = request.num_features >= WIDE and queries * keys <= FEW_SCORES
-            is_few = keys <= FEW_KEYS or is_wide or request.num_numbers * request.num_features <= FEW_PRODUCTS
+            has_few_keys = keys <= FEW_KEYS and queries <= MOST_QUERIES
+            is_few = has_few_keys or is_wide or request.num_numbers * request.num_features <= FEW_PRODUCTS
         else:
-            is_few = request.num_numbers <= FEW_TERMS or queries * keys <= FEW_SHARED * (queries + keys)
+            is_few = request.num_numbers <= FEW_TERMS or (
+                queries <= MOST_QUERIES and queries * keys <= FEW_SHARED * (queries + keys)
+            )
         return None if queries <= FEW_QUERIES or is_few else "other kernels are faster for so many scores"
 
     def has_second_derivatives(self, request: Request) -> bool:
