@@ -183,7 +183,7 @@ def attend(
     chosen = _choose(call.request, kernel)
     attended = _run(chosen, call)
     is_looked_at = call.request.mode == "eager" and call.request.device == "cpu"
-    # Hidden numbers reach gradients whatever the kernel reads: of projections, and as zero times NaN.
+    # A hidden NaN reaches a gradient even if the kernel never reads it: the backward pass multiplies it by zero.
     is_looked_at &= chosen.reads_hidden or call.request.wants_gradient
     if call.reached is not None:
         attended = with_marks(attended, call.reached, normalizer.scope)

@@ -49,10 +49,10 @@ def few_queries(pairs: LoweredDot | LoweredAdditive, value: Tensor, rows: MaskBo
     Cost: query * key * (depth + value_depth) multiply-adds on one thread, for additive scores 1.3 cycles for each
     query * key * depth; memory query * key, and in training key * (depth + value_depth).
     """
-    of_scores = pairs.leading
-    leading = broadcast(of_scores, value.shape[:-2])
+    score_leading = pairs.leading
+    leading = broadcast(score_leading, value.shape[:-2])
     shape = *leading, pairs.query.shape[-2]
-    first, last = _all_keys(shape) if rows is None else rows.intervals(shape, len(of_scores))
+    first, last = _all_keys(shape) if rows is None else rows.intervals(shape, len(score_leading))
     dtype = value.dtype
     query, key, value = (
         _flat(pairs.query, leading, dtype),
@@ -70,7 +70,7 @@ def few_queries(pairs: LoweredDot | LoweredAdditive, value: Tensor, rows: MaskBo
         context, weights = _attend(query, key, value, vector, scale, first, last)
     if len(leading) != 1:
         context, weights = (each.reshape(*leading, *each.shape[1:]) for each in (context, weights))
-    return Averaged(context, weights if of_scores == leading else _first_of(weights, of_scores))
+    return Averaged(context, weights if score_leading == leading else _first_of(weights, score_leading))
 
 
 def _first_of(weights: Tensor, leading: torch.Size) -> Tensor:

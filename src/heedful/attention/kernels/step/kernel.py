@@ -15,22 +15,24 @@ from heedful.attention.softmax import Softmax
 from heedful.cpu.availability import loops_problem
 from heedful.cpu.threads import is_exact
 
+# Bounds of the calls for which this kernel is faster than the others, measured by benchmarks/shapes.py --all --kernel.
 FEW_QUERIES: Final = 2
-"""Number of queries up to which it is faster than other kernels; this and the following by benchmarks/shapes.py."""
+"""Largest number of queries, whatever the number of keys."""
 FEW_KEYS: Final = 15
-"""Number of keys up to which it is, for dot scores: products with so few columns are slow."""
+"""Largest number of keys of dot scores with more queries: PyTorch's products with so few columns are slow."""
 MOST_QUERIES: Final = 1024
-"""Number of queries up to which it is for few keys: it shares out batch elements, not queries, to several threads."""
-FEW_SCORES: Final = 512
-"""Number of scores of a batch element up to which it is, for dot scores from `WIDE` features on."""
+"""Largest number of queries with few keys: several threads share the elements of a batch, not the queries of one."""
 WIDE: Final = 128
+"""Smallest number of features of dot scores for which `FEW_SCORES` holds."""
+FEW_SCORES: Final = 512
+"""Largest number of dot scores of a batch element with so many features."""
 FEW_PRODUCTS: Final = 1 << 16
-"""Multiply-adds of all dot scores up to which it is: the least that other kernels take is longer."""
+"""Largest number of multiply-adds of all dot scores: the shortest call of other kernels takes longer."""
 FEW_TERMS: Final = 200_000
-"""Number of tanh of all additive scores up to which it is."""
+"""Largest number of tanh of all additive scores."""
 FEW_SHARED: Final = 6
-"""Product of the numbers of queries and keys over their sum up to which it is, for additive scores: the other kernel
-takes an exponential of each query and key first, and is cheaper for each pair."""
+"""Largest product of the numbers of queries and keys over their sum, for additive scores. The other kernel first takes
+an exponential of each query and key, which pays where many pairs share it."""
 _TYPES: Final[Mapping[type[LoweredScore], frozenset[torch.dtype]]] = {
     LoweredDot: frozenset({torch.float32, torch.float64}),
     LoweredAdditive: frozenset({torch.float32}),
