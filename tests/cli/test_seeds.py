@@ -1,5 +1,6 @@
 """Several seeds, trained side by side in processes of their own, and their ensemble in one folder."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from tests.cli.command import heedful
 from tests.requests import make_request
+from tests.tasks.reviews import BAD, GOOD
 from tests.thorough import thorough
 
 SMALL = ("embedding_size=4", "hidden_size=6", "readout_size=5")
@@ -39,6 +41,25 @@ def test_seeds_become_one_model(tmp_path: Path):
     for mixed, one, other in zip(mean, *each, strict=True):
         assert not np.allclose(one, other, rtol=1e-3)
         np.testing.assert_allclose(mixed, (one + other) / 2, rtol=1e-5)
+
+
+@thorough
+def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path):
+    lines = [f"the {noun} was {word}\t{label}\n" for label, words in (("good", GOOD), ("bad", BAD)) for word in words
+             for noun in ("room", "food", "staff", "view")]  # fmt: skip
+    (data := tmp_path / "reviews.tsv").write_text("".join(lines), encoding="utf-8", newline="\n")
+    command = ("train", data, "--test", data, "--task", "classification", "--seeds", "2", "--threads", "1")
+    command += ("--out", tmp_path / "m", "--set=training.export=false", "--set=training.max_steps=5")
+    done = heedful(*command)
+    assert done.code == 0, done.err
+    facts = open_folder(tmp_path / "m").facts
+    assert len(facts["members"]) == 1
+    assert "ngram_share" in facts
+    stored = json.loads((tmp_path / "m/run/test.json").read_text("utf-8"))
+    assert stored["members"] == facts["members"]
+    assert stored["text"] in done.out
+    again = heedful(*command)
+    assert (again.code, again.out, open_folder(tmp_path / "m").facts) == (0, done.out, facts)
 
 
 @pytest.mark.parametrize(

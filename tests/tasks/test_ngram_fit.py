@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
 from heedful.data.label_kinds import normalised, target_rows
-from heedful.engines.ngram_model import NgramRows
+from heedful.engines.ngram_model import NgramRows, mean_model
 from heedful.tasks import ngram_fit
 from heedful.tasks.ngram_fit import build_table, fit_ngrams
 from heedful.text.ngrams import NgramSizes
@@ -81,3 +81,12 @@ def test_ratios_scale_the_weights():
     assert weights.grad is not None
     assert at_zero.grad is not None
     assert float(weights.grad.norm()) < 0.01 * float(at_zero.grad.norm())
+
+
+def test_the_mean_of_models_has_the_mean_of_their_scores():
+    texts, labels = texts_and_labels(60)
+    table, rows = build_table(texts, 3, NgramSizes())
+    models = [fit_ngrams(table, rows, target_rows("one", labels, 3), has_ratios=ratios) for ratios in (True, False)]
+    wanted = np.mean([model.scores_of(rows) for model in models], axis=0)
+    np.testing.assert_allclose(mean_model(models).scores_of(rows), wanted, rtol=1e-4, atol=1e-5)
+    assert float(np.abs(models[0].scores_of(rows) - wanted).max()) > 0.01

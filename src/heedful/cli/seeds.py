@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,9 +51,12 @@ def train_seeds(
     width = min(num_seeds, threads or physical_cores())
     each = max(1, (threads or physical_cores()) // width)
     messages.say(f"{num_seeds} seeds, {width} at once with {each} thread{'s' * (each > 1)} each: {folder}")
-    commands = {seed: _command(request, seed, path, each, seed == first) for seed, path in folders.items()}
-    _run(commands, folder / FOLDER, width, messages)
+    commands = {f"seed {seed}": _command(request, seed, path, each, seed == first) for seed, path in folders.items()}
+    _run(commands, folder / FOLDER, width, messages.warn, lambda name, lines: messages.say(f"{name}: {_best(lines)}"))
     number = join_members(folder, [path for seed, path in folders.items() if seed != first])
+    # The training of the first seed, which is complete, chooses and tests what only an ensemble has.
+    again = {"ensemble": commands[f"seed {first}"]}
+    _run(again, folder / FOLDER, 1, messages.warn, lambda _, lines: print(_tested(lines), end=""))
     print(f"model: {folder}, an ensemble of {number}")
 
 
@@ -91,8 +95,28 @@ def _command(request: "TrainRequest", seed: int, folder: Path, threads: int, is_
     return [sys.executable, "-m", "heedful", "train", *map(str, request.data), *arguments, "--seed", str(seed)]
 
 
-def _run(commands: Mapping[int, list[str]], logs: Path, width: int, messages: Messages) -> None:
-    """Run all commands, some at once; what they print goes to log files.
+def _best(lines: list[str]) -> str:
+    return next((line for line in lines if line.startswith("best:")), lines[-1])
+
+
+def _tested(lines: list[str]) -> str:
+    """Lines of test scores, of which the further ones are indented."""
+    tested = dropwhile(lambda line: not line.startswith("test:"), lines)
+    return "".join(f"{line}\n" for line in takewhile(lambda line: line.startswith(("test:", " ")), tested))
+
+
+def _run(
+    commands: Mapping[str, list[str]],
+    logs: Path,
+    width: int,
+    warn: Callable[[str], None],
+    tell: Callable[[str, list[str]], None],
+) -> None:
+    """Run commands, some at once; what they print goes to log files.
+
+    Args:
+        commands: words of each command, by its name.
+        tell: function that receives the name of a command that has ended, and the lines that it has printed.
 
     Raises:
         EndedElsewhere: a command failed; the others were stopped.
@@ -101,23 +125,23 @@ def _run(commands: Mapping[int, list[str]], logs: Path, width: int, messages: Me
     logs.mkdir(parents=True, exist_ok=True)
     running: list[subprocess.Popen[bytes]] = []
 
-    def run(seed: int) -> tuple[int, list[str]]:
-        path = logs / f"{seed}.txt"
+    def run(name: str) -> tuple[int, list[str]]:
+        path = logs / f"{name.removeprefix('seed ')}.txt"
         with path.open("wb") as log:
-            running.append(process := subprocess.Popen(commands[seed], stdout=log, stderr=subprocess.STDOUT))
+            running.append(process := subprocess.Popen(commands[name], stdout=log, stderr=subprocess.STDOUT))
         code = process.wait()
         return code, path.read_text(encoding="utf-8", errors="replace").strip().split("\n")
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     pool = ThreadPoolExecutor(width)
     try:
-        futures = {pool.submit(run, seed): seed for seed in commands}
+        futures = {pool.submit(run, name): name for name in commands}
         for future in as_completed(futures):
-            (code, lines), seed = future.result(), futures[future]
+            (code, lines), name = future.result(), futures[future]
             if code:
-                messages.warn(f"seed {seed}: {lines[-1]}")
+                warn(f"{name}: {lines[-1]}")
                 raise EndedElsewhere(code if code > 0 else 128 - code)
-            messages.say(f"seed {seed}: {next((line for line in lines if line.startswith('best:')), lines[-1])}")
+            tell(name, lines)
     except KeyboardInterrupt:
         raise Stopped("stopped: every seed is saved; the same command resumes", signal.SIGINT) from None
     finally:

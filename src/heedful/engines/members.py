@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from heedful.engines.folder import ModelFolder, commit, open_folder, require_same_tokens
+from heedful.engines.ngram_model import SHARE, SHIFTS
 from heedful.errors import ResourceError
 from heedful.files.atomic_write import sync, write_through
 from heedful.files.formats import KEY
 
 MEMBERS: Final = "members"
 """Key of the manifest: names of the files with the weights of further members."""
+_OF_ONE: Final = (SHARE, SHIFTS)
+"""Keys of the manifest that validation has chosen for the first member alone; an ensemble has others."""
 
 
 def join_members(folder: Path, others: Sequence[Path]) -> int:
@@ -43,9 +46,11 @@ def join_members(folder: Path, others: Sequence[Path]) -> int:
                 write_through(temporary, weights.read_bytes())
                 temporary.replace(folder / weights.name)
                 names.append(weights.name)
+        if names == first.facts.get(MEMBERS):
+            return 1 + len(names)
         sync(folder)
         own_files = [name for name in first.facts["files"] if name not in first.facts.get(MEMBERS, ())]
-        facts = {key: value for key, value in first.facts.items() if key not in (KEY, "files")}
+        facts = {key: value for key, value in first.facts.items() if key not in (KEY, "files", *_OF_ONE)}
         commit(folder, {**facts, MEMBERS: names}, [*own_files, *names])
     except OSError as error:
         raise ResourceError(f"{folder}: members not saved: {error}") from None

@@ -203,3 +203,14 @@ class NgramModel:
         if not (hashes.shape == rarity.shape and weights.shape == (*hashes.shape, *bias.shape)):
             raise FileRefused(f"{path}: damaged: its arrays have different sizes; copy the folder again")
         return cls(NgramTable(sizes, hashes.view(np.uint64), rarity), weights, bias)
+
+
+def mean_model(models: Sequence[NgramModel]) -> NgramModel:
+    """Return the model whose scores are the means of those of some models.
+
+    Args:
+        models: one or more, with one table.
+    """
+    weights = np.stack([model.weights for model in models]).mean(axis=0)
+    bias = np.stack([model.bias for model in models]).mean(axis=0)
+    return NgramModel(models[0].table, weights, bias)

@@ -26,10 +26,12 @@ def cached_test_scores(
         say: called with a message before items are predicted, which takes a while.
         seconds: limit of time; if it is too short for all items, evenly spaced ones are scored, or none.
     """
-    path, weights = predictor.folder.path / TEST, predictor.folder.facts["weights"]
+    path, facts = predictor.folder.path / TEST, predictor.folder.facts
+    weights, members = facts["weights"], facts.get("members", [])
     before = read_scores(predictor.folder.path)
     is_enough = not before.get("num_left_out") or seconds < math.inf
-    if before.get("weights") == weights and "text" in before and is_enough:
+    is_same = (before.get("weights"), before.get("members", [])) == (weights, members)
+    if is_same and "text" in before and is_enough:
         return str(before["text"])
     tested = _fitting(predictor, items, seconds)
     if not len(tested):
@@ -40,8 +42,8 @@ def cached_test_scores(
     if num_left_out:
         text += f"       {num_left_out:,} of {len(items):,} left out, because the time was up; "
         text += "the same command scores all\n"
-    facts = {"weights": weights, "text": text, "num_left_out": num_left_out, **measured.to_dict()}
-    write_facts(path, TEST_SCORES_FORMAT, facts)
+    stored = {"weights": weights, **({"members": members} if members else {}), "text": text}
+    write_facts(path, TEST_SCORES_FORMAT, {**stored, "num_left_out": num_left_out, **measured.to_dict()})
     return text
 
 

@@ -28,9 +28,8 @@ from heedful.engines.labels import run_labels
 from heedful.engines.ngram_model import SHARE
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.label_sets import SELECTED
-from heedful.models.label_model import label_run
-from heedful.models.store import load_model
 from heedful.models.text_classifier import TextClassifierConfig
+from heedful.predictors.classifier import Classifier
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.advice import label_verdict
@@ -218,9 +217,7 @@ class ClassificationTask(LabelTask[PairFile]):
             return
         kind, dev = experiment.text.labels, data.dev
         encoded = TokenArrays(self.encode(data.dev, data.tokenizer, experiment))
-        model = self._classifier(load_model(opened, data.sizes))
-        model.has_label_sets = kind == "several"
-        log_probs, *_ = run_labels(label_run(model), encoded)
+        log_probs, *_ = run_labels(Classifier(opened, engine="torch").label_run(), encoded)
         linear, own = linear_log_probs(kind, data.ngrams, dev.texts), np.stack(log_probs)
         share = _share(kind, data, own, linear, _rows(kind, dev, data.labels).targets)
         shifts = None
