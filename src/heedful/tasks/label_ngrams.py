@@ -22,7 +22,7 @@ PENALTY: Final = 0.1
 """Half the inverse variance of weights; chosen on folds of six corpora, between 0.03 and 0.3 within 0.5 points."""
 MOST_RATIO_LABELS: Final = 12
 """Largest number of labels for which one of two fits has weights scaled by log-count ratios, and the scores of both are
-averaged: 0 to 3.5 points more than without ratios for 2 to 6 labels; ratios cost 1 to 9 points for 77."""
+averaged: 0.2 to 1.9 points more than without ratios for 2 to 6 labels; ratios cost 1 to 9 points for 77."""
 MOST_CHARACTERS: Final = 600
 """Mean length of texts, in characters, from which on n-grams of characters are left out where words have spaces."""
 FITTED_CHARACTERS: Final = 40_000_000
