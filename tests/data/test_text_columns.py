@@ -14,7 +14,29 @@ def test_headings_are_known(cells: tuple[str, str]):
 
 
 @pytest.mark.parametrize(
-    "cells", [("it", "es"), ("Hund", "dog"), ("word", "Wort"), ("text", "text"), ("", ""), ("en", "")]
+    "heading", ["Name\tGreeting", "Deutsch\tEnglisch", "old\tnew", "v1\tv2", "singular\tplural", "lemma\tform",
+                "Frage\tAntwort", "Satz\tÜbersetzung", "anglais\tfrançais", "文言文\t白话文", "上联\t下联"],
+)  # fmt: skip
+def test_names_of_what_pairs_hold_are_headings(heading: str):
+    assert is_header(*heading.split("\t"))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("it", "es"),
+        ("Hund", "dog"),
+        ("word", "Wort"),
+        ("Deutsch", "German"),
+        ("alt", "old"),
+        ("问题", "question"),
+        ("text", "text"),
+        ("", ""),
+        ("en", ""),
+        ("Frage", "Antworten Sie!"),
+        ("v1", "text2"),
+        ("label", "v1"),
+    ],
 )
 def test_words_are_no_headings(cells: tuple[str, str]):
     assert not is_header(*cells)
@@ -69,6 +91,7 @@ def test_columns_of_identifiers_are_left_out(rows: list[list[str]], columns: tup
         (["Date", "Article Body", "Headline"], (2, 3)),
         (["id", "article", "highlights"], (2, 3)),
         (["id", "source", "target"], (2, 3)),
+        (["id", "Quelle", "Ziel"], (2, 3)),
         (["ID", "Source", "Target", "score"], (2, 3)),
         (["", "text", "label"], (2, 3)),
         (["id", "lang", "text", "translation"], (3, 4)),
@@ -81,13 +104,13 @@ def test_headings_name_the_columns(heading: list[str], columns: tuple[int, int])
     assert choose_columns(rows, (2, 1)) == (columns[::-1], True, "")
 
 
-@pytest.mark.parametrize("first", [["It is a", "source", "target"], ["id", "text", "text"], ["id", "Quelle", "Ziel"]])
+@pytest.mark.parametrize("first", [["It is a", "source", "target"], ["id", "text", "text"], ["id", "Zorn", "Zeit"]])
 def test_other_first_rows_are_no_headings(first: list[str]):
     assert choose_columns([first, ["x", "y", "z"]], (1, 2)) == ((1, 2), False, "")
 
 
 def test_a_heading_of_numbers_is_left_out():
-    assert choose_columns([["Nummer", "Wort", "Aussprache"], ["1", "a", "b"], ["2", "c", "d"]], (1, 2)) == (
+    assert choose_columns([["Nummer", "Beugung", "Stamm"], ["1", "a", "b"], ["2", "c", "d"]], (1, 2)) == (
         (2, 3),
         True,
         "column 1 holds numbers",

@@ -5,24 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-HEADER_WORDS: Final = frozenset(
-    (
-        "source target src tgt trg input output text translation reference sentence sentence1 sentence2 "
-        "original translated label labels class category sentiment review question answer article summary "
-        "document headline body abstract title content story highlights prompt completion "
-        "word words phonemes phones pronunciation pinyin transliteration "
-        "name normalized lang1 lang2 english german french spanish portuguese italian dutch polish czech "
-        "russian ukrainian turkish arabic hebrew hindi vietnamese indonesian chinese mandarin cantonese "
-        "japanese korean swedish danish finnish greek en de fr pt nl pl cs ru uk tr ar he hi vi zh ja ko sv "
-        "da fi el en-us en-gb pt-br zh-cn zh-tw zh-hans zh-hant eng deu fra spa por rus ara zho jpn kor cmn "
-        "image caption captions picture photo img file filename filepath image_name image_path file_name comment "
-        "图片 图像 描述 说明 "
-        "原文 译文 譯文 源 目标 目標 源语言 目标语言 英文 中文 英语 "
-        "汉语 德语 日语 拼音 输入 输出 文本 翻译 摘要 标题 标签 类别"
-    ).split()
-)
-"""Known column headings; a first row with one in both cells is a header. Codes that are words (es, it, is, no) are left
-out."""
+from heedful.data.headings import HEADINGS
+
+HEADER_WORDS: Final = frozenset(HEADINGS)
+"""Known headings; a first row with one in both cells is a header, unless they translate each other."""
 ID_WORDS: Final = frozenset(
     ("", *"id ids idx index no nr num number row line key uid guid sent_id sentence_id pair_id 编号 序号".split())
 )
@@ -46,6 +32,7 @@ TEXT_WORDS: Final = frozenset(
     ).split()
 )
 """Known headings of texts that have a label."""
+_NUMBERED: Final = re.compile("(v|text|string|col|column|field|segment|sentence|lang)_?[0-9]")
 _FEATURES: Final = re.compile(r"[A-Z][A-Z0-9.+/:_-]*(\(?[;,(][A-Z0-9.+/:_-]+\)*)*")
 """Features of a word in the schema of UniMorph, such as V;IND;PRS;NOM(1,SG)."""
 _MOST_HEADING: Final = 40
@@ -71,13 +58,17 @@ def is_header(source: str, target: str) -> bool:
     """Tell whether a first row names the columns.
 
     Returns:
-        Whether both are well-known headings and differ.
+        Whether both are well-known headings that do not translate each other, as words of a dictionary do, or are
+        numbered alike.
 
     Example:
-        >>> is_header("English", "German"), is_header("word", "Wort")
-        (True, False)
+        >>> is_header("English", "German"), is_header("v1", "v2"), is_header("Deutsch", "German")
+        (True, True, False)
     """
-    return len({_folded(source), _folded(target)}) == 2 and is_heading(source) and is_heading(target)
+    numbered = [_NUMBERED.fullmatch(_folded(cell)) for cell in (source, target)]
+    if all(numbered):
+        return _folded(source) != _folded(target) and len({match[1] for match in numbered if match}) == 1
+    return is_heading(source) and is_heading(target) and _groups(source) != _groups(target)
 
 
 class LabelColumns(NamedTuple):
@@ -256,9 +247,19 @@ def _folded(cell: str) -> str:
 
 def is_heading(cell: str) -> bool:
     """Tell whether a cell is a known heading, or joins some, such as "source_text" and "Article Body"."""
-    name = _folded(cell)
-    name = name.replace(" ", "_") if cell.strip().istitle() else name
+    name = _name(cell)
     return name in HEADER_WORDS or ("_" in name and HEADER_WORDS.issuperset(name.split("_")))
+
+
+def _groups(heading: str) -> list[str]:
+    """Groups of the words of a known heading."""
+    name = _name(heading)
+    return [HEADINGS[word] for word in ([name] if name in HEADINGS else name.split("_"))]
+
+
+def _name(cell: str) -> str:
+    name = _folded(cell)
+    return name.replace(" ", "_") if cell.strip().istitle() else name
 
 
 def is_id(heading: str) -> bool:

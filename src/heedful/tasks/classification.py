@@ -63,6 +63,9 @@ UPDATES_PER_LABEL: Final = 6
 MOST_UPDATES: Final = 1_500
 """Number of updates: the least, more for each label, and the most."""
 EPOCHS: Final = (3, 14)
+WORD_EPOCHS: Final = (3, 30)
+"""Epochs of attention over the words of long texts, of which few tell: of 300 texts of 1,600 words with a single one
+that tells, 94 % of others are right after 14 epochs and 100 % after 30."""
 MOST_EPOCHS: Final = 3
 """Epochs of a training in a limited time, in multiples of the usual ones."""
 LONG_CHARACTERS: Final = 600
@@ -167,10 +170,10 @@ class ClassificationTask(LabelTask[PairFile]):
         training = experiment.training
         num_tokens = int(data.train.source.lengths.sum())
         num_updates = min(MOST_UPDATES, WANTED_UPDATES + UPDATES_PER_LABEL * len(data.labels))
-        course = Course(TEXTS_PER_UPDATE, num_updates, EPOCHS)
+        encoder = getattr(experiment.model, "encoder", experiment.model.kind)
+        course = Course(TEXTS_PER_UPDATE, num_updates, WORD_EPOCHS if encoder == "words" else EPOCHS)
         multiple = MOST_EPOCHS if training.max_minutes else 1
         plan = plan_landing(course, len(data.train), num_tokens, training.max_steps, multiple=multiple, pace=pace)
-        encoder = getattr(experiment.model, "encoder", experiment.model.kind)
         is_limited = bool(training.max_steps or training.max_epochs or training.max_target_tokens)
         selected = SELECTED[experiment.text.labels]
         return {"training": {"select_by": selected, **plan.settings(RATES.get(encoder, USUAL_RATE), is_limited)}}

@@ -19,9 +19,15 @@ _ARRAY: Final = re.compile(r"array\((\[(?:[^a]|a(?!rray\())*?\])(?:, dtype=[^)\[
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _KEYS: Final = ("facts", "question", "answer", "supporting")
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "facts": ("facts", "passage", "context", "paragraph", "story", "段落", "文章", "上下文", "背景"),
-    "question": ("question", "query", "问题", "问句"),
-    "answer": ("answer", "answers", "answer_text", "label", "答案", "回答"),
+    "facts": (
+        *("facts", "passage", "context", "paragraph", "story", "text", "document", "article"),
+        *("absatz", "kontext", "fakten", "contexte", "contexto", "段落", "文章", "上下文", "背景"),
+    ),
+    "question": ("question", "query", "frage", "pregunta", "domanda", "问题", "问句"),
+    "answer": (
+        *("answer", "answers", "answer_text", "label", "response", "span"),
+        *("antwort", "réponse", "respuesta", "risposta", "答案", "回答"),
+    ),
     "answer_start": ("answer_start", "start"),
 }
 """Keys and headings of the parts of a story."""
