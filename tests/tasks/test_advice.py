@@ -68,3 +68,21 @@ def test_a_classifier_is_judged_by_its_baselines():
     assert "more texts" not in above
     assert "more texts would help most: 5 a label" in label_verdict(60.0, 2.0, 55.0, 385, 77)
     assert "more texts" not in label_verdict(60.0, 2.0, 55.0, 38_500, 77)
+
+
+def test_a_training_that_a_limit_ended_needs_time_before_texts():
+    short = "after 15 steps, 0.9 epochs"
+    for best in (60.0, 30.0):
+        assert f"it ended {short}; the same command with" in label_verdict(best, 30.0, 55.0, 385, 77, short=short)
+    assert "check that labels follow" in label_verdict(30.0, 30.0, 55.0, 385, 77)
+
+
+def test_few_texts_of_other_labels_are_named_where_one_has_nearly_all():
+    uneven = label_verdict(95.0, 95.0, 95.0, 200, 2)
+    assert "few texts have another label" in uneven
+    assert "check that labels" not in uneven
+    assert "few texts have another label" not in label_verdict(50.0, 50.0, 50.0, 200, 2)
+
+
+def test_advice_names_what_the_task_learns_from():
+    assert "more questions: 243 are too few" in verdict("accuracy 10.00 %", True, 0.5, "", 243, examples="questions")

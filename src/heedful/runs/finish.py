@@ -18,7 +18,7 @@ from heedful.predictors.seen_sources import ROLE as SEEN
 from heedful.predictors.seen_sources import choose_seen
 from heedful.predictors.translator import Translator
 from heedful.runs.train import RunInfo
-from heedful.tasks.advice import verdict
+from heedful.tasks.advice import ENOUGH_EPOCHS, RISING_SHARE, verdict
 from heedful.tasks.table import find_task
 from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
@@ -45,7 +45,11 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
             f"result: attention never left its soft start: training.soft_start is {training.soft_start:,} steps, and "
             f"the training ended after {outcome.step:,}; lower it, or train longer"
         )
-    if line := task.judgement(info.data, outcome.best):
+    share = outcome.best_step / outcome.step
+    is_limited = bool(training.max_steps or training.max_minutes or training.max_target_tokens)
+    is_short = is_limited and share >= RISING_SHARE and outcome.num_epochs < ENOUGH_EPOCHS
+    short = f"after {outcome.reason}, {outcome.num_epochs:.1f} epochs" if is_short else ""
+    if line := task.judgement(info.data, outcome.best, short):
         return line
     metric = training.select_by
     threshold = task.poor_scores.get(metric)
@@ -54,9 +58,8 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
     if not is_poor and training.optimizer.schedule.kind in LANDING:
         return ""  # a rate that falls to zero improves the score to the last, whatever more time would bring
     ending = "" if outcome.reason.startswith("no better") else outcome.reason
-    share = outcome.best_step / outcome.step
     named = score_text(metric, outcome.best)
-    return verdict(named, is_poor, share, ending, info.data.num_examples, outcome.num_epochs)
+    return verdict(named, is_poor, share, ending, info.data.num_examples, outcome.num_epochs, task.examples)
 
 
 def score_test(info: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> str:

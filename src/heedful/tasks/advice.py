@@ -12,12 +12,17 @@ FEW_PAIRS: Final = 1_000
 """Number of pairs below which a model mostly knows its training pairs by heart."""
 FEW_EPOCHS: Final = 10
 """Number of epochs from which on few pairs are learned by heart; before, more time helps whatever their number."""
+ENOUGH_EPOCHS: Final = 14
+"""Number of epochs from which on a limit has not kept a classifier from learning."""
 RISING_SHARE: Final = 0.8
 """Share of all updates after which a best validation means that the score was still improving."""
 
 POOR_ACCURACY: Final = 70.0
+"""Accuracy, in percent, below which a classifier is poor."""
+MOSTLY_ONE: Final = 85.0
+"""Share of the texts with the most frequent label, in percent, from which on few others are what is wrong."""
 FEW_ROWS: Final = 200
-"""Accuracy, in percent, and number of texts a label, below which more texts are what helps a classifier most."""
+"""Number of texts a label below which, if the accuracy is poor, more of them are what helps a classifier most."""
 
 
 class MeasuredCorpus(NamedTuple):
@@ -112,7 +117,13 @@ def expectation(units: Units, num_pairs: int, are_pronunciations: bool = False) 
 
 
 def verdict(
-    score: str, is_poor: bool, best_share: float, ending: str, num_pairs: int, num_epochs: float = FEW_EPOCHS
+    score: str,
+    is_poor: bool,
+    best_share: float,
+    ending: str,
+    num_pairs: int,
+    num_epochs: float = FEW_EPOCHS,
+    examples: str = "pairs",
 ) -> str:
     """Judge the result of a training and say what would improve it most.
 
@@ -123,6 +134,7 @@ def verdict(
         ending: limit that ended the training; empty = validation stopped improving.
         num_pairs: number of training examples.
         num_epochs: number of passes over them.
+        examples: noun for them.
 
     Returns:
         One line; empty where the result is not poor and had stopped improving.
@@ -136,7 +148,10 @@ def verdict(
         )
     if not is_poor:
         return ""
-    return f"{result}most help would come from more pairs: {num_pairs:,} are too few, or too different from each other"
+    return (
+        f"{result}most help would come from more {examples}: {num_pairs:,} are too few, or too different from "
+        "each other"
+    )
 
 
 def named_sections(settings: Tree, preset: str) -> set[str]:
@@ -155,7 +170,13 @@ def named_sections(settings: Tree, preset: str) -> set[str]:
 
 
 def label_verdict(
-    best: float, majority: float, ngrams: float, num_texts: int, num_labels: int, key: str = "accuracy"
+    best: float,
+    majority: float,
+    ngrams: float,
+    num_texts: int,
+    num_labels: int,
+    key: str = "accuracy",
+    short: str = "",
 ) -> str:
     """Judge a classifier by two simple ones.
 
@@ -166,6 +187,8 @@ def label_verdict(
         num_texts: number of training texts.
         num_labels: number of labels.
         key: name of the score: a percentage, or "mean_error", of which less is better.
+        short: time of a training that a limit ended while it was learning, such as "after 15 steps, 0.9 epochs"; empty
+            for others.
 
     Returns:
         One line; first of all whether the classifier is below a baseline.
@@ -175,13 +198,16 @@ def label_verdict(
     constant, linear = (score_text(key, score).removeprefix(f"{score_name(key)} ") for score in (majority, ngrams))
     simplest = "the mean" if key == "mean_error" else "the most frequent label"
     baselines = f"{simplest} alone has {constant}, n-grams alone have {linear}"
+    more_time = f"it ended {short}; the same command with a larger limit continues"
     if sign * best <= sign * majority:
-        return (
-            f"result: no better than a baseline, {name} on validation; {baselines}; "
-            "check that labels follow from the texts, and that --columns names both"
-        )
+        mostly_one = key == "accuracy" and majority >= MOSTLY_ONE and num_labels > 1
+        uneven = "few texts have another label: give more of those, and see macro-F1"
+        check = "check that labels follow from the texts, and that --columns names both"
+        reason = more_time if short else uneven if mostly_one else check
+        return f"result: no better than a baseline, {name} on validation; {baselines}; {reason}"
     below = "below a baseline, " if sign * best < sign * ngrams else ""
     few = num_texts / num_labels
     is_poor = key != "mean_error" and best < POOR_ACCURACY and few < FEW_ROWS
-    help_line = f"; more texts would help most: {few:,.0f} a label so far" if is_poor else ""
+    more_texts = f"more texts would help most: {few:,.0f} a label so far"
+    help_line = f"; {more_time if short else more_texts}" if is_poor else ""
     return f"result: {below}{name} on validation; {baselines}{help_line}"

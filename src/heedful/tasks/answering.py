@@ -64,6 +64,7 @@ class AnsweringTask(LabelTask[StoryFile]):
 
     name = "answering"
     default_preset = "memory_network"
+    examples = "questions"
     command = "answer"
     kinds = frozenset({"memory_network", "bidaf"})
     higher_is_better: ClassVar = {**LabelTask.higher_is_better, "f1": True}

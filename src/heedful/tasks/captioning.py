@@ -102,6 +102,7 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
 
     name = "captioning"
     default_preset = "show_attend_tell"
+    examples = "pictures"
     command = "caption"
     kinds = frozenset({"show_attend_tell", "image_transformer"})
     model = Seq2Seq

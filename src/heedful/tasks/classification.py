@@ -84,6 +84,7 @@ class ClassificationTask(LabelTask[PairFile]):
 
     name = "classification"
     default_preset = "classifier"
+    examples = "texts"
     command = "classify"
     kinds = frozenset({"text_classifier", "hierarchical", "self_attentive"})
 
@@ -209,10 +210,10 @@ class ClassificationTask(LabelTask[PairFile]):
 
         return read
 
-    def judgement(self, data: LabelData, best: float) -> str:
+    def judgement(self, data: LabelData, best: float, short: str = "") -> str:
         if data.baselines is None:
             return ""
-        return label_verdict(best, *data.baselines, len(data.train), len(data.labels), SELECTED[data.kind])
+        return label_verdict(best, *data.baselines, len(data.train), len(data.labels), SELECTED[data.kind], short)
 
     def finish(self, folder: Path, data: LabelData, experiment: Experiment) -> None:
         opened = open_folder(folder)

@@ -93,6 +93,8 @@ class Task(ABC, Generic[FileT, DataT]):
     """Command of `heedful` that runs models of the task."""
     kinds: frozenset[str]
     """Kinds of models in this package that suit the task."""
+    examples: ClassVar[str] = "pairs"
+    """Noun for the examples that are learned from."""
     model: ClassVar[type[nn.Module]] = nn.Module
     """Base class of all models for the task, including those from outside the package."""
     higher_is_better: ClassVar[Mapping[str, bool]]
@@ -331,12 +333,14 @@ class Task(ABC, Generic[FileT, DataT]):
             experiment: configuration, fully resolved.
         """
 
-    def judgement(self, data: DataT, best: float) -> str:
+    def judgement(self, data: DataT, best: float, short: str = "") -> str:
         """Judge a result by simple models of the same data.
 
         Args:
             data: from `completed`.
             best: best score on validation, by which the model was selected.
+            short: time of a training that a limit ended while it was learning, such as "after 15 steps, 0.9 epochs";
+                empty for others.
 
         Returns:
             One line; empty where there is nothing to compare with, which is the default.
