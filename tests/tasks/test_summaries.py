@@ -107,3 +107,12 @@ def test_long_articles_are_cut_and_told_and_a_text_is_summarised_as_a_whole(tmp_
     assert len(translator.split(text).segments) == 1
     (output,) = translator.translate([text])
     assert output.was_cut
+
+
+def test_summaries_are_scored_beside_the_first_words_of_their_sources(tmp_path: Path):
+    articles = write_articles(tmp_path / "articles.tsv", 60, 4)
+    train(make_request((articles,), tmp_path / "m", SMALL), lambda _: None, lambda _: None, lambda _: None)
+    translator = load(tmp_path / "m", kind=Translator)
+    summary = translator.measure(translator.read_items((articles,), (1, 2))).summary()
+    assert [line.split()[0] for line in summary.splitlines()[1:4]] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
+    assert "the first 5 words of each source alone have ROUGE-1 " in summary

@@ -43,6 +43,7 @@ OTHERS: Final = {
     "answering": ("heedful.cli.demo_answering", "demonstrate"),
     "captioning": ("heedful.cli.demo_captioning", "demonstrate"),
     "classification": ("heedful.cli.demo_classification", "demonstrate"),
+    "printed-text": ("heedful.cli.demo_printed_text", "demonstrate"),
     "readings": ("heedful.cli.demo_readings", "demonstrate"),
     "readings-zh": ("heedful.cli.demo_readings", "demonstrate_chinese"),
 }

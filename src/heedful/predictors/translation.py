@@ -280,6 +280,8 @@ class MeasuredTranslations(Shown):
             unit = " %" if result.metric.unit == "%" else ""
             interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"
             lines.append(f"       {result.metric.name} {result.score:.2f}{unit} {interval} {result.signature}")
+        if self.report.lead:
+            lines.append(f"       {self.report.lead}")
         return "".join(line + "\n" for line in lines)
 
     def to_text(self) -> str:

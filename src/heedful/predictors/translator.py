@@ -436,7 +436,7 @@ class Translator(Predictor):
     @property
     def metrics(self) -> tuple[str, ...]:
         """Keys of the metrics that suit the translations."""
-        return default_metrics(self.text.target_units)
+        return default_metrics(self.text.target_units, self.text.cut_sources)
 
     def predict(self, sources: Sequence[str]) -> list[str]:
         return [output.text for output in self.stream(sources, self.search, batch_tokens=DEFAULT_BATCH_TOKENS)]

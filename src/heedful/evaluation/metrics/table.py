@@ -49,13 +49,18 @@ _PLAIN_NAMES: Final = {"mean_error": "mean error"}
 """Names of scores of no unit."""
 
 
-def default_metrics(target_units: Units) -> tuple[str, ...]:
+SUMMARY_METRICS: Final = ("rouge1", "rouge2", "rougeL")
+"""Metrics of summaries, which reports show beside those of the first words of the sources."""
+
+
+def default_metrics(target_units: Units, are_summaries: bool = False) -> tuple[str, ...]:
     """Choose metrics that suit a model's outputs.
 
     Args:
         target_units: units of the target's tokens.
+        are_summaries: whether the model summarizes.
     """
-    return _SUITED[target_units]
+    return SUMMARY_METRICS if are_summaries else _SUITED[target_units]
 
 
 def quick_metrics(target_units: Units) -> tuple[str, ...]:
