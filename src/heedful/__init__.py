@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from heedful.inspection.capture import capture
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
+    from heedful.predictors.evaluation import evaluate_model as evaluate
     from heedful.predictors.notebook import make_widget as widget
     from heedful.predictors.table import load
     from heedful.predictors.translation import Translation
@@ -30,6 +31,7 @@ __all__ = [
     "__version__",
     "capture",
     "compare",
+    "evaluate",
     "load",
     "pipeline",
     "train",
@@ -41,6 +43,7 @@ __all__ = [
 _LAZY = {
     "capture": ("heedful.inspection.capture", "capture"),
     "compare": ("heedful.comparison.compare", "compare_grid"),
+    "evaluate": ("heedful.predictors.evaluation", "evaluate_model"),
     "train": ("heedful.runs.api", "train_model"),
     "pipeline": ("heedful.serving.transformers_pipelines", "pipeline"),
     "load": ("heedful.predictors.table", "load"),

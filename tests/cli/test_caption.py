@@ -5,10 +5,15 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import heedful as heedful_package
+from heedful.errors import DataError, UsageError
+from heedful.predictors.captioner import Captioner
 from tests.cli.command import heedful
 from tests.tasks.scenes import SETTINGS, write_scenes
 from tests.tasks.test_captioning import write_bad_images
@@ -240,3 +245,31 @@ def test_a_table_comes_back_with_captions(model: Path, tmp_path: Path):
     done = heedful("caption", model, "-i", table)
     assert done.code == 2
     assert len([*csv.reader(io.StringIO(done.out))]) == 9
+
+
+def test_a_single_picture_and_what_is_none_are_refused(model: Path):
+    captioner = heedful_package.load(model, kind=Captioner)
+    (path, text), *_ = rows(model)
+    picture = Image.open(model.parent / path)
+    pixels = np.array(picture.convert("RGB"))
+    singles: list[Any] = [path, picture, pixels, pixels[..., 0]]
+    for single in singles:
+        with pytest.raises(UsageError, match="got a single one; put it into a list"):
+            captioner.caption(single)
+    for several in ([picture], [pixels], pixels[None]):
+        assert [one.text for one in captioner.caption(several)] == [text]
+    for item, message in ((None, "item 1 is None, of type NoneType; give"), (float("nan"), "item 1 is nan")):
+        with pytest.raises(UsageError, match=message):
+            captioner.caption([picture, item])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match=r"caption: item 1: shape \[2, 2\] of float64"):
+        captioner.caption([picture, np.zeros((2, 2))])
+    with pytest.raises(UsageError, match="expected a list of images, got None"):
+        captioner.caption(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_inspection_says_where_each_word_looked(model: Path):
+    (path, text), *_ = rows(model)
+    lines = heedful("inspect", model, model.parent / path).out.splitlines()
+    assert lines[0].split("\t")[0] == text
+    assert lines[2] == "The region with most weight, of 2 x 2 regions:"
+    assert [line.split()[-1] for line in lines[4:]] == text.split()

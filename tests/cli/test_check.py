@@ -1,6 +1,8 @@
+import csv
 import gzip
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +30,7 @@ def test_warnings_fail_only_when_strict(tmp_path: Path):
     done = heedful("check", data)
     assert done.code == 0
     assert "warning: " in done.out
-    assert "contain control characters" in done.out
+    assert "1 of 1,290 rows contains control characters" in done.out
     assert "repeat an earlier row" in done.out  # a note, for words
     assert heedful("check", data, "--strict") == (2, done.out, "")
 
@@ -123,3 +125,28 @@ def test_headings_and_names_of_files_steer_no_terminal(tmp_path: Path):
     done = heedful("check", data)
     assert "\x1b" not in done.out
     assert "a\\x1b[2J.csv" in done.out
+
+
+def test_summaries_are_checked_for_what_training_does_with_them(tmp_path: Path):
+    generator, data = random.Random(3), tmp_path / "sum.csv"
+    rows = [[f"w{generator.randrange(800)}" for _ in range(60 if n < 2 else 700)] for n in range(60)]
+    with data.open("w", newline="") as stream:
+        csv.writer(stream).writerows(
+            [("article", "highlights"), *((" ".join(row), " ".join(row[:15])) for row in rows)]
+        )
+    done = heedful("check", data)
+    assert done.code == 0, done.out
+    assert "60 of 60 rows usable" in done.out
+    assert f"{data}: targets are summaries of their sources; training cuts long sources" in done.out
+    assert "over-long" not in done.out
+    assert "different lengths" not in done.out
+    assert "CR LF" not in done.out  # as CSV is written
+
+
+def test_too_many_labels_are_exit_2(tmp_path: Path):
+    data = tmp_path / "a.tsv"
+    data.write_text("".join(f"text {n}\t{n}.5\n" for n in range(150)))
+    done = heedful("check", data, "--task", "classification")
+    assert done.code == 2
+    assert "error: " in done.out
+    assert "for numbers --set text.labels=number" in done.out

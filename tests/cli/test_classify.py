@@ -40,8 +40,19 @@ def test_lines_of_a_file_and_of_standard_input_get_labels(model: Path, tmp_path:
     (tmp_path / "in.txt").write_text("clean\n\ndirty\n", encoding="utf-8")
     heedful("classify", model, "-i", tmp_path / "in.txt", "-o", tmp_path / "out.tsv")
     lines = (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines()
-    assert [line.split("\t")[0] for line in lines][::2] == ["good", "bad"]
+    assert [line.split("\t")[0] for line in lines] == ["good", "", "bad"]
     assert heedful("classify", model, stdin=b"clean\n").out == lines[0] + "\n"
+
+
+def test_a_blank_text_has_no_label_wherever_it_comes_from(model: Path, tmp_path: Path):
+    done = heedful("classify", model, "", "   ", "clean", "--top", "2")
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == ["", "", "good"]
+    assert {line.count("\t") for line in done.out.splitlines()} == {3}
+    assert heedful("classify", model, stdin=b"\n  \n").out == "\t\n\t\n"
+    facts = json.loads(heedful("classify", model, " ", "--format", "jsonl").out)
+    assert facts == {"text": " ", "label": None, "probabilities": {}, "was_cut": False}
+    (tmp_path / "in.csv").write_text("text,n\n ,1\nclean,2\n", "utf-8")
+    assert heedful("classify", model, "-i", tmp_path / "in.csv").out.splitlines()[1] == " ,1,,"
 
 
 def test_json_tells_every_probability(model: Path):
@@ -167,24 +178,166 @@ def test_an_unsure_label_is_none_and_a_missing_column_is_one_line(model: Path, t
         assert f"{tmp_path / name}: {complaint}, not text" in done.err
 
 
-def test_a_table_without_the_column_of_texts_and_one_with_empty_cells(model: Path, tmp_path: Path):
-    named = tmp_path / "named"
-    shutil.copytree(model, named)
-    facts = open_folder(named).facts
+def named(model: Path, folder: Path, *columns: str) -> Path:
+    """Copy of a model whose training data had columns of texts with names."""
+    shutil.copytree(model, folder)
+    facts = open_folder(folder).facts
     others = {key: value for key, value in facts.items() if key not in ("format", "files")}
-    commit(named, {**others, TEXT_COLUMNS: ["text"]}, [*facts["files"]])
-    (tmp_path / "numbers.csv").write_text("id,score,when\n1,5,2024\n2,25,2025\n", "utf-8")
-    done = heedful("classify", named, "-i", tmp_path / "numbers.csv", "-o", tmp_path / "out.csv")
-    assert (done.code, done.out) == (2, "")
-    assert "no column text, which the model was trained on, and none of texts; name it with --columns" in done.err
-    assert not (tmp_path / "out.csv").exists()
-    (tmp_path / "bodies.csv").write_text("id,body\n1,a clean room\n", "utf-8")
-    done = heedful("classify", named, "-i", tmp_path / "bodies.csv")
-    assert done.code == 0
-    assert "no column text, which the model was trained on; is it another?" in done.err
+    commit(folder, {**others, TEXT_COLUMNS: [*columns]}, [*facts["files"]])
+    return folder
+
+
+def test_a_table_without_the_column_of_the_training_is_refused(model: Path, tmp_path: Path):
+    own, table, out = named(model, tmp_path / "named", "message"), tmp_path / "in.csv", tmp_path / "out.csv"
+    for content, there in (
+        ("id,category\n1,good\n2,bad\n", "id, category"),
+        ("id\n1\n2\n", "id"),
+        ("id,score,when\n1,5,2024\n2,25,2025\n", "id, score, when"),
+        ("id,body\n1,a clean room\n", "id, body"),
+        ("text,label\n,good\n", "text, label"),
+    ):
+        table.write_text(content, "utf-8")
+        done = heedful("classify", own, "-i", table, "-o", out)
+        assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+        assert f"no column message, which the model was trained on, but {there}; name the column" in done.err
+        assert "--columns" in done.err
+        assert not out.exists()
+        done = heedful("evaluate", own, table)
+        assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+        assert f"no column message, which the model was trained on, but {there}; name the columns" in done.err
+    table.write_text("id,body,class\n1,a clean room,good\n2,a dirty room,bad\n", "utf-8")
+    done = heedful("classify", own, "-i", table, "--columns", "body")
+    assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]
+    assert "accuracy 100.00 %" in heedful("evaluate", own, table, "--columns", "body,class").out
+
+
+def test_the_column_of_the_training_is_read_in_any_case_and_without_headings_the_texts(model: Path, tmp_path: Path):
+    own, table = named(model, tmp_path / "named", "note"), tmp_path / "in.csv"
+    longer = "a text that is much longer than the others are"
+    table.write_text(f"label,Note,text\ngood,clean,{longer}\nbad,dirty,{longer}\n", "utf-8")
+    assert "accuracy 100.00 %" in heedful("evaluate", own, table).out
+    done = heedful("classify", own, "-i", table)
+    assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]
+    both = named(model, tmp_path / "both", "note", "more")
+    table.write_text(f"label,note,text,more\ngood,a,{longer},clean\nbad,dirty,{longer},b\n", "utf-8")
+    assert "accuracy 100.00 %" in heedful("evaluate", both, table).out
+    (tmp_path / "plain.tsv").write_text("a clean room\tgood\na dirty room\tbad\n", "utf-8")
+    assert heedful("evaluate", own, tmp_path / "plain.tsv").code == 0
+    assert heedful("classify", own, "-i", tmp_path / "plain.tsv").out.startswith("a clean room\tgood\tgood\t")
     (tmp_path / "blank.tsv").write_text("\ta clean room\n\ta dirty room\n", "utf-8")
-    done = heedful("classify", named, "-i", tmp_path / "blank.tsv", "-o", tmp_path / "blank.csv")
+    heedful("classify", own, "-i", tmp_path / "blank.tsv", "-o", tmp_path / "blank.csv")
     assert len((tmp_path / "blank.csv").read_text("utf-8").splitlines()) == 2
+
+
+def test_texts_that_are_cut_are_counted_in_a_table_and_in_an_evaluation(model: Path, tmp_path: Path):
+    long = "clean " * 25_000
+    (tmp_path / "in.csv").write_text(f"text,label\n{long},good\ndirty,bad\n{long},good\n", "utf-8")
+    for command in (("classify", model, "-i"), ("evaluate", model)):
+        done = heedful(*command, tmp_path / "in.csv")
+        assert done.code == 0
+        (line,) = [line for line in done.err.splitlines() if "cut after" in line]
+        assert line == f"heedful: warning: {tmp_path / 'in.csv'}: 2 texts cut after 20000 tokens"
+
+
+def test_a_json_document_comes_back_as_one(model: Path, tmp_path: Path):
+    rows = [{"n": 1, "text": "clean", "x": 0.5}, {"n": 2, "text": "dirty", "x": None}]
+    (tmp_path / "in.json").write_text(json.dumps(rows), "utf-8")
+    assert heedful("classify", model, "-i", tmp_path / "in.json", "-o", tmp_path / "out.json").code == 0
+    back = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert back == [
+        {**row, "label": label, "probability": ANY} for row, label in zip(rows, ("good", "bad"), strict=True)
+    ]
+    heedful("classify", model, "-i", tmp_path / "in.json", "-o", tmp_path / "out.jsonl")
+    lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
+    assert [*map(json.loads, lines)] == back
+
+
+def test_the_least_confidence_of_a_wanted_precision_is_told(model: Path, tmp_path: Path):
+    data = write_reviews(tmp_path / "other.tsv", 60, seed=9)
+    with data.open("a", encoding="utf-8") as file:
+        file.write("".join("room bed clean dirty night\tgood\nroom clean dirty hotel\tbad\n" for _ in range(8)))
+    done = heedful("evaluate", model, data, "--precision", "0.95")
+    assert done.code == 0
+    line = done.out.splitlines()[-1]
+    assert "; use heedful classify --min-confidence 0." in line
+    least = float(line.rpartition(" ")[2])
+    texts, gold = zip(*(line.split("\t") for line in data.read_text("utf-8").splitlines()), strict=True)
+    said = [
+        line.split("\t")[0] for line in heedful("classify", model, *texts, "--min-confidence", least).out.splitlines()
+    ]
+    sure = [own == label for own, label in zip(said, gold, strict=True) if own != "unsure"]
+    assert sum(sure) / len(sure) >= 0.95
+    assert f"{100 * len(sure) / len(gold):.1f} % of the texts, of which {100 * sum(sure) / len(sure):.1f} %" in line
+    facts = json.loads(heedful("evaluate", model, data, "--precision", "0.95", "--format", "json").out)
+    assert facts["chosen"]["min_confidence"] == least
+    assert 2 <= len(facts["selected"]) <= 6
+    (tmp_path / "wrong.tsv").write_text("a clean room\tbad\na dirty room\tgood\n", "utf-8")
+    done = heedful("evaluate", model, tmp_path / "wrong.tsv", "--precision", "0.5")
+    assert done.out.splitlines()[-1] == "no confidence from which on 50 % of the texts are right"
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tables whose labels are several, numbers and ordered, each with a model beside it."""
+    folder = tmp_path_factory.mktemp("kinds")
+    words = [("clean", ["good"]), ("dirty", ["bad"]), ("clean dirty", ["bad", "good"])]
+    values = {
+        "several": [(f"{text} room {number}", label) for number in range(20) for text, label in words],
+        "number": [(f"{text} room {number}", f"{number % 7 / 2}") for number in range(20) for text, _ in words],
+        "ordered": [(f"room {number}", f"{number % 3 * 5} stars") for number in range(60)],
+    }
+    for kind, rows in values.items():
+        table = folder / f"{kind}.jsonl"
+        table.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows), "utf-8")
+        wanted = () if kind == "several" else (f"text.labels={kind}",)
+        settings = [word for one in (*SETTINGS, "training.max_steps=5", *wanted) for word in ("--set", one)]
+        options = ("--task", "classification", "--preset", "bag", "--out", folder / kind, "--threads", "1")
+        done = heedful("train", table, *options, *settings)
+        assert done.code == 0, done.err
+    return {kind: folder / kind for kind in values}
+
+
+def test_a_number_has_no_probability(kinds: dict[str, Path], tmp_path: Path):
+    model = kinds["number"]
+    for option in (("--top", "2"), ("--min-confidence", "0.5")):
+        done = heedful("classify", model, "clean", *option)
+        assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+        assert f"{option[0]}: {model} gives numbers, which have no probability; leave it out" in done.err
+    number = heedful("classify", model, "clean room").out.removesuffix("\n")
+    assert float(number) == pytest.approx(1.5, abs=1.5)
+    facts = json.loads(heedful("classify", model, "clean room", "--format", "jsonl").out)
+    assert facts == {"text": "clean room", "label": number, "was_cut": False}
+    heedful("classify", model, "-i", f"{model}.jsonl", "-o", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text("utf-8").startswith("text,label,predicted_label\n")
+    done = heedful("evaluate", model, f"{model}.jsonl", "--precision", "0.9")
+    assert (done.code, len(done.errors)) == (2, 1)
+
+
+def test_single_labels_of_several_are_listed_by_probability(kinds: dict[str, Path]):
+    cells = heedful("classify", kinds["several"], "clean dirty", "--top", "2").out.split()
+    facts = json.loads(heedful("classify", kinds["several"], "clean dirty", "--format", "jsonl").out)
+    assert cells == [cell for name, share in facts["probabilities"].items() for cell in (name, f"{share:.4f}")]
+    done = heedful("evaluate", kinds["several"], f"{kinds['several']}.jsonl")
+    assert "% of the texts, of which" in done.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        ("ordered", ["0 stars → 5 stars|5 stars → 0 stars|10 stars → 5 stars", "predicted"]),
+        ("several", ["exactly the right labels", "not predicted", "Most confident errors"]),
+        ("number", ["The mean error of 60 texts", "Largest errors"]),
+    ],
+)
+def test_errors_of_every_kind_of_labels_are_a_page(kind: str, parts: list[str], kinds: dict[str, Path], tmp_path: Path):
+    done = heedful("evaluate", kinds[kind], f"{kinds[kind]}.jsonl", "--html", tmp_path / "errors.html")
+    assert done.code == 0, done.err
+    page = (tmp_path / "errors.html").read_text("utf-8")
+    assert all(any(each in page for each in part.split("|")) for part in parts)
+    if kind == "ordered":
+        assert page.index("0 stars") < page.index("5 stars") < page.index("10 stars")
+        lines = done.out.splitlines()
+        assert [line.split()[0] for line in lines if "precision" in line] == ["0", "5", "10"]
 
 
 def test_inspect_shows_words_by_attention_and_by_effect(model: Path, tmp_path: Path):

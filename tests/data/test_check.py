@@ -131,7 +131,7 @@ def test_few_of_a_kind_are_only_a_note(tmp_path: Path):
     finding = found(check_corpus([write(tmp_path / "a.tsv", tsv(rows))]))["empty"]
     assert (finding.level, finding.count, finding.lines) == ("note", 1, (8,))
     assert str(finding) == (
-        f"note: {tmp_path}/a.tsv:8: 1 of 1,200 rows are empty on one or both sides; training leaves them out"
+        f"note: {tmp_path}/a.tsv:8: 1 of 1,200 rows is empty on one or both sides; training leaves them out"
     )
 
 
@@ -207,6 +207,26 @@ def test_everything_wrong_is_found_at_once(tmp_path: Path):
     levels = [finding.level for finding in report.findings]
     assert levels == sorted(levels, key=LEVELS.index)
     assert (report.files[0].num_rows, report.files[0].num_usable) == (1200, 1197)
+
+
+def test_csv_as_python_writes_it_goes_without_saying(tmp_path: Path):
+    rows = "".join(f'a text {n},"another\nof {n}"\r\n' for n in range(60))
+    assert "line ends" not in found(check_corpus([write(tmp_path / "a.csv", rows)]))
+    assert "line ends" not in found(check_corpus([write(tmp_path / "a.csv", rows.replace("\nof", " of"))]))
+    message = found(check_corpus([write(tmp_path / "a.csv", f"{rows}a,b\n")]))["line ends"].message
+    assert message == "60 of 121 lines end in CR LF, the others in LF"
+    tabs = rows.replace("\nof", " of").replace(",", "\t")
+    assert "line ends" in found(check_corpus([write(tmp_path / "a.tsv", tabs)]))
+
+
+def test_summaries_are_of_any_length(tmp_path: Path):
+    rows = [(source * (60 if n % 40 else 1), target) for n, (source, target) in enumerate(sound_rows())]
+    path = write(tmp_path / "a.tsv", tsv(rows))
+    by_kind = found(check_corpus([path], max_characters=100_000))
+    assert by_kind["ratio"].count == 30
+    by_kind = found(check_corpus([path], [path], max_characters=100_000, are_summaries=True))
+    assert by_kind["summaries"].level == "note"
+    assert "ratio" not in by_kind
 
 
 def test_a_report_is_json(tmp_path: Path):

@@ -11,7 +11,7 @@ import torch
 
 import heedful
 from heedful.data.corpus import find_pairs
-from heedful.data.in_memory import column_of, example_files, with_column
+from heedful.data.in_memory import SIDES, column_of, example_files, with_column
 from heedful.errors import DataError, UsageError
 
 ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
@@ -67,6 +67,46 @@ def test_every_form_gives_the_same_rows():
     assert written([("one", "pair")])[0] == [{"source": "one", "target": "pair"}]
     assert written([("one", ["a", "b"])])[0] == [{"source": "one", "target": ["a", "b"]}]
     assert written([{"text": "one", "label": ["a", "b"]}])[0] == [{"text": "one", "label": ["a", "b"]}]
+
+
+class Series:
+    """Stand-in for a column of polars."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def to_list(self) -> list[Any]:
+        return self.values
+
+
+def test_sources_and_targets_are_pairs_and_so_are_the_rows_of_an_array():
+    sources, targets = ["one", "two", "three"], ["eins", "zwei", "drei"]
+    wanted = [{"source": one, "target": other} for one, other in zip(sources, targets, strict=True)]
+    for data in (
+        (sources, targets),
+        ((sources, targets),),
+        [sources, tuple(targets)],
+        (np.array(sources), targets),
+        (Series(sources), Series(targets)),
+        np.array([sources, targets]).T,
+        np.array([sources, targets], dtype=object).T,
+    ):
+        assert written(data) == (wanted, ("source", "target"))
+    assert written((np.array(sources[:2]), np.array(targets[:2])))[0] == wanted[:2]
+    assert written((sources[:2], targets[:2]))[0][0] == {"source": "one", "target": "two"}  # two lists are two pairs
+    assert written((sources, [["a"], ["b", "c"], ["d"]]))[0][1] == {"source": "two", "target": ["b", "c"]}
+    assert written(([("a", "b")] * 2,))[0] == [{"source": "a", "target": "b"}] * 2
+
+
+def test_messages_name_the_sides_of_the_task():
+    for data, message in (
+        ([("a", "b"), ("c", None)], "row 1, 'label' is None"),
+        ([("a",)], r"give a pair \(text, label\)"),
+        ((["a"] * 4, ["b"] * 3), "4 of text, 3 of label; give one for each"),
+        (np.array([["a", "b"], ["c", None]]), "row 1, 'label' is None"),
+    ):
+        with pytest.raises(DataError, match=message), example_files(data, "train", sides=SIDES["classification"]):
+            pass
 
 
 def test_numbers_and_lists_are_values():

@@ -221,6 +221,22 @@ def test_missing_cells_are_left_out_and_labels_in_two_columns_are_told(tmp_path:
     two = [("text", "label", "category"), *[(*row, "x") for row in zip(TEXTS, LABELS, strict=True)]]
     file = find_labelled([write(tmp_path / "two.csv", two, ",")])
     assert "label in column 2 (label); not read: column 3 (category), unless --columns names it" in file.describe()
+    objects = [
+        {"title": "a", "note": "", "id": n, "body": text, "label": label} for n, (text, label) in enumerate(rows)
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in objects), "utf-8")
+    told = "text in key 4 (body), label in key 5 (label); not read: keys 1 (title), 3 (id), unless --columns names them"
+    assert told in find_labelled([tmp_path / "a.jsonl"]).describe()
+    assert "not read" not in find_labelled([tmp_path / "a.jsonl"], ("body", "label")).describe()
+
+
+def test_texts_without_labels_are_refused(tmp_path: Path):
+    (tmp_path / "one.json").write_text('{"text": "t"}')
+    with pytest.raises(DataError, match=r"one\.json:1: no labels: 'text' is all there is; each row needs a text and a"):
+        find_labelled([tmp_path / "one.json"])
+    blank = write(tmp_path / "blank.csv", [("text", "label"), *((text, "") for text in TEXTS)], ",")
+    with pytest.raises(DataError, match=r"blank\.csv:1: no labels: nothing but 'text' has values"):
+        find_labelled([blank])
 
 
 def test_numbers_of_columns_are_no_labels_of_the_first_row(tmp_path: Path):

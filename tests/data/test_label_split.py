@@ -3,7 +3,7 @@
 from collections import Counter
 
 from heedful.data.corpus import Pair
-from heedful.data.label_split import ENOUGH_TEXTS, split_labelled
+from heedful.data.label_split import ENOUGH_TEXTS, num_held_out, split_labelled
 from heedful.data.split_positions import Part
 
 
@@ -61,6 +61,12 @@ def test_a_corpus_that_grows_moves_few_texts():
     small, large = split(rows(ham=200, spam=20)), split(rows(ham=210, spam=21))
     moved = {pair.source for pair in small["dev"]} & {pair.source for pair in large["train"]}
     assert len(moved) <= 4
+
+
+def test_the_number_of_texts_that_are_held_out_follows_from_the_sizes_of_classes():
+    for sizes in ({"ham": 200, "spam": 21}, {"ham": 3, "spam": 8, "egg": 1}, {f"{n}": 2 for n in range(60)}):
+        parts = split(rows(**sizes))
+        assert num_held_out(sizes, 0.1, 0.1) == len(parts["dev"]) + len(parts["test"])
 
 
 def test_nothing_is_held_out_without_a_share():

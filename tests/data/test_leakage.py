@@ -26,7 +26,7 @@ def test_leaks_are_counted_in_four_senses():
     report = leakage(seen, iter(evaluation))
     assert report == Leakage(num_rows=7, num_pairs=1, num_sources=2, num_folded_pairs=2, num_folded_sources=4)
     assert report.summary() == (
-        "1 of 7 rows are in the training data (2 by source alone); but for case and spaces 2 (4 by source alone)"
+        "1 of 7 rows is in the training data (2 by source alone); but for case and spaces 2 (4 by source alone)"
     )
 
 

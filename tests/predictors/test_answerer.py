@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from heedful.cli.inspect_labels import inspect_labels
+from heedful.cli.messages import Messages
 from heedful.data.labelled_texts import LabelledTexts
 from heedful.data.stories import Stories
 from heedful.engines.folder import open_folder
@@ -78,8 +81,16 @@ def test_what_does_not_fit_is_refused(model: Path, tmp_path: Path):
     answerer, folder = load(model, kind=Answerer), open_folder(model)
     with pytest.raises(UsageError, match="got a single one"):
         answerer.answer(Story((), "?"))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(DataError, match="no key 'question'"):
+    with pytest.raises(DataError, match="answer: item 0: no key 'question'"):
         answerer.answer([{"facts": []}])
+    hostile: Any = (None, float("nan"), "Ada went home. Where is Ada?")
+    for item in hostile:
+        with pytest.raises(UsageError, match=f"answer: item 1 is {item!r:.20}.*; give a story"):
+            answerer.answer([Story((), "?"), item])
+        with pytest.raises(UsageError, match="answer: expected a list of stories, got"):
+            answerer.answer(item)
+    with pytest.raises(UsageError, match="columns are for pairs"):
+        answerer.evaluate([], columns=(2, 1))
     with pytest.raises(UsageError, match="an ensemble of question answerers runs in PyTorch"):
         Answerer(folder, engine="onnx", ensemble=[folder])
     with pytest.raises(UsageError, match="a model for answering, not for classification"):
@@ -103,6 +114,30 @@ def test_measuring_a_file_is_measuring_its_items(model: Path, tmp_path: Path):
 def test_a_page_has_a_map_for_each_question_about_facts(model: Path):
     maps = load(model, kind=Answerer).attention_views(["a | b | where?", "where?"])
     assert [(len(one.weights), one.source_pieces) for one in maps] == [(2, ("a", "b"))]
+
+
+def test_inspection_shows_each_fact_with_its_weights(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    answerer, messages = load(model, kind=Answerer), Messages(True)
+    shown: list[str] = []
+    for text in (
+        "Ada went to the attic. Boris ran to the cellar. Where is Ada?",
+        "Ada went to the attic. | Boris ran to the cellar. | Where is Ada?",
+        "Ada went to the attic. | Boris ran to the cellar.\tWhere is Ada?",
+        '{"facts": ["Ada went to the attic.", "Boris ran to the cellar."], "question": "Where is Ada?"}',
+    ):
+        inspect_labels(answerer, text, None, None, messages)
+        shown.append(capsys.readouterr().out)
+    assert len({*shown}) == 1
+    lines = shown[0].splitlines()
+    assert lines[2] == "   step 1   step 2  fact"
+    assert [line.split("  ")[-1] for line in lines[3:]] == ["Ada went to the attic.", "Boris ran to the cellar."]
+    html, png = tmp_path / "page.html", tmp_path / "map.png"
+    inspect_labels(answerer, text, html, png, messages)
+    assert capsys.readouterr().out == f"{png}\n{html}\n"
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "Boris ran" in html.read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="TEXT has no facts"):
+        inspect_labels(answerer, "Where is Ada?", None, None, messages)
 
 
 def test_it_runs_without_pytorch(model: Path, tmp_path: Path):

@@ -59,6 +59,12 @@ def test_eight_bits_are_for_other_models(model: Path):
     assert "--int8 is for models that translate or describe images" in done.errors[0]
 
 
+def test_a_string_of_numpy_is_a_plain_text(model: Path):
+    (found,) = load(model, kind=Classifier).classify(np.array(["a clean room"]))
+    assert type(found.text) is str
+    assert repr(found).startswith("<Classification 'a clean room' -> ")
+
+
 def test_neighbours_and_windows_change_nothing_but_rounding(model: Path):
     classifier, texts = load(model, kind=Classifier), [text for text, _ in reviews(30, seed=3)] + ["", " "]
     together = classifier.classify(texts)

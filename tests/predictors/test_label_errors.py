@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from heedful.data.labelled_texts import LabelledTexts
+from heedful.pages.label_errors import ErrorPage
 from heedful.predictors.classifier import Classification, Classifier
 from heedful.predictors.label_errors import MOST_WRONG, label_errors
 from tests.cli.command import heedful
@@ -23,13 +24,15 @@ def classifier(said: list[str], probabilities: list[float]) -> Classifier:
             for text, label, share in zip(texts, said, probabilities, strict=True)
         ]
 
-    return cast("Classifier", SimpleNamespace(stream=stream, folder=SimpleNamespace(path=Path("m"))))
+    kind = SimpleNamespace(labels="one")
+    return cast("Classifier", SimpleNamespace(stream=stream, folder=SimpleNamespace(path=Path("m")), text=kind))
 
 
 def test_errors_are_counted_by_pair_and_length_and_shown_by_confidence():
     said = ["a", "b", "a", "b", "a"]
     items = LabelledTexts(["one", "one two", "x <b> y", "1 2 3 4", "z"], ["a", "b", "b", "a", "b"])
     found = label_errors(classifier(said, [0.9, 0.8, 0.6, 0.95, 0.7]), items)
+    assert isinstance(found, ErrorPage)
     assert (found.num_texts, found.num_right) == (5, 2)
     assert found.pairs == Counter({("a", "a"): 1, ("b", "b"): 1, ("b", "a"): 2, ("a", "b"): 1})
     assert [one.text for one in found.wrong] == ["1 2 3 4", "z", "x <b> y"]

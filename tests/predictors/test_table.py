@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
-from heedful.errors import FileRefused, UsageError
+from heedful.errors import FileRefused, ResourceError, UsageError
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import PREDICTORS, load
 from heedful.predictors.translator import Translator
@@ -33,6 +34,18 @@ def test_a_folder_is_opened_as_what_it_is(model: Path):
     assert isinstance(find_task("classification").open(model), Classifier)
     with pytest.raises(UsageError, match="a model for classification, not for translation"):
         load(model, kind=Translator)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there_is_refused_at_once(model: Path):
+    for device, kind, complaint in (
+        ("cuda", ResourceError, "device cuda: PyTorch finds no CUDA device here; take cpu, or auto"),
+        ("cuda:1", ResourceError, "device cuda:1: PyTorch finds no CUDA device"),
+        ("gpu", UsageError, "device 'gpu': no such kind of device"),
+    ):
+        with pytest.raises(kind, match=complaint):
+            load(model, device)
+    assert isinstance(load(model, "auto"), Classifier)
 
 
 def test_a_task_of_a_newer_heedful_is_refused(model: Path, tmp_path: Path):

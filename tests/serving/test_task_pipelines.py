@@ -37,8 +37,9 @@ def test_labels_have_the_shapes_of_transformers(model: Path):
     assert len(classify("a clean room", top_k=2)) == 2
     with pytest.raises(UsageError, match="unknown argument temperature"):
         classify("a", temperature=1)
-    with pytest.raises(UsageError, match="item 0 is None"):
-        classify([None])
+    for inputs, message in (([None], "item 0 is None"), (None, "list of texts, got None"), (float("nan"), "got nan")):
+        with pytest.raises(UsageError, match=message):
+            classify(inputs)
 
 
 def test_vectors_are_those_of_the_classifier(model: Path):
@@ -72,8 +73,18 @@ def test_an_answer_is_found_in_the_context_where_the_model_saw_it():
     assert run(model, None, dict(row)) == expected
     assert run(model, [row, row], {}) == [expected, expected]
     assert context[18:22] == "Haus"
-    with pytest.raises(UsageError, match="give question and context"):
-        run(model, {"question": "Was?"}, {})
+    wrong: list[tuple[Any, str]] = [
+        ({"question": "Was?"}, "no 'context'; give question and context"),
+        ({"question": "Was?", "context": float("nan")}, "'context' is nan"),
+        ([row, None], "item 1: got None"),
+        ([row, {**row, "question": 5}], "item 1: 'question' is 5"),
+        (float("nan"), "got nan"),
+        ("Was?", "got 'Was"),
+        (None, "no 'question'"),
+    ]
+    for inputs, message in wrong:
+        with pytest.raises(UsageError, match=message):
+            run(model, inputs, {})
 
 
 def test_captions_are_lists_and_a_picture_that_cannot_be_read_is_refused():

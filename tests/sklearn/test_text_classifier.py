@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, MultiLabelBinarizer
 
 from heedful.sklearn import TextClassifier
 from tests.tasks.reviews import reviews
@@ -68,6 +69,25 @@ def test_it_works_with_the_tools_of_scikit_learn():
     assert search.fit(texts, labels).best_score_ >= 0.9
 
 
+def test_a_matrix_of_several_labels():
+    texts, labels = data(80)
+    several = [[label, *(["room"] if "room" in text else [])] for text, label in zip(texts, labels, strict=True)]
+    several[0] = []
+    matrix = np.hstack([np.asarray(MultiLabelBinarizer().fit_transform(several)), np.zeros((80, 1), dtype=int)])
+    fitted = TextClassifier(settings={**SMALL, "training.max_steps": 60}).fit(texts, matrix)
+    assert fitted.classes_.tolist() == [0, 1, 2, 3]
+    shares, predicted = fitted.predict_proba(texts), fitted.predict(texts)
+    assert shares.shape == predicted.shape == (80, 4)
+    assert not shares[:, 3].any()  # a label of no text
+    assert np.array_equal(predicted, shares >= 0.5)
+    assert fitted.score(texts, matrix) == np.mean((predicted == matrix).all(axis=1)) >= 0.7
+    copied = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copied.predict(texts), predicted)
+    assert np.array_equal(fitted.fit(texts, csr_matrix(matrix)).predict(texts), predicted)
+    with pytest.raises(ValueError, match="y: no 1"):
+        fitted.fit(texts, np.zeros((80, 2)))
+
+
 @thorough
 def test_the_same_seed_gives_the_same_model():
     one, other = (TextClassifier(settings=SMALL, random_state=3).fit(*data()) for _ in range(2))
@@ -85,7 +105,9 @@ def test_what_is_no_column_of_texts_is_refused_with_its_row(fitted: TextClassifi
         (texts, [float("nan"), *([1.0, 2.0] * 40)][: len(texts)], "y: row 0 is nan"),
         (texts, labels[1:], "60 texts, y has 59 labels"),
         (texts, ["one"] * 60, "1 class"),
-        (texts[:5], labels[:5], "at least 10"),
+        (texts[:5], labels[:5], "^X and y: 5 of 5 texts kept.*at least 10"),
+        (texts, [["a"], ["a", "b"], *([["b"]] * 58)], "y: row 0 is a list; .*MultiLabelBinarizer"),
+        (texts, np.arange(120).reshape(60, 2), "give one column"),
         (np.zeros((3, 2)), labels, "give one column"),
         ([], [], "no texts"),
         (texts, None, "requires y"),

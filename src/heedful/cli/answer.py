@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.answered_tables import answer_table, is_table_file
+from heedful.cli.answered_tables import answer_table, is_table_file, warn_of_cut
 from heedful.cli.lines import LineFormat, OutputFormat, answer_lines, one_line
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
@@ -127,11 +127,16 @@ def _answer_rows(answerer: "Answerer", source: Path, target: Path | None, messag
             raise DataError(f"{source}:{row.line}: {error}") from None
         return story if story.question else None
 
+    num_cut = 0
+
     def results(stories: list[Any]) -> Iterator[dict[str, Any]]:
+        nonlocal num_cut
         for result in answerer.stream(stories):
+            num_cut += result.was_cut
             yield {"answer": result.answer, "probability": round(result.probability, 6)}
 
     answer_table(table, target, read, results, ("answer", "probability"), messages, WINDOW_STORIES)
+    warn_of_cut(messages, source, num_cut, answerer.text.max_tokens)
 
 
 @final

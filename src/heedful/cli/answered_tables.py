@@ -29,7 +29,8 @@ InputColumn = Annotated[
 ]
 Results = Callable[[list[Any]], Iterable[Mapping[str, Any]]]
 """Function from the inputs of some rows to the results of each, by name."""
-_SHOWN: Final = 5
+_DOCUMENT: Final = ".json"
+"""Suffix of a file that is one JSON array, not a line for each row."""
 
 
 def is_table_file(path: Path | None) -> bool:
@@ -67,7 +68,7 @@ def answer_table(
 
     form = table_form(target) if target not in (None, STANDARD) else table_form(table.path)
     if form is None:
-        raise UsageError(f"{target}: give a name that ends in .csv, .tsv, .jsonl or .parquet")
+        raise UsageError(f"{target}: give a name that ends in .csv, .tsv, .jsonl, .json or .parquet")
     if target in (None, STANDARD) and form == "parquet":
         form = "jsonl"
     faults = RepeatedWarning(messages, "rows could not be read and have no results")
@@ -81,10 +82,22 @@ def answer_table(
         writer = TableWriter(table, form, names)
         with ExitStack() as stack:
             output = stack.enter_context(opened_output(target, (table.path,)))
-            output.write(writer.head())
-            for row, own in answered:
-                output.write(writer.row(row, own))
+            rows = (writer.row(row, own) for row, own in answered)
+            if target is not None and Path(target.name.removesuffix(".gz")).suffix.lower() == _DOCUMENT:
+                output.writelines(_array(rows))
+            else:
+                output.write(writer.head())
+                output.writelines(rows)
     faults.close()
+
+
+def _array(lines: Iterator[str]) -> Iterator[str]:
+    """Lines of JSON as an array, each value on a line."""
+    between = "[\n"
+    for line in lines:
+        yield between + line.rstrip("\n")
+        between = ",\n"
+    yield "\n]\n" if between != "[\n" else "[]\n"
 
 
 def _answered(
@@ -110,6 +123,21 @@ def _answered(
         answers = dict(zip(inputs, results([*inputs.values()]), strict=True))
         for index, row in enumerate(window):
             yield row, answers.get(index, {})
+
+
+def warn_of_cut(messages: Messages, source: Path, num_cut: int, max_tokens: int, by: str = "") -> None:
+    """Warn of texts of which a model reads the beginning only.
+
+    Args:
+        source: file of the texts.
+        num_cut: number of such texts; 0 = nothing to say.
+        max_tokens: most tokens of a text that the model takes.
+        by: name of the model, where there are several.
+    """
+    from heedful.text.counts import counted
+
+    if num_cut:
+        messages.warn(f"{source}: {counted(num_cut, 'text')} cut after {max_tokens} tokens{by and f' by {by}'}")
 
 
 def text_of_row(names: Sequence[str]) -> Callable[["TableRow"], str | None]:

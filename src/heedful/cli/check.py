@@ -11,6 +11,8 @@ Examples:
 
 import json
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -29,11 +31,13 @@ from heedful.cli.options import (
     Test,
     parse_columns,
 )
+from heedful.errors import DataError
 from heedful.text.counts import counted
 from heedful.text.quoting import harmless
 
 if TYPE_CHECKING:
     from heedful.data.findings import CheckReport, FileFacts
+    from heedful.data.rows import Columns
 
 FAILED: Final = 2
 CheckedTask = Annotated[
@@ -73,7 +77,7 @@ def run(
     if task == "translation":
         from heedful.data.check import check_corpus
 
-        report = check_corpus(data, *held_out, chosen)
+        report = check_corpus(data, *held_out, chosen, *_text_limits(data, chosen))
     else:
         from heedful.data.task_check import check_task
 
@@ -87,6 +91,23 @@ def run(
             print(harmless(line))
     if report.count("error") or (strict and report.count("warning")):
         raise typer.Exit(FAILED)
+
+
+def _text_limits(data: Sequence[Path], columns: "Columns") -> tuple[int, bool]:
+    """Longest text that training takes, in characters, and whether the data are summaries, whose sources it cuts."""
+    from heedful.data.corpus import find_pairs
+    from heedful.data.prepare import choose_units
+    from heedful.evaluation.summaries import SUMMARISED_CHARACTERS, longest_summary
+    from heedful.text.tokenizer import TextConfig
+
+    usual = TextConfig().max_characters
+    try:
+        file = find_pairs(data, columns, leaves_out_faults=True)
+        if choose_units(file, usual) == "pieces" and longest_summary(file):
+            return SUMMARISED_CHARACTERS, True
+    except DataError:
+        pass  # a finding of the check
+    return usual, False
 
 
 def _about(facts: "FileFacts") -> str:

@@ -1,10 +1,13 @@
 """Classify texts.
 
 Texts are arguments, lines of a file, or lines of standard input; one line in, one line out: the label, a tab and its
-probability. With --format jsonl, each line gives the probability of every label, and the weights of the words where the
-model has attention; --show-attention shows them in the text. A file whose name ends in .csv, .tsv, .jsonl, .json or
-.parquet is a table: it is given back, in order, with the columns "label" and "probability" behind its own, in the form
-that the name of the output tells.
+probability; both are empty for a blank text. With --format jsonl, each line gives the probability of every label, and
+the weights of the words where the model has attention; --show-attention shows them in the text. A file whose name ends
+in .csv, .tsv, .jsonl, .json or .parquet is a table: it is given back, in order, with the columns "label" and
+"probability" behind its own, in the form that the name of the output tells.
+
+Where texts may have several labels, a text gets those with a probability of one half and more, or none, and the
+probability is that exactly these are right; --top lists single labels. A number has no probability.
 
 Examples:
   heedful classify reviews.model 'A quiet room with a view'
@@ -19,17 +22,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file, text_of_row
+from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file, text_of_row, warn_of_cut
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, one_line, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
-from heedful.errors import DataError, UsageError
+from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.data.label_kinds import LabelKind
     from heedful.predictors.classifier import Classification, Classifier
 
 UNSURE: Final = "unsure"
@@ -37,14 +41,24 @@ UNSURE: Final = "unsure"
 ShowAttention = Annotated[
     bool, typer.Option("--show-attention", help="Show the weights of sentences and words in the text.")
 ]
-Top = Annotated[int, typer.Option("--top", min=1, max=1_000, metavar="INTEGER", help="Number of labels of each text.")]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        min=1,
+        max=1_000,
+        metavar="INTEGER",
+        help="Number of labels of each text, the most probable first.",
+        show_default="its label or set of labels",
+    ),
+]
 MinConfidence = Annotated[
     float,
     typer.Option(
         min=0.0,
         max=1.0,
         metavar="FLOAT",
-        help=f"Probability below which the label is {UNSURE!r}; see the curve of heedful evaluate.",
+        help=f"Probability below which the label is {UNSURE!r}; see heedful evaluate --precision.",
     ),
 ]
 
@@ -56,7 +70,7 @@ def run(
     target: OutputPath = None,
     columns: InputColumn = "",
     output_format: LineFormat = "text",
-    top: Top = 1,
+    top: Top = None,
     min_confidence: MinConfidence = 0.0,
     show_attention: ShowAttention = False,
     engine: Engine = "auto",
@@ -68,7 +82,8 @@ def run(
     """Classify texts.
 
     Raises:
-        UsageError: attention is to be shown, but the model has none, or the format is not text.
+        UsageError: attention is to be shown, but the model has none, or the format is not text; or labels are to be
+            chosen by probability, but the model gives numbers.
     """
     use_threads(threads)
     require_one(texts, source)
@@ -83,19 +98,27 @@ def run(
     from heedful.predictors.classifier import WINDOW_TEXTS, Classifier
 
     classifier = load_to_run(model, engine, device, kind=Classifier)
-
+    if classifier.text.labels == "number" and (top is not None or min_confidence):
+        name = "--top" if top is not None else "--min-confidence"
+        raise UsageError(f"{name}: {model} gives numbers, which have no probability; leave it out")
+    wanted = _Wanted(classifier.text.labels, top, min_confidence)
     messages = Messages(quiet)
     if is_table and source is not None:
-        _label_table(classifier, source, target, columns, top, min_confidence, messages)
+        _label_table(classifier, source, target, columns, wanted, messages)
         return
     write_attention = _attention_writer(target) if show_attention else None
 
     def labels(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-        for result in classifier.stream(window):
+        results = classifier.stream(text for text in window if text.strip())
+        for text in window:
+            if not text.strip():
+                yield wanted.empty_line(text, output_format) + "\n", False
+                continue
+            result = next(results)
             if write_attention is not None and result.attention is None:
                 raise UsageError(f"{model}: this model has no attention to show")
             shown = write_attention(result) if write_attention is not None else ""
-            yield f"{_line(result, output_format, top, min_confidence)}\n{shown}", result.was_cut
+            yield f"{wanted.line(result, output_format)}\n{shown}", result.was_cut
 
     answer_lines(labels, texts or (), source, target, messages, WINDOW_TEXTS, classifier.text.max_tokens)
 
@@ -116,8 +139,7 @@ def _label_table(
     source: Path,
     target: Path | None,
     columns: str,
-    top: int,
-    min_confidence: float,
+    wanted: "_Wanted",
     messages: Messages,
 ) -> None:
     """Give a table back with labels.
@@ -125,55 +147,76 @@ def _label_table(
     Raises:
         DataError: the table lacks the column of texts.
     """
-    from heedful.data.answered_tables import AnsweredTable
     from heedful.data.text_columns import choose_text_column
     from heedful.predictors.classifier import WINDOW_TEXTS
+    from heedful.predictors.trained_columns import opened_table, trained_columns
 
     trained = classifier.text_columns
-    table = AnsweredTable(source, (*trained, *columns.split("+")))
-    if columns:
-        names = table.column(columns)
-    elif trained and {*trained} <= {*table.names}:
-        names = trained
-    else:
+    table = opened_table(source, trained, *columns.split("+"))
+    advice = "name the column of the texts with --columns"
+    names = table.column(columns) if columns else trained_columns(table, trained, advice)
+    if not names:
         rows = [[*row.values.values()] for row in islice(table, 1000)]
         names = table.column(choose_text_column(table.names, rows))
-        index = table.names.index(names[0])
-        cells = (str(row[index]) for row in rows if len(row) == len(table.names))
-        if trained and not any(map(str.isalpha, "".join(cells))):
-            missing = f"no column {' and '.join(trained)}, which the model was trained on, and none of texts"
-            raise DataError(f"{source}: {missing}; name it with --columns")
     messages.say(f"{source}: text in {' and '.join(names)}")
-    if trained and not columns and names != trained:
-        messages.warn(f"{source}: no column {' and '.join(trained)}, which the model was trained on; is it another?")
-    kinds = ("label", "probability")
-    added = (*kinds, *(f"{kind}_{number}" for number in range(2, top + 1) for kind in kinds))
+    num_cut = 0
 
     def results(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+        nonlocal num_cut
         for result in classifier.stream(texts):
-            best = _best(result, top, min_confidence)
-            yield dict(zip(added, chain.from_iterable(best), strict=False))
+            num_cut += result.was_cut
+            yield dict(zip(wanted.columns, chain.from_iterable(wanted.best(result)), strict=False))
 
-    answer_table(table, target, text_of_row(names), results, added, messages, WINDOW_TEXTS)
-
-
-def _best(result: "Classification", top: int, min_confidence: float) -> list[tuple[str, float]]:
-    """The most probable labels with their probabilities; the first is unsure below a limit."""
-    label = result.label if result.probability >= min_confidence else UNSURE
-    others = [each for each in result.probabilities.items() if each[0] != result.label]
-    return [(label, round(result.probability, 6)), *((name, round(share, 6)) for name, share in others[: top - 1])]
+    answer_table(table, target, text_of_row(names), results, wanted.columns, messages, WINDOW_TEXTS)
+    warn_of_cut(messages, source, num_cut, classifier.text.max_tokens)
 
 
-def _line(result: "Classification", output_format: OutputFormat, top: int, min_confidence: float) -> str:
-    if output_format == "text":
-        best = _best(result, top, min_confidence)
-        return "\t".join(f"{one_line(label)}\t{probability:.4f}" for label, probability in best)
-    facts = {
-        "text": result.text,
-        "label": result.label if result.probability >= min_confidence else UNSURE,
-        "probabilities": result.probabilities,
-        "was_cut": result.was_cut,
-    }
-    if result.attention is not None:
-        facts |= {"pieces": result.pieces, "attention": [round(float(weight), 6) for weight in result.attention]}
-    return json.dumps(facts, ensure_ascii=False)
+@final
+class _Wanted:
+    """Labels that are wanted of each text, and how they are written."""
+
+    def __init__(self, kind: "LabelKind", top: int | None, min_confidence: float) -> None:
+        """Store what is wanted.
+
+        Args:
+            kind: kind of the model's labels.
+            top: number of labels; None = the label, or the set of several.
+            min_confidence: probability below which the label is unsure.
+        """
+        self._kind: Final = kind
+        self._top: Final = top
+        self._min_confidence: Final = min_confidence
+        names = ("label",) if kind == "number" else ("label", "probability")
+        self.columns: Final = (*names, *(f"{name}_{number}" for number in range(2, (top or 1) + 1) for name in names))
+        """Names of the results of a text."""
+
+    def best(self, result: "Classification") -> list[tuple[Any, ...]]:
+        """Labels with their probabilities, the most probable first; a number alone."""
+        if self._kind == "number":
+            return [(result.label,)]
+        best = [(result.label, result.probability)]
+        if self._top is not None:
+            # A set of labels has another probability than each of them: beside single labels it has no place.
+            own = {} if self._kind == "several" else {result.label: result.probability}
+            best = [*{**own, **result.probabilities}.items()][: self._top]
+        first = best[0][0] if best[0][1] >= self._min_confidence else UNSURE
+        return [(label, round(share, 6)) for label, share in ((first, best[0][1]), *best[1:])]
+
+    def line(self, result: "Classification", output_format: OutputFormat) -> str:
+        """Line of a text, without its end."""
+        if output_format == "text":
+            cells = chain.from_iterable(self.best(result))
+            return "\t".join(one_line(cell) if isinstance(cell, str) else f"{cell:.4f}" for cell in cells)
+        probabilities = {} if self._kind == "number" else {"probabilities": result.probabilities}
+        label = result.label if result.probability >= self._min_confidence else UNSURE
+        facts = {"text": result.text, "label": label, **probabilities, "was_cut": result.was_cut}
+        if result.attention is not None:
+            facts |= {"pieces": result.pieces, "attention": [round(float(weight), 6) for weight in result.attention]}
+        return json.dumps(facts, ensure_ascii=False)
+
+    def empty_line(self, text: str, output_format: OutputFormat) -> str:
+        """Line of a blank text, which has no label, without its end."""
+        if output_format == "text":
+            return "\t" * (len(self.columns) - 1)
+        probabilities = {} if self._kind == "number" else {"probabilities": {}}
+        return json.dumps({"text": text, "label": None, **probabilities, "was_cut": False}, ensure_ascii=False)

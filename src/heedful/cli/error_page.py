@@ -15,23 +15,21 @@ if TYPE_CHECKING:
     from heedful.predictors.interface import Predictor
     from heedful.predictors.translation_scores import TranslationScores
 
-_KINDS = "classifiers that give each text one label, and for models that write single words; leave it out"
+_KINDS = "classifiers and models that write single words; leave it out"
 
 
 def check_errors(predictor: "Predictor", html: Path | None) -> None:
     """Check that the errors of a model can be written to a file; None = nothing is written.
 
     Raises:
-        UsageError: the model gives no text one label and writes none, or the page would replace something else than a
-            file.
+        UsageError: the model gives no labels and writes no text, or the page would replace something else than a file.
     """
     if html is None:
         return
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.translator import Translator
 
-    has_one = isinstance(predictor, Classifier) and predictor.text.labels == "one"
-    if not has_one and not isinstance(predictor, Translator):
+    if not isinstance(predictor, Classifier | Translator):
         raise UsageError(f"evaluate: --html is for {_KINDS}")
     refuse_overwriting(html, ())
 

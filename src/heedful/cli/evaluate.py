@@ -11,6 +11,7 @@ Examples:
   heedful evaluate new.model test.tsv --versus old.model --format json
   heedful evaluate pairs.model test.tsv --record
   heedful evaluate reviews.model test.tsv --html errors.html
+  heedful evaluate reviews.model test.tsv --precision 0.95
   heedful evaluate ron.model test.tsv --html phones.html
   heedful evaluate pairs.model test.tsv --terms terms.tsv
   heedful evaluate pairs.model test.tsv --png by-length.png
@@ -27,6 +28,7 @@ import typer
 
 from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.error_page import check_errors, divided, write_errors, write_symbol_errors
+from heedful.cli.label_measures import check_precision, chosen_confidence, warn_of_cut_texts
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     DATA,
@@ -128,6 +130,18 @@ ErrorPath = Annotated[
         rich_help_panel=_MEASURES,
     ),
 ]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        min=0.0,
+        max=1.0,
+        metavar="FLOAT",
+        help="Wanted share of right labels: print the least confidence that reaches it, for classify --min-confidence.",
+        show_default=False,
+        rich_help_panel=_MEASURES,
+    ),
+]
 SegmentsOrNone = Annotated[
     Policy | None,
     typer.Option(
@@ -168,6 +182,7 @@ def run(
     png: LengthPath = None,
     risk_png: RiskPath = None,
     html: ErrorPath = None,
+    precision: Precision = None,
     output_format: ReportFormat = "text",
     seed: BootstrapSeed = 12345,
     device: Device = "auto",
@@ -187,7 +202,7 @@ def run(
     rest = record, png, risk_png, ensemble, shortlist, batch_tokens != _BATCH_TOKENS, segments is not None
     _refuse_options(dict(zip(_FOR_TRANSLATION, (*wording, *rest), strict=True)), model, keys, beam)
     models, translators = _loaded(model, versus, engine, device, ensemble or (), last_column)
-    check_errors(models[0], html)
+    _check_outputs(models[0], html, precision)
     cells = parse_columns(columns)
     if translators:
         items = read_pairs(translators[0], data, cells, bool(last_column), limit, messages)
@@ -197,9 +212,45 @@ def run(
         measured, more = _scored(scoring, translators, items, html, output_format == "json", messages)
     else:
         item_sets = [one.read_items(tuple(data), cells)[: limit or None] for one in models]
-        measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
-        more = write_errors(models[0], item_sets[0], html)
-    _print(models, measured, output_format, data, seed, more)
+        measured, more = _measured(models, item_sets, keys, beam, html, data[0], messages)
+    _print(models, measured, output_format, data, seed, more, precision)
+
+
+def _check_outputs(predictor: "Predictor", html: Path | None, precision: float | None) -> None:
+    """Check that what is wanted besides scores can be had of a model.
+
+    Args:
+        html: page of its errors; None = none.
+        precision: wanted share of right labels; None = none.
+
+    Raises:
+        UsageError: the model has no such errors or no such labels, or the page would replace something else.
+    """
+    check_errors(predictor, html)
+    check_precision(predictor, precision)
+
+
+def _measured(
+    models: "Sequence[Predictor]",
+    item_sets: Sequence[Any],
+    keys: tuple[str, ...],
+    beam: int | None,
+    html: Path | None,
+    source: Path,
+    messages: Messages,
+) -> "tuple[list[Measured], dict[str, Any]]":
+    """Measure models that do not translate, warn of texts that they cut, and write the errors of the first.
+
+    Args:
+        item_sets: items of each.
+        source: file of the items, for the warning.
+
+    Returns:
+        The scores, and further facts about the errors, for JSON.
+    """
+    measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
+    warn_of_cut_texts(models, measured, source, messages)
+    return measured, write_errors(models[0], item_sets[0], html)
 
 
 def _scored(
@@ -276,11 +327,13 @@ def _print(
     data: Sequence[Path],
     seed: int,
     more: dict[str, Any],
+    precision: float | None,
 ) -> None:
     """Print the scores of a model, and their differences from those of a baseline, if there is one.
 
     Args:
         more: further facts about the model's outputs, for JSON.
+        precision: share of right labels for which the least confidence is told; None = none is wanted.
 
     Raises:
         UsageError: the outputs of the two are of different kinds, such as labels and numbers.
@@ -289,8 +342,9 @@ def _print(
 
     names = [str(one.folder.path) for one in models]
     facts = [{"model": name, **one.to_dict()} for name, one in zip(names, measured, strict=True)]
-    facts[0] |= {**more, "data": [str(path) for path in data]}
-    text = measured[0].to_text().rstrip()
+    line, chosen = chosen_confidence(measured[0], precision)
+    facts[0] |= {**more, **chosen, "data": [str(path) for path in data]}
+    text = f"{measured[0].to_text().rstrip()}\n{line}".rstrip()
     for name, baseline, versus in zip(names[1:], measured[1:], facts[1:], strict=True):
         if type(baseline) is not type(measured[0]):
             raise UsageError(f"--versus {name}: its outputs are of another kind than those of {names[0]}")

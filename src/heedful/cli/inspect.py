@@ -2,7 +2,8 @@
 
 The page is one HTML file that needs no network; a text of several sentences gets a file for each. Without --html and
 --png, the attention is written as text. Of a text that gets a label, the words are shown with their weights and with
-the effects of leaving each out; of a question or a picture, the weights of facts or regions.
+the effects of leaving each out; of facts with a question, the weights of the facts or words; of a picture, the region
+that each word of the caption looks at.
 
 Examples:
   heedful inspect pairs.model 'Where are you?' --html page.html
@@ -11,6 +12,7 @@ Examples:
   heedful inspect pairs.model 'Where are you?' --attention encoder --png map.png
   heedful inspect pairs.model Morning --reference Morgen --html page.html
   heedful inspect reviews.model 'A quiet room. Rude staff.' --html page.html
+  heedful inspect facts.model 'Ada went to the attic. Where is Ada?'
 """
 
 import sys

@@ -2,19 +2,19 @@
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from heedful.cli.inspected_texts import NO_ANSWER, answer_text, caption_text, effects_text
 from heedful.cli.messages import Messages
 from heedful.errors import ResourceError, UsageError
 
 if TYPE_CHECKING:
+    from heedful.predictors.answerer import Answer, Answerer
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
     from heedful.predictors.interface import Predictor
     from heedful.predictors.word_effects import WordEffects
-
-_SHOWN: Final = 12
-"""Number of words whose effects are listed on a terminal."""
+    from heedful.text.stories import Story
 
 
 def inspect_labels(predictor: "Predictor", text: str, html: Path | None, png: Path | None, messages: Messages) -> None:
@@ -28,16 +28,21 @@ def inspect_labels(predictor: "Predictor", text: str, html: Path | None, png: Pa
     Raises:
         UsageError: the model has no attention to show.
     """
+    from heedful.predictors.answerer import Answerer
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.classifier import Classifier
 
     if isinstance(predictor, Classifier):
         _inspect_words(predictor, text, html, png, messages)
         return
-    if isinstance(predictor, Captioner) and png is not None:
-        _draw_picture(predictor, text, png, messages)
+    if isinstance(predictor, Answerer):
+        text = _inspect_answer(predictor, text, html, png, messages)
+    elif isinstance(predictor, Captioner):
+        _inspect_caption(predictor, text, html, png, messages)
     elif png is not None:
-        raise UsageError("inspect: --png is for translations, texts with labels and captions; take --html")
+        raise UsageError("inspect: --png is for translations, labels, answers and captions; take --html")
+    elif html is None:
+        print(predictor.predict([text])[0])
     if html is not None:
         from heedful.pages.document import document
 
@@ -47,9 +52,6 @@ def inspect_labels(predictor: "Predictor", text: str, html: Path | None, png: Pa
         parts = [f'<p class="faint">{view.explanation}.</p>\n{drawn}' for view, drawn in views]
         write_page(html, document(views[0][0].title, parts))
         print(html)
-    if html is None and png is None:
-        print(predictor.predict([text])[0])
-        messages.say("for the attention: --html FILE")
 
 
 def write_page(path: Path, page: str) -> None:
@@ -96,17 +98,7 @@ def _inspect_words(
             messages.warn(note)
         print(png)
     if html is None and png is None:
-        print(_as_text(explained))
-
-
-def _as_text(explained: "WordEffects") -> str:
-    """Label, the words that matter most, and how far weights can be trusted."""
-    result = explained.result
-    rows = [
-        f"{each.weight:9.3f}  {each.effect or 0.0:+14.3f}  {each.word.strip()}" for each in explained.strongest(_SHOWN)
-    ]
-    lines = [f"{result.label}\t{result.probability:.4f}", "", f"{'attention':>9}  {'without it':>14}  word", *rows]
-    return "\n".join([*lines, *(["", note] if (note := _note(explained)) else [])])
+        print(effects_text(explained, _note(explained)))
 
 
 def _note(explained: "WordEffects") -> str:
@@ -122,13 +114,91 @@ def _note(explained: "WordEffects") -> str:
     return f"Rank correlation of attention and effect: {explained.correlation:.2f}; {verdict}."
 
 
-def _draw_picture(captioner: "Captioner", path: str, png: Path, messages: Messages) -> None:
+def _inspect_answer(answerer: "Answerer", text: str, html: Path | None, png: Path | None, messages: Messages) -> str:
+    """Inspect an answer as text or picture.
+
+    Returns:
+        The story in one line, of which a page is made.
+
+    Raises:
+        UsageError: the text has no facts, or the model has no attention to draw.
+    """
+    from heedful.data.stories import story_line
+
+    story = _story(text)
+    (answer,) = answerer.answer([story])
+    if answer.was_cut:
+        messages.warn(f"TEXT is longer than {answerer.text.max_tokens} tokens and was truncated")
+    if png is not None:
+        from heedful.inspection.text_plot import save_weighted_text
+
+        if answer.span is None and answer.weights is None:
+            raise UsageError("inspect: --png draws attention, which this model does not have")
+        weights = answer.span.sentences() if answer.span is not None else _weighted_facts(answer)
+        if note := save_weighted_text(png, weights, f"{story.question} → {answer.answer or NO_ANSWER}"):
+            messages.warn(note)
+        print(png)
+    if html is None and png is None:
+        print(answer_text(answer))
+        if answer.span is None and answer.weights is None:
+            messages.say("this model has no attention; its facts have no weights")
+    return story_line(story)
+
+
+def _story(text: str) -> "Story":
+    """Story of a text: facts and question separated by " | " or a tab, a JSON object, or sentences one of which asks.
+
+    Raises:
+        UsageError: it has no facts.
+        DataError: it is no story.
+    """
+    from heedful.predictors.answerer import story_of_line
+    from heedful.text.sentences import split_sentences
+    from heedful.text.stories import SEPARATOR, Story, parse_story
+
+    if "\t" in text:
+        story = parse_story(text, "TEXT", 1)
+    elif text.startswith("{") or SEPARATOR in text:
+        story = story_of_line(text)
+    else:
+        sentences = split_sentences(text)
+        asking = [index for index, sentence in enumerate(sentences) if sentence.rstrip().endswith(("?", "？"))]
+        question = sentences.pop(asking[-1] if asking else -1)
+        story = Story(tuple(map(str.strip, sentences)), question.strip())
+    if not story.facts:
+        raise UsageError(
+            "inspect: TEXT has no facts; give them before the question, such as 'Ada went home. Where is Ada?'"
+        )
+    return story
+
+
+def _weighted_facts(answer: "Answer") -> list[list[tuple[str, float]]]:
+    """Words of each fact, which share the mean of its weights over the steps."""
+    means = [] if answer.weights is None else answer.weights.mean(axis=0).tolist()
+    facts = [fact.split() or [fact] for fact in answer.story.facts]
+    return [[(f" {word}", mean / len(words)) for word in words] for words, mean in zip(facts, means, strict=True)]
+
+
+def _inspect_caption(
+    captioner: "Captioner", path: str, html: Path | None, png: Path | None, messages: Messages
+) -> None:
+    """Inspect a caption as text or picture.
+
+    Raises:
+        UsageError: a picture is to be drawn, and the model has no attention.
+    """
+    if html is not None and png is None:
+        return  # the page is made by others
+    (caption,) = captioner.caption([path], attention=True)
+    if png is None:
+        print(caption_text(caption))
+        if caption.attention is None:
+            messages.say("this model has no attention; its words have no regions")
+        return
     from heedful.inspection.picture_plot import save_attention_over_image
 
-    (caption,) = captioner.caption([path], attention=True)
     if caption.attention is None:
         raise UsageError(f"inspect: {captioner.folder.path}: this model has no attention to draw")
-    note = save_attention_over_image(png, caption.image, caption.pieces, caption.attention, caption.grid)
-    if note:
+    if note := save_attention_over_image(png, caption.image, caption.pieces, caption.attention, caption.grid):
         messages.warn(note)
     print(png)

@@ -18,6 +18,8 @@ from heedful.errors import DataError
 
 _NUMBER: Final = re.compile(r"#\d+$")
 """Number of a caption behind the name of its image, as in Flickr8k."""
+_NOUNS: Final = ("picture", "description")
+"""Names of the two kinds of columns in a description of the file."""
 _SAMPLE_LINES: Final = 200
 _LOOKED_AT: Final = 20
 """First images whose folder is looked for."""
@@ -163,7 +165,7 @@ def _find_columns(path: Path, leaves_out_faults: bool) -> PairFile | None:
     if is_json_lines(path, line):
         names, rows = json_sample(path, _SAMPLE_LINES)
         chosen = _chosen(rows)
-        return found_pairs(path, LabelJsonRows(chosen, names), number, leaves_out_faults) if chosen else None
+        return found_pairs(path, LabelJsonRows(chosen, names, _NOUNS), number, leaves_out_faults) if chosen else None
     sample = first_lines(path, _SAMPLE_LINES)
     style = cell_style(path, sample)
     lenient = CellStyle(style.separator, "lenient" if style.quotes == "strict" else style.quotes)
@@ -173,9 +175,8 @@ def _find_columns(path: Path, leaves_out_faults: bool) -> PairFile | None:
     if chosen is None:
         return None
     is_header = len(body) > 1 and not _is_picture(heads[chosen.texts[0]])
-    return found_pairs(
-        path, LabelColumnRows(style, len(heads), chosen, heads if is_header else ()), number, leaves_out_faults
-    )
+    rows = LabelColumnRows(style, len(heads), chosen, heads if is_header else (), _NOUNS)
+    return found_pairs(path, rows, number, leaves_out_faults)
 
 
 def _chosen(rows: Sequence[Sequence[Any]]) -> LabelColumns | None:

@@ -8,10 +8,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from math import log
 from pathlib import Path
-from typing import Final, TypeVar, final
+from typing import Final, NamedTuple, TypeVar, final
 
 import numpy as np
 
+from heedful.data.cells import suffix_of
 from heedful.data.corpus import SHORT_ITEMS, Pair, check_columns, check_one_side, find_pairs, row_format
 from heedful.data.damage_signs import find_signs
 from heedful.data.findings import LEVELS, RULES, USUAL_OF_WORDS, CheckReport, FileFacts, Finding, Level, Role
@@ -20,7 +21,7 @@ from heedful.data.row_faults import most_faults
 from heedful.data.rows import Columns
 from heedful.data.split import MIN_PAIRS, SourceSpread, Split
 from heedful.data.tables import check_data_file, data_lines
-from heedful.data.tally import Tally, far_from_median
+from heedful.data.tally import Tally, far_from_median, of_rows
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError
 from heedful.text.columns import ColumnKind, text_columns
@@ -57,6 +58,7 @@ def check_corpus(
     test: Sequence[Path] = (),
     columns: Columns = (1, 2),
     max_characters: int = 2_000,
+    are_summaries: bool = False,
 ) -> CheckReport:
     """Check the data of one experiment.
 
@@ -65,6 +67,7 @@ def check_corpus(
         dev: the same for validation; may be empty.
         test: the same for testing; may be empty.
         max_characters: longer texts are left out of training.
+        are_summaries: whether targets are summaries, for which training cuts their sources.
 
     Returns:
         The findings; an unreadable file is a finding too.
@@ -72,11 +75,12 @@ def check_corpus(
     Cost: one pass over each file; 32 bytes of memory per row.
     """
     readings: list[_Reading] = []
+    settings = _Settings(max_characters, are_summaries, bool(dev), bool(test))
     roles: tuple[tuple[Role, Sequence[Path]], ...] = (("train", train), ("dev", dev), ("test", test))
     for role, paths in roles:
         if paths:
             check_columns(paths, columns)
-            reading = _Reading(role, paths, columns, max_characters, has_dev=bool(dev), has_test=bool(test))
+            reading = _Reading(role, paths, columns, settings)
             reading.run(readings)
             readings.append(reading)
     findings = [finding for reading in readings for finding in reading.findings()]
@@ -84,21 +88,29 @@ def check_corpus(
     return CheckReport(tuple(reading.facts() for reading in readings), tuple(findings))
 
 
+class _Settings(NamedTuple):
+    """Settings of the training that data are checked for."""
+
+    max_characters: int
+    are_summaries: bool
+    has_dev: bool
+    has_test: bool
+
+
 @final
 class _Reading:
     """One pass over the files of one role, with all counts."""
 
-    def __init__(
-        self, role: Role, paths: Sequence[Path], columns: Columns, max_characters: int, *, has_dev: bool, has_test: bool
-    ) -> None:
-        self._has_dev: Final = has_dev
-        self._has_test: Final = has_test
+    def __init__(self, role: Role, paths: Sequence[Path], columns: Columns, settings: _Settings) -> None:
+        self._settings: Final = settings
         self._spread: Final = SourceSpread()
         self.role: Final[Role] = role
         self.seen: Final = TrainingIndex()
         self._paths: Final = tuple(paths)
         self._columns: Final = columns
-        self._max_characters: Final = max_characters
+        self._read: Final[list[Lines]] = []
+        self._num_inner_breaks = 0
+        """Line breaks inside quoted cells."""
         self._general: Final[list[Finding]] = []
         self._first_message: Final[dict[str, str]] = {}
         self._kinds: Final = Tally[str]()
@@ -120,6 +132,8 @@ class _Reading:
                 self._spread.add(pair)
             self._num_usable += len(usable)
             self._compare(usable, earlier)
+        for lines in self._read:
+            self._describe(lines)
 
     def _say(self, level: Level, kind: str, message: str, where: str, advice: str = "") -> None:
         self._general.append(Finding(level, kind, message, where, advice))
@@ -159,6 +173,7 @@ class _Reading:
         self._form = rows.describe()
         for record in rows.records(chain(head[1:], lines)):
             self._num_rows += 1
+            self._num_inner_breaks += record.end - record.line
             if record.line == first and rows.has_header:
                 self._leave_out(path, first)
             elif not record.text:
@@ -207,6 +222,7 @@ class _Reading:
     def _texts(self, path: Path) -> Iterator[tuple[int, str | None]]:
         """Lines with their numbers; None for a line that is not UTF-8."""
         lines = data_lines(path, bad_bytes="replace")
+        self._read.append(lines)
         num_bad = 0
         try:
             for number, text in enumerate(lines, start=1):
@@ -220,11 +236,13 @@ class _Reading:
                 yield number, None if is_bad else text
         except DataError as error:
             self._refuse("reading", error)
-        self._describe(lines)
 
     def _describe(self, lines: Lines) -> None:
         if lines.had_byte_order_mark:
             self._say("note", "byte order mark", "byte order mark, left out", f"{lines.name}:1")
+        num_ends = lines.num_lines - self._num_inner_breaks
+        if suffix_of(Path(lines.name)) == ".csv" and lines.num_carriage_returns == num_ends:
+            return  # as CSV is written: RFC 4180
         if lines.num_carriage_returns == lines.num_lines > 0:
             self._say("note", "line ends", "lines end in CR LF, read as LF", lines.name)
         elif lines.num_carriage_returns:
@@ -238,7 +256,7 @@ class _Reading:
         if not source.strip() or not target.strip():
             self._kinds.add("empty", line)
             return False
-        if max(len(source), len(target)) > self._max_characters:
+        if max(len(source), len(target)) > self._settings.max_characters:
             self._kinds.add("too long", line)
             return False
         source = text_columns(source, self._kinds_of_columns)
@@ -329,7 +347,7 @@ class _Reading:
             yield Finding(level, "few rows", message, str(path), f"have {few:,} or more")
         if self.role == "train" and num_different:
             try:
-                self._spread.check(Split(num_different, self._has_dev, self._has_test), path)
+                self._spread.check(Split(num_different, self._settings.has_dev, self._settings.has_test), path)
             except DataError as error:
                 where, _, message = str(error).partition(": ")
                 yield Finding("error", "few sources", message, where)
@@ -344,7 +362,12 @@ class _Reading:
         """Findings about rows whose sides differ in length or script from those of other rows."""
         findings: list[Finding] = []
         far = far_from_median(self._ratios.counts, _USUAL_DEVIATIONS, log(_USUAL_FACTOR) * _BINS_PER_UNIT)
-        if far:
+        if self._settings.are_summaries:  # those of long and of short texts are about as long
+            if self.role == "train":
+                advice = "training cuts long sources, and copies words from them"
+                where = str(self._paths[0])
+                findings.append(Finding("note", "summaries", "targets are summaries of their sources", where, advice))
+        elif far:
             findings.append(self._counted("ratio", self._ratios, far))
         findings.extend(self._counted(kind, self._scripts, keys) for kind, keys in self._odd_scripts().items() if keys)
         return findings
@@ -355,7 +378,7 @@ class _Reading:
         level = rule.level if count >= rule.least_share * self._num_rows else "note"
         if kind in UNREADABLE and self._kinds.total(UNREADABLE) <= most_faults(self._num_rows):
             level = "warning"  # training leaves them out
-        message = f"{count:,} of {counted(self._num_rows, 'row')} {rule.what.format(other)}"
+        message = of_rows(count, self._num_rows, rule.what.format(other))
         where, _, first = self._first_message.get(kind, "").partition(": ")
         if first:
             message += f"; the first: {first}"

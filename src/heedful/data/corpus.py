@@ -192,8 +192,9 @@ class PairFile:
             yield pair if column is None or not pair.source else pair._replace(group=split_columns(pair.source)[column])
 
     def _joined_rows(self, rows: RowFormat) -> Iterator[Pair]:
-        lines, faults = self._opened(self.paths[0]), RowFaults(str(self.paths[0]))
+        lines, faults, num_inner = self._opened(self.paths[0]), RowFaults(str(self.paths[0])), 0
         for record in rows.records(faults.watched(lines)):
+            num_inner += record.end - record.line
             if record.line == self._header_line:
                 continue
             faults.num_rows += 1
@@ -207,7 +208,7 @@ class PairFile:
             else:
                 yield Pair(source, target, record.line)
         self._note_faults(faults)
-        self._note_lines(lines)
+        self._note_lines(lines, num_inner)
 
     def _read_two(self) -> Iterator[Pair]:
         sides, faults = [self._opened(path) for path in self.paths], RowFaults(str(self.paths[0]))
@@ -246,10 +247,13 @@ class PairFile:
         if note := faults.note():
             self._note(note)
 
-    def _note_lines(self, lines: Lines) -> None:
+    def _note_lines(self, lines: Lines, num_inner: int = 0) -> None:
+        """Note repairs of lines, of which some may end inside a quoted cell."""
         if lines.had_byte_order_mark:
             self._note(f"{lines.name}:1: byte order mark left out")
-        if lines.num_carriage_returns:
+        # All rows of CSV end in CR LF, as RFC 4180 has it.
+        is_csv = suffix_of(Path(lines.name)) == ".csv" and lines.num_carriage_returns == lines.num_lines - num_inner
+        if lines.num_carriage_returns and not is_csv:
             self._note(f"{lines.name}: {lines.num_carriage_returns} of {lines.num_lines} lines end in CR LF")
 
     def _note(self, note: str) -> None:

@@ -33,6 +33,20 @@ def has_mojibake(text: str) -> bool:
     return _MOJIBAKE.search(text) is not None
 
 
+_ENCODED: Final = 1_000
+"""Length from which on a word of ASCII is encoded data, such as a picture in Base64."""
+
+
+def has_encoded_data(text: str) -> bool:
+    """Tell whether a text has a word of so many letters of ASCII that these are no language.
+
+    Example:
+        >>> has_encoded_data("iVBORw0KGgo" * 100), has_encoded_data("word " * 1000)
+        (True, False)
+    """
+    return len(text) >= _ENCODED and any(len(word) >= _ENCODED and word.isascii() for word in text.split())
+
+
 def _is_decomposed(text: str) -> bool:
     return not unicodedata.is_normalized("NFC", text)
 

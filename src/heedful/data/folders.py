@@ -11,6 +11,8 @@ from heedful.files.bounded_read import open_regular
 PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff"})
 """Suffixes of pictures."""
 _TEXT: Final = ".txt"
+_TEXTS: Final = (_TEXT, ".md")
+"""Suffixes of texts in folders of labels."""
 _LOOKED_AT: Final = 100
 
 
@@ -90,7 +92,7 @@ def _texts(folder: Path) -> list[Path]:
 
 def _is_text(path: Path) -> bool:
     # The 20 newsgroups are files whose names are numbers.
-    if path.suffix.lower() == _TEXT:
+    if path.suffix.lower() in _TEXTS:
         return True
     if path.suffix and not path.suffix[1:].isdecimal():
         return False

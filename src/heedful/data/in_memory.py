@@ -16,9 +16,13 @@ from heedful.files.atomic_write import private_folder
 
 PAIR_KEYS: Final[Columns] = ("source", "target")
 """Keys of the sides of pairs, which have no names of their own."""
+SIDES: Final[Mapping[str, Columns]] = {"classification": ("text", "label"), "captioning": ("image", "caption")}
+"""Names of the sides of pairs in messages, by task; of others `PAIR_KEYS`."""
 _KINDS: Final = (
     "paths, or examples in memory: pairs, dictionaries, a dictionary of columns, or a table (pandas, polars, datasets)"
 )
+_FEWEST_ROWS: Final = 3
+"""Length from which on two lists are sources and targets; two lists of two values are two pairs."""
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _SCALARS: Final = str | int | float | None
 """Types of values that no column and no row is of; an example may have lists beside them."""
@@ -37,13 +41,16 @@ class ExampleFiles(NamedTuple):
 
 
 @contextmanager
-def example_files(data: Any, name: str, columns: Columns = (1, 2)) -> Generator[ExampleFiles]:
+def example_files(
+    data: Any, name: str, columns: Columns = (1, 2), sides: Columns = PAIR_KEYS
+) -> Generator[ExampleFiles]:
     """Open data as files; examples in memory are written to a file that is removed at the end.
 
     Args:
         data: a path, a sequence of paths, or examples as `write_examples` takes them, alone or as the only element.
         name: name of the file without ending, for messages.
         columns: columns of source and target.
+        sides: names of the sides of pairs, for messages.
 
     Yields:
         The files. Errors that leave the context name them without the folder of examples.
@@ -62,7 +69,7 @@ def example_files(data: Any, name: str, columns: Columns = (1, 2)) -> Generator[
     with private_folder() as folder:
         path = folder / f"{name}.jsonl"
         try:
-            yield ExampleFiles((path,), write_examples(examples, path, columns), f"{folder}{os.sep}")
+            yield ExampleFiles((path,), write_examples(examples, path, columns, sides), f"{folder}{os.sep}")
         except HeedfulError as error:
             error.args = (str(error).replace(f"{folder}{os.sep}", ""), *error.args[1:])
             raise
@@ -77,16 +84,19 @@ def _is_table(part: object) -> bool:
     return not isinstance(part, str | Path)
 
 
-def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
+def write_examples(data: Any, path: Path, columns: Columns = (1, 2), sides: Columns = PAIR_KEYS) -> Columns:
     """Write examples as lines of JSON.
 
     Args:
-        data: pairs of a source and a target; dictionaries with equal keys, in any order; a dictionary from the names of
-            columns to their values; or a table with the names of its columns, of pandas, polars, PyArrow or datasets.
-            Translations by language, ``{"translation": {"de": ..., "en": ...}}``, are pairs.
+        data: pairs of a source and a target, such as an array [pair, 2]; two lists, arrays or Series of equal length,
+            of sources and of targets, lists with three values or more; dictionaries with equal keys, in any order; a
+            dictionary from the names of columns to their values; or a table with the names of its columns, of pandas,
+            polars, PyArrow or datasets. Translations by language, ``{"translation": {"de": ..., "en": ...}}``, are
+            pairs.
         path: new file.
         columns: columns of source and target; for pairs (1, 2), or (2, 1) where the target comes first; of several
             languages two, such as ("translation.de", "translation.en").
+        sides: names of the sides of pairs, for messages.
 
     Returns:
         Columns by which the file is read.
@@ -96,17 +106,19 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2)) -> Columns:
             or list of these; the message has the index of the row.
     """
     name = path.name.partition(".")[0]
-    rows = example_rows(data, name)
+    rows = example_rows(data, name, sides)
     first = next(rows, None)
     if first is None:
         raise DataError(f"{name}: no examples; give at least one")
     names = tuple(first)
+    shown: dict[str, str] = dict(zip(map(str, PAIR_KEYS), map(str, sides), strict=True)) if names == PAIR_KEYS else {}
     _check_languages(first, name, columns)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for number, row in enumerate(chain((first,), rows)):
             if row.keys() != first.keys():
                 raise DataError(f"{name}: row {number} has the keys {_listed(row)}, row 0 has {_listed(names)}")
-            file.write(_line({key: _cell(row[key], first[key], key, f"{name}: row {number}") for key in names}))
+            where = f"{name}: row {number}"
+            file.write(_line({key: _cell(row[key], first[key], shown.get(key, key), where) for key in names}))
     if names != PAIR_KEYS:
         return columns
     return PAIR_KEYS if columns in ((1, 2), PAIR_KEYS) else (PAIR_KEYS[1], PAIR_KEYS[0])
@@ -207,12 +219,13 @@ def _line(values: Mapping[str, Any]) -> str:
     return (json.dumps(values) if _HALF.search(line) else line) + "\n"
 
 
-def example_rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
+def example_rows(data: Any, name: str, sides: Columns = PAIR_KEYS) -> Iterator[dict[str, Any]]:
     """Read examples in memory row by row.
 
     Args:
         data: as for `write_examples`.
         name: name of the data, for messages.
+        sides: names of the sides of pairs, for messages.
 
     Yields:
         Values by name; of pairs by `PAIR_KEYS`.
@@ -225,15 +238,44 @@ def example_rows(data: Any, name: str) -> Iterator[dict[str, Any]]:
     elif hasattr(data, "to_dicts"):  # polars
         yield from data.to_dicts()
     elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
-        yield from (_row(row, name) for row in data.to_dict("records"))
+        yield from (_row(row, name, sides) for row in data.to_dict("records"))
     elif isinstance(data, Mapping):
         _check_no_splits(data, name)
         yield from _transposed(data, name)
     elif isinstance(data, Iterable) and not isinstance(data, bytes):
-        for number, row in enumerate(data):
-            yield _row(row, f"{name}: row {number}")
+        for number, row in enumerate(_paired(data, name, sides)):
+            yield _row(row, f"{name}: row {number}", sides)
     else:
         raise DataError(f"{name}: expected {_KINDS}; got {type(data).__name__}")
+
+
+def _paired(data: Iterable[Any], name: str, sides: Columns) -> Iterable[Any]:
+    """Pairs of sources and targets that are given as two sequences; other data as they are.
+
+    Raises:
+        DataError: the sequences differ in length.
+    """
+    if not isinstance(data, list | tuple) or len(data) != 2:
+        return data
+    parts: list[Any] = [*data]
+    sources, targets = map(_side, parts)
+    if sources is None or targets is None or not all(isinstance(value, _SCALARS) for value in sources):
+        return data
+    are_lists = any(isinstance(part, Sequence) for part in parts)
+    if are_lists and min(len(sources), len(targets)) < _FEWEST_ROWS:
+        return data
+    if len(sources) != len(targets):
+        raise DataError(f"{name}: {len(sources)} of {sides[0]}, {len(targets)} of {sides[1]}; give one for each")
+    return zip(sources, targets, strict=True)
+
+
+def _side(part: Any) -> list[Any] | None:
+    """Values of a list, of an array of one axis or of a Series; None for anything else."""
+    if isinstance(part, str | bytes | Mapping) or hasattr(part, "columns") or getattr(part, "ndim", 1) != 1:
+        return None
+    if hasattr(part, "tolist") or hasattr(part, "to_list"):
+        return [*(part.tolist() if hasattr(part, "tolist") else part.to_list())]
+    return [*cast(Sequence[Any], part)] if isinstance(part, Sequence) else None
 
 
 def _check_no_splits(data: Mapping[str, Any], name: str) -> None:
@@ -269,7 +311,7 @@ def _transposed(data: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, values, strict=True))
 
 
-def _row(row: Any, position: str) -> dict[str, Any]:
+def _row(row: Any, position: str, sides: Columns) -> dict[str, Any]:
     """Row as a dictionary.
 
     Raises:
@@ -277,10 +319,14 @@ def _row(row: Any, position: str) -> dict[str, Any]:
     """
     if isinstance(row, Mapping):
         return {str(key): value for key, value in row.items()}
-    if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
-        return dict(zip(PAIR_KEYS, row, strict=True))
-    size = f" of {len(row)}" if isinstance(row, Sequence) and not isinstance(row, str | bytes) else ""
-    raise DataError(f"{position} is a {type(row).__name__}{size}; give a pair (source, target) or a dictionary")
+    values = row.tolist() if getattr(row, "ndim", 0) == 1 else row  # a row of an array
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    if is_sequence and len(values) == 2:
+        return dict(zip(PAIR_KEYS, values, strict=True))
+    size = f" of {len(values)}" if is_sequence else ""
+    raise DataError(
+        f"{position} is a {type(row).__name__}{size}; give a pair ({', '.join(map(str, sides))}) or a dictionary"
+    )
 
 
 def _value(value: Any, position: str, depth: int = 0) -> Any:

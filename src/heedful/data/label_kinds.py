@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import DataError
+from heedful.text.counts import counted
 from heedful.text.label_sets import joined_labels, split_labels
 
 LabelKind = Literal["one", "several", "ordered", "number"]
@@ -21,6 +22,9 @@ Floats = NDArray[np.float32]
 
 MOST_LABELS: Final = 1000
 """Largest number of labels; each needs two texts on average besides."""
+MOST_CHARACTERS: Final = 10_000_000
+MOST_TOKENS: Final = 20_000
+"""Largest length of a text that is attended to; n-grams are those of the whole text."""
 MOST_VALUES: Final = 32
 """Largest number of values among which numbers lie."""
 PARTS: Final = 1_000_000
@@ -56,6 +60,26 @@ def list_labels(kind: LabelKind, values: Iterable[str]) -> list[str]:
         return [repr(float(value)) for value in distinct]
     labels = sorted({*values})
     return sorted(labels, key=rank_of) if kind == "ordered" else labels
+
+
+def label_count_fault(num_labels: int, num_rows: int, column: int | str) -> str:
+    """Refuse labels that are too few or too many to be learned.
+
+    Args:
+        num_labels: number of different labels.
+        num_rows: number of rows for training.
+        column: name or number of their column, for the message.
+
+    Returns:
+        What is wrong, and what to do; empty = nothing.
+    """
+    if 2 <= num_labels <= min(MOST_LABELS, num_rows // 2):
+        return ""
+    return (
+        f"column {column} has {counted(num_labels, 'different label')} in {counted(num_rows, 'row')}; a label needs "
+        f"two rows on average, and there may be {MOST_LABELS:,} of them; name the columns of text and label with "
+        "--columns TEXT,LABEL; for numbers --set text.labels=number"
+    )
 
 
 def parse_number(text: str) -> float:

@@ -53,18 +53,27 @@ class Sample(NamedTuple):
 class LabelColumnRows(RowFormat):
     """Separated columns: of those of texts, joined, and of those of labels, one label or those of columns with 1."""
 
-    def __init__(self, style: CellStyle, num_columns: int, chosen: LabelColumns, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        style: CellStyle,
+        num_columns: int,
+        chosen: LabelColumns,
+        names: Sequence[str],
+        nouns: tuple[str, str] = ("text", "label"),
+    ) -> None:
         """Store the format.
 
         Args:
             num_columns: number of cells of a row.
             chosen: columns, and the separator of labels in a cell.
             names: headings; none where the file has none.
+            nouns: what the cells of the two kinds of columns are, for the description.
         """
         self._style: Final = style
         self._num_columns: Final = num_columns
         self._chosen: Final = chosen
         self._names: Final = tuple(names)
+        self._nouns: Final = nouns
         self.has_header = bool(names)
         self.has_label_sets, self.separator = chosen.has_several, chosen.separator
         self.columns = (chosen.texts[0] + 1, chosen.labels[0] + 1)
@@ -79,22 +88,24 @@ class LabelColumnRows(RowFormat):
         return row_cells(cells, self._chosen, self._names, f"{name}:{number}")
 
     def describe(self) -> str:
-        return f"{self._style.name}, {described(self._chosen, self._names)}"
+        return f"{self._style.name}, {described(self._chosen, self._names, self._nouns)}"
 
 
 @final
 class LabelJsonRows(RowFormat):
     """JSON objects, whose labels are texts, numbers, lists of them, or scores by label."""
 
-    def __init__(self, chosen: LabelColumns, names: Sequence[str]) -> None:
+    def __init__(self, chosen: LabelColumns, names: Sequence[str], nouns: tuple[str, str] = ("text", "label")) -> None:
         """Store the keys.
 
         Args:
             chosen: indices of the keys of texts and of labels.
             names: keys of the first object.
+            nouns: as for `LabelColumnRows`.
         """
         self._chosen: Final = chosen
         self._names: Final = tuple(names)
+        self._nouns: Final = nouns
         self.has_label_sets, self.separator = chosen.has_several, chosen.separator
         self.columns = self.names = (names[chosen.texts[0]], names[chosen.labels[0]])
         self.source_names = tuple(names[index] for index in chosen.texts)
@@ -112,24 +123,30 @@ class LabelJsonRows(RowFormat):
         return row_cells(values, self._chosen, self._names, f"{name}:{number}")
 
     def describe(self) -> str:
-        return described(self._chosen, self._names).replace("column", "key")
+        return described(self._chosen, self._names, self._nouns, "key")
 
 
-def described(chosen: LabelColumns, names: Sequence[str]) -> str:
+def described(
+    chosen: LabelColumns, names: Sequence[str], nouns: tuple[str, str] = ("text", "label"), column: str = "column"
+) -> str:
     """Describe columns in a few words.
 
     Args:
         names: headings or keys; none where there are none.
+        nouns: what a text and its label are.
+        column: what a column is.
     """
+    text, label = nouns
 
     def listed(indices: Sequence[int]) -> str:
         shown = [f"{index + 1} ({names[index]})" if names else f"{index + 1}" for index in indices[:5]]
         more = ", ..." if len(indices) > 5 else ""
-        return f"column{'s' if len(indices) > 1 else ''} {', '.join(shown)}{more}"
+        return f"{column}{'s' if len(indices) > 1 else ''} {', '.join(shown)}{more}"
 
-    kind = "a label for each 1 in" if chosen.is_one_hot else "labels in" if chosen.has_several else "label in"
-    unread = f"; not read: {listed(chosen.unread)}, unless --columns names it" if chosen.unread else ""
-    return f"text in {listed(chosen.texts)}, {kind} {listed(chosen.labels)}{unread}"
+    kind = f"a {label} for each 1 in" if chosen.is_one_hot else f"{label}{'s' * chosen.has_several} in"
+    them = "it" if len(chosen.unread) == 1 else "them"
+    unread = f"; not read: {listed(chosen.unread)}, unless --columns names {them}" if chosen.unread else ""
+    return f"{text} in {listed(chosen.texts)}, {kind} {listed(chosen.labels)}{unread}"
 
 
 def row_cells(values: Sequence[Any], chosen: LabelColumns, names: Sequence[str], where: str) -> tuple[str, str]:
@@ -229,11 +246,14 @@ def label_format(sample: Sample, columns: Columns, separator: str, where: str) -
         The columns, and the headings or keys; none where there are none.
 
     Raises:
-        DataError: a requested column does not exist.
+        DataError: a requested column does not exist, or there is none beside that of the texts.
     """
     names, rows = sample
     if are_open(columns):
         chosen, names = choose_label_columns(names, rows)
+        if {*chosen.texts} & {*chosen.labels}:
+            raise DataError(_without_label(chosen, names, rows, where))
+        chosen = chosen._replace(unread=_unread(chosen, rows[bool(names and not sample.names) :]))
     else:
         requested = [str(column) for column in columns]
         first = names or tuple(str(cell) for cell in rows[0])
@@ -248,6 +268,24 @@ def label_format(sample: Sample, columns: Columns, separator: str, where: str) -
     body = rows[1:] if names and rows and list(names) == [str(cell) for cell in rows[0]] else rows
     counts = {len(_found(row, chosen, names)) for row in body}
     return chosen._replace(has_several=not counts <= {1} if chosen.is_one_hot else max(counts, default=1) > 1), names
+
+
+def _without_label(chosen: LabelColumns, names: Sequence[str], rows: Sequence[Sequence[Any]], where: str) -> str:
+    """Message about rows that have nothing but texts."""
+    text = names[chosen.texts[0]] if names else f"column {chosen.texts[0] + 1}"
+    alone = f"{text!r} is all there is" if len(rows[0]) == 1 else f"nothing but {text!r} has values"
+    return f"{where}: no labels: {alone}; each row needs a text and a label, such as columns text and label"
+
+
+def _unread(chosen: LabelColumns, rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    """Columns with values that are neither texts nor labels."""
+    width = len(rows[0]) if rows else 0
+    others = [index for index in range(width) if index not in (*chosen.texts, *chosen.labels)]
+    return tuple(index for index in others if any(map(_is_filled, (row[index] for row in rows))))
+
+
+def _is_filled(value: Any) -> bool:
+    return not is_missing(value) and str(value).strip() != ""
 
 
 def _found(row: Sequence[Any], chosen: LabelColumns, names: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Split of labelled texts into training, validation and test texts, class by class, by a hash of the text."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import floor
 from typing import Final
 
@@ -54,16 +54,38 @@ def _parts(classes: Mapping[float, str], dev_share: float, test_share: float) ->
     for position, label in classes.items():
         by_class[label].append(position)
     parts: dict[float, Part] = {}
-    # What is left of a text after rounding goes to the next class; the two begin apart, and take turns.
-    dev_rest, test_rest = 0.5, 0.0
-    for _, own in sorted(by_class.items()):
-        own.sort()
-        most = (len(own) - 1) // 2
-        num_dev, dev_rest = _number(len(own), dev_share, dev_rest, most)
-        num_test, test_rest = _number(len(own), test_share, test_rest, most - num_dev)
+    sizes = {label: len(own) for label, own in by_class.items()}
+    for label, num_dev, num_test in _numbers(sizes, dev_share, test_share):
+        own = sorted(by_class[label])
         parts |= dict.fromkeys(own[:num_test], "test")
         parts |= dict.fromkeys(own[len(own) - num_dev :], "dev")
     return parts
+
+
+def num_held_out(sizes: Mapping[str, int], dev_share: float, test_share: float) -> int:
+    """Count the texts that `split_labelled` holds out.
+
+    Args:
+        sizes: number of different texts of each class.
+        dev_share: as for `split_labelled`.
+        test_share: as for `split_labelled`.
+
+    Example:
+        >>> num_held_out({"good": 50, "bad": 50, "rare": 1}, 0.1, 0.1)
+        20
+    """
+    return sum(num_dev + num_test for _, num_dev, num_test in _numbers(sizes, dev_share, test_share))
+
+
+def _numbers(sizes: Mapping[str, int], dev_share: float, test_share: float) -> Iterator[tuple[str, int, int]]:
+    """Each class, and how many of its texts are for validation and for testing."""
+    # What is left of a text after rounding goes to the next class; the two begin apart, and take turns.
+    dev_rest, test_rest = 0.5, 0.0
+    for label, size in sorted(sizes.items()):
+        most = (size - 1) // 2
+        num_dev, dev_rest = _number(size, dev_share, dev_rest, most)
+        num_test, test_rest = _number(size, test_share, test_rest, most - num_dev)
+        yield label, num_dev, num_test
 
 
 def _number(num_texts: int, share: float, rest: float, most: int) -> tuple[int, float]:

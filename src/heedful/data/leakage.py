@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.data.corpus import Pair
 from heedful.data.digests import DigestSet, Flags, digest, digest_pair, fold
+from heedful.data.tally import of_rows
 
 _BLOCK_PAIRS: Final = 8192
 
@@ -98,7 +99,7 @@ class Leakage:
         Returns:
             Such as "3 of 100 rows are in the training data (5 by source alone)".
         """
-        exact = f"{self.num_pairs:,} of {self.num_rows:,} rows are in the training data"
+        exact = of_rows(self.num_pairs, self.num_rows, "are in the training data")
         folded = f"but for case and spaces {self.num_folded_pairs:,} ({self.num_folded_sources:,} by source alone)"
         return f"{exact} ({self.num_sources:,} by source alone); {folded}"
 

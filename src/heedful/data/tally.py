@@ -1,13 +1,21 @@
 """Counts by kind, with the first lines of each kind, in constant memory."""
 
+import re
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar, final
 
 import numpy as np
 
+from heedful.text.counts import counted
+
 Key = TypeVar("Key", bound=Hashable)
 
 NUM_PLACES: Final = 5
+_SINGULAR: Final = {
+    **{"are": "is", "have": "has", "repeat": "repeats", "contain": "contains"},
+    **{"hold": "holds", "lack": "lacks", "name": "names"},
+}
+"""Verbs of findings, and their forms for a single row."""
 
 
 @final
@@ -47,6 +55,24 @@ class Tally(Generic[Key]):
             At most `NUM_PLACES` lines, in rising order.
         """
         return tuple(sorted(line for key in keys for line in self._lines.get(key, ()))[:NUM_PLACES])
+
+
+def of_rows(count: int, num_rows: int, what: str) -> str:
+    """Write a statement about some of the rows.
+
+    Args:
+        count: number of rows that it is true of.
+        num_rows: number of all.
+        what: the statement, which begins with its verb in the plural.
+
+    Example:
+        >>> of_rows(1, 300, "repeat an earlier row"), of_rows(2, 300, "repeat an earlier row")
+        ('1 of 300 rows repeats an earlier row', '2 of 300 rows repeat an earlier row')
+    """
+    if count == 1:
+        verb, space, rest = what.partition(" ")
+        what = _SINGULAR.get(verb, verb) + space + re.sub(r"\btheir\b", "its", rest)
+    return f"{count:,} of {counted(num_rows, 'row')} {what}"
 
 
 def far_from_median(counts: dict[int, int], num_deviations: float, least: float) -> list[int]:

@@ -85,7 +85,7 @@ class LabelColumns(NamedTuple):
     separator: str = ""
     """Separator of labels in a cell; empty = a cell is one label."""
     unread: tuple[int, ...] = ()
-    """Further columns with names of labels, of which the first was chosen."""
+    """Further columns with values, which are not read."""
 
 
 def choose_label_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[LabelColumns, tuple[str, ...]]:

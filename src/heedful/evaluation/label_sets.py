@@ -12,6 +12,7 @@ from heedful.errors import DataError
 from heedful.evaluation.bootstrap import Difference, paired_bootstrap
 from heedful.evaluation.interface import Matrix, References, reference_count
 from heedful.evaluation.labels import LabelReport, LabelScore, compare_labels, score_labels, scores_by_label
+from heedful.evaluation.selective import Selection
 from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
@@ -40,6 +41,12 @@ class SetReport(Shown):
     """F1 of all pairs of a text and a label, in percent."""
     right: tuple[bool, ...] = ()
     """Whether exactly the labels of each item were predicted."""
+    selected: tuple[Selection, ...] = ()
+    """Some least confidences, how many texts then get labels, and how many exactly the right ones; the lowest first."""
+    confidences: tuple[float, ...] = ()
+    """Probability of what was predicted for each item; none where it is not known."""
+    num_cut: int = 0
+    """Number of texts of which the model read the beginning only."""
 
     @property
     def macro_f1(self) -> float:
@@ -80,6 +87,7 @@ class SetReport(Shown):
                 for score in self.by_label
             ),
         ]
+        lines += [each.to_text() for each in self.selected]
         return "".join(f"{line}\n" for line in lines) + self._never_predicted()
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +102,7 @@ class SetReport(Shown):
             "macro_f1": self.macro_f1,
             "accuracy": self.accuracy,
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
+            "selected": [each._asdict() for each in self.selected],
         }
 
     def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
@@ -124,6 +133,8 @@ class NumberReport(Shown):
     """Mean absolute error of the median of the right numbers, which nothing constant undercuts."""
     errors: tuple[float, ...] = ()
     """Absolute error of each item."""
+    num_cut: int = 0
+    """Number of texts of which the model read the beginning only."""
 
     def _scores(self) -> str:
         return (
@@ -149,7 +160,7 @@ class NumberReport(Shown):
         Returns:
             Values that JSON can hold.
         """
-        return {key: value for key, value in vars(self).items() if key != "errors"}
+        return {key: value for key, value in vars(self).items() if key not in ("errors", "num_cut")}
 
     def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
         """Compare the mean errors; see `heedful.predictors.interface.Measured.differences`."""
@@ -272,7 +283,13 @@ def report_labels(
     if kind == "one":
         return report
     errors = [abs(rank_of(own) - rank_of(other)) for own, other in zip(predicted, gold, strict=True)]
-    return replace(report, mean_error=sum(errors) / len(errors))
+    order = sorted(range(len(report.by_label)), key=lambda index: rank_of(report.by_label[index].label))
+    return replace(
+        report,
+        by_label=tuple(report.by_label[index] for index in order),
+        confusion=tuple(tuple(report.confusion[row][column] for column in order) for row in order),
+        mean_error=sum(errors) / len(errors),
+    )
 
 
 def label_scores(kind: LabelKind, predicted: Sequence[str], gold: Sequence[str]) -> dict[str, float]:

@@ -85,7 +85,7 @@ class LabelReport(Shown):
     num_items: int
     num_correct: int
     by_label: tuple[LabelScore, ...]
-    """One for each label that an item has or was predicted to have, in alphabetical order."""
+    """One for each label that an item has or was predicted to have, in the order of the labels."""
     right: tuple[bool, ...] = ()
     """Whether the predicted label of each item is its label."""
     confusion: tuple[tuple[int, ...], ...] = ()
@@ -93,9 +93,13 @@ class LabelReport(Shown):
     noun: str = "text"
     """Noun for an item, in texts."""
     selected: tuple[Selection, ...] = ()
-    """Least confidences for some shares of right labels, and how many texts then get a label."""
+    """Some least confidences, how many texts then get a label, and how many of these are right; the lowest first."""
     mean_error: float | None = None
     """Mean distance of the number in a predicted label from that in the right one; None where labels have no order."""
+    confidences: tuple[float, ...] = ()
+    """Probability of what was predicted for each item; none where it is not known."""
+    num_cut: int = 0
+    """Number of items of which the model read the beginning only."""
 
     def __repr__(self) -> str:
         scores = f"accuracy {self.accuracy:.2f}, macro-F1 {self.macro_f1:.2f}"
@@ -165,11 +169,7 @@ class LabelReport(Shown):
                 for score in self.by_label
             ),
         ]
-        lines += [
-            f"confidence {each.min_confidence:.3f} and more: {each.coverage:.1f} % of the {self.noun}s, of which "
-            f"{each.accuracy:.1f} % are right"
-            for each in self.selected
-        ]
+        lines += [each.to_text(self.noun) for each in self.selected]
         return "".join(line + "\n" for line in (*lines, *self._confusion_lines())) + self._never_predicted_line()
 
     def _confusion_lines(self) -> list[str]:

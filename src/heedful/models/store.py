@@ -19,6 +19,7 @@ from heedful.engines.folder import CONFIG, MANIFEST, ModelFolder, commit, open_f
 from heedful.errors import FileRefused, ResourceError
 from heedful.files.atomic_write import atomic_write, sync, write_through
 from heedful.files.formats import KEY
+from heedful.models.devices import check_device
 from heedful.models.table import ModelConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.version import __version__
@@ -213,10 +214,10 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
 
     Raises:
         FileRefused: the configuration is of another task's model, or the weights do not fit it.
+        UsageError: there is no such kind of device.
         ResourceError: there is no such device.
     """
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ResourceError(f"device {device}: PyTorch finds no CUDA device here; take cpu, or auto")
+    check_device(device)
     tree = read_toml(folder.path / CONFIG)
     settings = validate(StoredSettings, {key: tree[key] for key in StoredSettings.model_fields if key in tree})
     if not takes_sizes(settings.model, sizes):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, 
 from heedful.pages.attention_map import FactMap
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
+from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.label_predictor import LabelPredictor
 from heedful.text.quoting import shortened
 from heedful.text.stories import SEPARATOR, Story, parse_story, story_of
@@ -76,17 +77,26 @@ class AnswerSpan:
         Returns:
             Words of each fact with the mean of their probabilities as start and as end.
         """
-        words: list[tuple[int, int, float]] = []
-        for (first, after), mean in zip(self.tokens, self.weights[1:].mean(axis=0).tolist(), strict=True):
-            begun, end, own = words[-1] if words else (first, first, 0.0)
-            if words and (not self.passage[begun:end].strip() or _is_within_word(self.passage, first)):
-                words[-1] = begun, after, own + mean
-            else:
-                words.append((first, after, mean))
+        words = [(first, after, float(own[1:].mean())) for first, after, own in self.words()]
         return [
             [(self.passage[first:after], own) for first, after, own in words if low - 1 <= first < max(high, 1)]
             for low, high in self.facts
         ]
+
+    def words(self) -> list[tuple[int, int, Floats]]:
+        """Add up the weights of the tokens of each word.
+
+        Returns:
+            First character of each word, with the space before it, the one after its last, and the [3] `weights`.
+        """
+        words: list[tuple[int, int, Floats]] = []
+        for (first, after), own in zip(self.tokens, self.weights.T, strict=True):
+            begun, end, sums = words[-1] if words else (first, first, own)
+            if words and (not self.passage[begun:end].strip() or _is_within_word(self.passage, first)):
+                words[-1] = begun, after, sums + own
+            else:
+                words.append((first, after, own))
+        return words
 
 
 def _is_within_word(text: str, index: int) -> bool:
@@ -154,8 +164,8 @@ class Answerer(LabelPredictor):
             One answer for each question, in order.
 
         Raises:
-            UsageError: a single story was given.
-            DataError: a mapping is no story.
+            UsageError: a single story was given, or an item is no story, such as None or NaN.
+            DataError: a mapping is no story; the message has its index.
 
         Example:
             >>> answerer = heedful.load("facts.model", kind=Answerer)  # doctest: +SKIP
@@ -164,7 +174,9 @@ class Answerer(LabelPredictor):
         """
         if isinstance(stories, Story | Mapping | str):
             raise UsageError("answer: expected a list of stories, got a single one; put it into a list")
-        return list(self.stream(story if isinstance(story, Story) else story_of(story) for story in stories))
+        if not hasattr(stories, "__iter__"):
+            raise UsageError(f"answer: expected a list of stories, got {stories!r:.40}")
+        return list(self.stream([_checked(story, f"answer: item {index}") for index, story in enumerate(stories)]))
 
     def stream(self, stories: Iterable[Story], window_stories: int = WINDOW_STORIES) -> Iterator[Answer]:
         """Answer any number of questions in constant memory.
@@ -222,22 +234,29 @@ class Answerer(LabelPredictor):
             [answer.weights for answer in answers],
         )
 
-    def evaluate(self, data: Any) -> AnswerReport | SpanReport:
+    def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> AnswerReport | SpanReport:
         """Answer questions and compare with their answers, as `heedful evaluate` does.
 
         Args:
             data: path of a file of stories, of any format that `heedful.data.stories.find_stories` reads; or stories in
                 memory, dictionaries or a table with facts, question and answer.
+            columns: must be (1, 2), because the names of columns and keys tell facts, question and answer.
 
         Returns:
             Scores of the answers, and the share of supporting facts attended.
+
+        Raises:
+            UsageError: other columns are named.
+            DataError: the data are unusable, or have no stories.
         """
+        if columns != (1, 2):
+            raise UsageError("evaluate: columns are for pairs; name those of stories facts, question and answer")
         with example_files(data, "test") as files:
             items = self.read_items(files.paths)
         return self.measure(items)
 
     def predict(self, sources: Sequence[str]) -> list[str]:
-        return [answer.answer for answer in self.stream(map(story_of_line, sources))]
+        return [answer.answer for answer in self.stream(map(story_of_line, checked_texts(sources, "predict")))]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns = (1, 2)) -> Stories:
         items = Stories(tuple(answered_stories(find_stories(paths), keeps_impossible=not self.labels)))
@@ -254,6 +273,24 @@ class Answerer(LabelPredictor):
             elif one.weights is not None and one.story.facts:
                 views.append(FactMap(title, one.story.facts, one.steps, one.weights.tolist()))
         return views
+
+
+def _checked(item: Any, where: str) -> Story:
+    """Story of an item of a call.
+
+    Raises:
+        UsageError: the item is neither a story nor a mapping.
+        DataError: a mapping is no story.
+    """
+    if isinstance(item, Story):
+        return item
+    if not isinstance(item, Mapping):
+        kinds = "a story, or a dictionary with facts and question"
+        raise UsageError(f"{where} is {item!r:.40}, of type {type(item).__name__}; give {kinds}")
+    try:
+        return story_of(cast(Mapping[str, Any], item))
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
 
 
 def story_of_line(line: str) -> Story:

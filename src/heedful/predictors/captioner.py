@@ -152,15 +152,17 @@ class Captioner(Predictor):
             One caption for each image, in order.
 
         Raises:
-            UsageError: a single path was given.
+            UsageError: a single image was given, or an item is none, such as None; the message has its index.
             DataError: an image is unusable.
 
         Example:
             >>> heedful.load("photos.model", kind=Captioner).caption(["dog.jpg"])[0].text  # doctest: +SKIP
             'a dog runs on the beach'
         """
-        if isinstance(images, str | Path | bytes):
+        if self._is_single(images):
             raise UsageError("caption: expected a list of images, got a single one; put it into a list")
+        if not hasattr(images, "__iter__"):
+            raise UsageError(f"caption: expected a list of images, got {images!r:.40}")
         return list(
             self.stream(images, with_outputs(search or self.search, beam, nbest), attention, cancelled=cancelled)
         )
@@ -196,7 +198,7 @@ class Captioner(Predictor):
             errors: dict[int, str] = {}
             for index, image in enumerate(window):
                 try:
-                    read.append(self._read(image))
+                    read.append(self._read(image, f"caption: item {num_done + index}"))
                 except DataError as error:
                     if not skips_unusable:
                         raise
@@ -297,8 +299,18 @@ class Captioner(Predictor):
             raise DataError(f"{paths[0]}: no row has an image and a caption; name their columns with --columns")
         return items
 
-    def _read(self, image: Image) -> NDArray[Any]:
+    def _is_single(self, images: object) -> bool:
+        """Tell whether what should be several images is one; rows of its pixels would pass for grey pictures."""
+        if isinstance(images, np.ndarray):
+            has_colours = self.images.kind == "pixels" and images.ndim == 3 and images.shape[2] in (3, 4)
+            return images.ndim == 2 or has_colours
+        return isinstance(images, str | Path | bytes) or hasattr(images, "getexif")
+
+    def _read(self, image: Any, where: str) -> NDArray[Any]:
         """Pixels or features of an image.
+
+        Args:
+            where: call and index of the image, for messages.
 
         Raises:
             DataError: the image is unusable.
@@ -306,19 +318,18 @@ class Captioner(Predictor):
         """
         if isinstance(image, str | Path):
             return read_image(Path(image), self.images)
-        if isinstance(image, bytes):
-            if self.images.kind == "features":
-                raise UsageError("caption: got a picture; this model reads features")
-            return read_picture(image, self.images)
+        is_array, is_file = isinstance(image, np.ndarray), isinstance(image, bytes)
+        if not (is_array or is_file or hasattr(image, "getexif")):
+            kinds = (
+                "a path or an array" if self.images.kind == "features" else "a path, a picture of Pillow or an array"
+            )
+            raise UsageError(f"{where} is {image!r:.40}, of type {type(image).__name__}; give {kinds}")
         if self.images.kind == "features":
-            if not isinstance(image, np.ndarray) or image.ndim != 2 or image.shape[1] != self.images.num_features:
-                shape = f"an array {list(image.shape)}" if isinstance(image, np.ndarray) else type(image).__name__
-                raise UsageError(f"caption: got {shape}; this model reads [region, {self.images.num_features}]")
-            return checked_features(image, self.images, "caption")
-        if not isinstance(image, np.ndarray) and not hasattr(image, "getexif"):
-            kinds = "a path, a picture of Pillow, or an array of pixels"
-            raise UsageError(f"caption: got {type(image).__name__}; this model reads {kinds}")
-        return picture_pixels(image, self.images, "caption")
+            if not is_array or image.ndim != 2 or image.shape[1] != self.images.num_features:
+                shape = f"an array {list(image.shape)}" if is_array else "a picture"
+                raise UsageError(f"{where} is {shape}; this model reads [region, {self.images.num_features}]")
+            return checked_features(image, self.images, where)
+        return read_picture(image, self.images, where) if is_file else picture_pixels(image, self.images, where)
 
     def _finish(self, image: str, hypotheses: Sequence[Hypothesis]) -> Caption:
         texts = decoded_texts(self.tokenizer, hypotheses)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.in_memory import example_files
+from heedful.data.in_memory import PAIR_KEYS, SIDES, example_files
 from heedful.data.label_kinds import decide, log_complement, mixture, normalised
 from heedful.data.labelled_texts import LabelledTexts
 from heedful.data.rows import Columns
@@ -17,9 +17,10 @@ from heedful.engines.folder import ModelFolder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
 from heedful.engines.ngram_model import DEFAULT_SHARE, NGRAMS, SHARE, SHIFTS, NgramModel
-from heedful.errors import DataError, FileRefused, UsageError
+from heedful.errors import DataError, FileRefused
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
+from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
 from heedful.search.inputs import TokenArrays
 from heedful.text.encoding import encode_source
@@ -49,9 +50,11 @@ class Classification:
 
     text: str
     label: str
-    """The label; several, joined by the separator of the training data or "|"; or a number in digits."""
+    """The label; several, each of a probability of one half and more, joined by the separator of the training data or
+    "|", and empty if there is none; or a number in digits."""
     probability: float
-    """Probability of `label`, in [0, 1]: of several labels, that exactly these are right."""
+    """Probability of `label`, in [0, 1]: of several labels, that exactly these are right; of a number that of the
+    nearest value among those that the model knows, which says little."""
     probabilities: dict[str, float]
     """Probability of every label, the most probable first."""
     pieces: tuple[str, ...] = ()
@@ -113,9 +116,12 @@ class Classifier(LabelPredictor):
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """Names of the columns of texts in the training data; none = they had no names, or are not recorded."""
+        """Names of the columns of texts in the training data; none = they had no names, or are not recorded.
+
+        The key of the texts of pairs in memory, which have no names of their own, is none.
+        """
         names = self.folder.facts.get(TEXT_COLUMNS)
-        return tuple(map(str, names)) if isinstance(names, list) else ()
+        return tuple(map(str, names)) if isinstance(names, list) and names != [PAIR_KEYS[0]] else ()
 
     def classify(self, texts: Iterable[str]) -> list[Classification]:
         """Classify texts.
@@ -133,7 +139,7 @@ class Classifier(LabelPredictor):
             >>> heedful.load("reviews.model", kind=Classifier).classify(["A quiet room"])[0].label  # doctest: +SKIP
             'good'
         """
-        return list(self.stream(_checked(texts, "classify")))
+        return list(self.stream(checked_texts(texts, "classify")))
 
     def stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[Classification]:
         """Classify any number of texts in constant memory.
@@ -185,7 +191,7 @@ class Classifier(LabelPredictor):
         Raises:
             UsageError: as for `classify`.
         """
-        vectors = [each.vector for each in self.encode_stream(_checked(texts, "encode"))]
+        vectors = [each.vector for each in self.encode_stream(checked_texts(texts, "encode"))]
         return np.stack(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     def encode_stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[EncodedText]:
@@ -216,7 +222,7 @@ class Classifier(LabelPredictor):
         Returns:
             Accuracy, macro-F1 and scores of each label; of several labels micro-F1 too, of numbers the mean error.
         """
-        with example_files(data, "test", columns) as files:
+        with example_files(data, "test", columns, SIDES["classification"]) as files:
             items = self.read_items(files.paths, files.columns)
         return self.measure(items)
 
@@ -224,8 +230,7 @@ class Classifier(LabelPredictor):
         self, items: Any, metrics: tuple[str, ...] = (), beam: int = 0
     ) -> "LabelReport | SetReport | NumberReport":
         # Measuring takes modules that a start without it does not wait for.
-        from heedful.evaluation.label_sets import report_labels
-        from heedful.evaluation.labels import LabelReport
+        from heedful.evaluation.label_sets import NumberReport, report_labels
         from heedful.evaluation.selective import selections
 
         self._refuse_search(metrics, beam)
@@ -233,9 +238,12 @@ class Classifier(LabelPredictor):
             raise TypeError(f"a classifier is measured on labelled texts, got {type(items).__name__}")
         results = [*self.stream(items.texts)]
         report = report_labels(self.text.labels, self._values(results), items.labels)
-        if not isinstance(report, LabelReport):
-            return report
-        return replace(report, selected=selections([each.probability for each in results], report.right))
+        num_cut = sum(each.was_cut for each in results)
+        if isinstance(report, NumberReport):
+            return replace(report, num_cut=num_cut)
+        confidences = tuple(each.probability for each in results)
+        selected = selections(confidences, report.right)
+        return replace(report, num_cut=num_cut, selected=selected, confidences=confidences)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [
@@ -248,7 +256,7 @@ class Classifier(LabelPredictor):
         ]
 
     def predict(self, sources: Sequence[str]) -> list[str]:
-        return self._values(self.stream(_checked(sources, "predict")))
+        return self._values(self.stream(checked_texts(sources, "predict")))
 
     def _values(self, results: Iterable[Classification]) -> list[str]:
         """The label of each text, or its set of labels."""
@@ -258,29 +266,17 @@ class Classifier(LabelPredictor):
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> LabelledTexts:
         separator = self.separator if SEPARATOR in self.folder.facts else ""
         from heedful.data.labelled import find_labelled
+        from heedful.predictors.trained_columns import labelled_columns
 
+        columns = labelled_columns(paths, self.text_columns, columns)
         items = LabelledTexts.of(find_labelled(paths, columns, separator))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
         if self.text.labels in ("one", "ordered") and {*self.labels}.isdisjoint(items.labels):
-            own, others = listed(self.labels, 3), listed(sorted({*items.labels}), 3)
+            names = sorted({"|".join(split_labels(each)) for each in items.labels})
+            own, others = listed(self.labels, 3), listed(names, 3)
             raise DataError(
                 f"{paths[0]}: no label of the model, such as {own}, but {others}; name the columns of text and label "
                 "with --columns TEXT,LABEL"
             )
         return items
-
-
-def _checked(texts: Iterable[str], name: str) -> list[str]:
-    """Texts of a call.
-
-    Raises:
-        UsageError: a single string was given, or an item is no text, such as None or NaN.
-    """
-    if isinstance(texts, str):
-        raise UsageError(f"{name}: expected a list of texts, got a string; put it into a list")
-    items: list[Any] = [*texts]
-    for index, text in enumerate(items):
-        if not isinstance(text, str):
-            raise UsageError(f"{name}: item {index} is {text!r:.40}, of type {type(text).__name__}; give texts")
-    return items

@@ -7,7 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from heedful.data.in_memory import column_of, with_column
+from heedful.data.in_memory import PAIR_KEYS, SIDES, column_of, example_files, with_column
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
 from heedful.evaluation.bootstrap import Difference
@@ -142,6 +142,22 @@ class Predictor(ABC):
             TypeError: the items are of another task.
             UsageError: metrics or a beam are given to a model that generates no text.
         """
+
+    def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> Any:
+        """Compare outputs with right ones, as `heedful evaluate` does.
+
+        Args:
+            data: one file of examples, or two aligned files; or examples in memory as `heedful.train` takes them.
+            columns: columns of source and target, or text and label, by 1-based number or by name.
+
+        Returns:
+            Report of the scores, of the class that suits the task.
+
+        Raises:
+            DataError: the data are unusable, or have no examples.
+        """
+        with example_files(data, "test", columns, SIDES.get(self.folder.task, PAIR_KEYS)) as files:
+            return self.measure(self.read_items(files.paths, files.columns))
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         """Compute attention for a page; a model without attention has none.

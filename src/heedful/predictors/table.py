@@ -8,7 +8,7 @@ from typing import Final, TypeVar, overload
 from heedful.config.plugins import allow_code
 from heedful.engines.folder import ModelFolder, open_folder
 from heedful.engines.members import members_of
-from heedful.errors import FileRefused, UsageError
+from heedful.errors import FileRefused, UsageError, needed_for
 from heedful.predictors.interface import Predictor
 
 PredictorT = TypeVar("PredictorT", bound=Predictor)
@@ -92,10 +92,11 @@ def load(
         The predictor, such as a `Translator` or a `Classifier`; weights load when first used.
 
     Raises:
-        UsageError: the folder has no model, a model for another kind of predictor or no such engine, or the ensemble
-            does not fit.
+        UsageError: the folder has no model, a model for another kind of predictor or no such engine, the ensemble does
+            not fit, or there is no such kind of device.
         FileRefused: a file was changed or is missing, the model needs code that `code` does not name, or its task is
             unknown to this version of heedful.
+        ResourceError: the device is CUDA's, and PyTorch finds none of this number.
 
     Example:
         >>> heedful.load("pairs.model").translate(["March 5th, 2021"])[0].text  # doctest: +SKIP
@@ -107,6 +108,10 @@ def load(
     if not issubclass(predictor, kind):
         expected = ", ".join(task for task in PREDICTORS if issubclass(predictor_of(task), kind))
         raise UsageError(f"{path}: a model for {folder.task}, not for {expected}; see: heedful info {path}")
+    if device not in ("auto", "cpu") and engine in ("auto", "torch"):
+        with needed_for(f"device {device}"):
+            from heedful.models.devices import check_device
+        check_device(device)  # here, because the first prediction may be hours later
     if engine == "auto" and device not in ("auto", "cpu"):
         engine = "torch"  # exported engines compute on the CPU
     opened = predictor(folder, device, engine, [*members_of(folder), *(open_folder(Path(each)) for each in ensemble)])

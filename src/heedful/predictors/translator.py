@@ -18,11 +18,11 @@ from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.engines.scored_pairs import PairScorer, ScoredPair, TextPair
 from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
-from heedful.errors import UsageError
 from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
+from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.engine_choice import Backends
@@ -187,10 +187,9 @@ class Translator(Predictor):
             One translation for each text, in order.
 
         Raises:
-            UsageError: a single string was given, or the settings do not fit.
+            UsageError: a single string was given, an item is no text, such as None, or the settings do not fit.
         """
-        if isinstance(texts, str):
-            raise UsageError("translate: expected a list of texts, got a string; put it into a list")
+        texts = checked_texts(texts, "translate")
         config = with_outputs(search or self.search, beam, nbest)
         outputs = self.stream(
             texts,

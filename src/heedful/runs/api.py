@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import torch
 
 from heedful.config.plugins import allow_code, named_code
-from heedful.data.in_memory import example_files
+from heedful.data.in_memory import PAIR_KEYS, SIDES, example_files
 from heedful.data.rows import Columns
 from heedful.errors import EndedElsewhere, UsageError
 from heedful.predictors.interface import Predictor
@@ -84,8 +84,9 @@ def train_model(
     """Train a model from Python, as `heedful train` does.
 
     Args:
-        data: one file of examples, or two aligned files; or the examples themselves: a list of pairs or dictionaries, a
-            dictionary of columns, or a table of pandas, polars, PyArrow or datasets.
+        data: one file of examples, or two aligned files; or the examples themselves: a list of pairs or dictionaries,
+            sources and targets as two lists, arrays or Series of equal length, an array [pair, 2], a dictionary of
+            columns, or a table of pandas, polars, PyArrow or datasets.
         kind: expected class of the result, such as `Classifier`; a task with another predictor class is refused.
         out: model folder; None = named after the data, and ``train.model`` for examples in memory.
         dev: validation files or examples; none = some examples are held out.
@@ -133,21 +134,19 @@ def train_model(
         pretrained=None if origin is None else Path(origin),
         device=device,
     )
-    predictor = predictor_of(request_task(request).name)
+    name = request_task(request).name
+    predictor, sides = predictor_of(name), SIDES.get(name, PAIR_KEYS)
     if not issubclass(predictor, kind):
-        raise UsageError(
-            f"train: {request_task(request).name} makes a {predictor.__name__}, not a {kind.__name__}; "
-            "change kind or task"
-        )
-    with example_files(data, "train", columns) as train_files, example_files(dev, "dev", columns) as dev_files:
-        with example_files(test, "test", columns) as test_files:
-            parts = train_files, dev_files, test_files
-            if len({part.columns for part in parts if part.paths}) > 1:
-                raise UsageError("train: pairs in memory have no files or tables beside them; give all data as pairs")
-            paths = {"data": train_files.paths, "dev": dev_files.paths, "test": test_files.paths}
-            request = replace(request, **paths, columns=train_files.columns)
-            with _using(threads):
-                folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet, together)
+        raise UsageError(f"train: {name} makes a {predictor.__name__}, not a {kind.__name__}; change kind or task")
+    with ExitStack() as opened:
+        examples = {"train": data, "dev": dev, "test": test}
+        parts = [opened.enter_context(example_files(part, each, columns, sides)) for each, part in examples.items()]
+        if len({part.columns for part in parts if part.paths}) > 1:
+            raise UsageError("train: pairs in memory have no files or tables beside them; give all data as pairs")
+        paths = dict(zip(("data", "dev", "test"), (part.paths for part in parts), strict=True))
+        request = replace(request, **paths, columns=parts[0].columns)
+        with _using(threads):
+            folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet, together)
     return load(folder, device)
 
 

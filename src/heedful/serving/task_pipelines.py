@@ -1,12 +1,13 @@
 """Pipelines of labels, vectors, captions and answers, with the arguments and results of Transformers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from heedful.errors import UsageError
 from heedful.predictors.answerer import Answer, Answerer
+from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.classifier import Classification, Classifier
 from heedful.predictors.interface import Predictor
@@ -60,7 +61,7 @@ class TaskPipeline:
             question-answering: for each question a dictionary with answer, score, and start and end in the context.
 
         Raises:
-            UsageError: an argument is unknown.
+            UsageError: an argument is unknown, or an input is of another kind, such as None.
         """
         return PIPELINES[self.task].run(self.model, inputs, self._settings | settings)
 
@@ -68,11 +69,23 @@ class TaskPipeline:
 def _classify(model: Any, inputs: str | Sequence[str], settings: dict[str, Any]) -> list[Any]:
     has_number, number = "top_k" in settings, settings.pop("top_k", 1)
     _refuse("text-classification", settings)
-
-    results = [label_scores(one, number) for one in model.classify([inputs] if isinstance(inputs, str) else inputs)]
+    results = [label_scores(one, number) for one in model.classify(texts_of_call("text-classification", inputs))]
     if has_number:
         return results[0] if isinstance(inputs, str) else results
     return [one[0] for one in results]
+
+
+def texts_of_call(task: str, inputs: str | Iterable[str]) -> list[str]:
+    """List the texts of a call.
+
+    Args:
+        task: name of the pipeline.
+        inputs: a text or several.
+
+    Raises:
+        UsageError: an input is no text, such as None or NaN; the message has its index.
+    """
+    return [inputs] if isinstance(inputs, str) else checked_texts(inputs, f"pipeline {task!r}")
 
 
 def label_scores(one: Classification, number: int | None) -> list[Result]:
@@ -87,7 +100,7 @@ def label_scores(one: Classification, number: int | None) -> list[Result]:
 def _extract(model: Any, inputs: str | Sequence[str], settings: dict[str, Any]) -> list[Any]:
     is_tensor = settings.pop("return_tensors", False)
     _refuse("feature-extraction", settings)
-    vectors = model.encode([inputs] if isinstance(inputs, str) else inputs)
+    vectors = model.encode(texts_of_call("feature-extraction", inputs))
     nested: list[Any] = [np.asarray(each)[None, None] if is_tensor else [[each.tolist()]] for each in vectors]
     return nested[0] if isinstance(inputs, str) else nested
 
@@ -106,11 +119,19 @@ def _describe(model: Any, inputs: Any, settings: dict[str, Any]) -> list[Any]:
 def _answer(model: Any, inputs: Any, settings: dict[str, Any]) -> Any:
     question, context = settings.pop("question", None), settings.pop("context", None)
     _refuse("question-answering", settings)
-    questions = {"question": question, "context": context} if inputs is None else inputs
-    rows = [questions] if isinstance(questions, Mapping) else list(questions)
-    for row in rows:
-        if not all(isinstance(row.get(name), str) for name in ("question", "context")):
-            raise UsageError("pipeline 'question-answering': give question and context, both texts")
+    questions: Any = {"question": question, "context": context} if inputs is None else inputs
+    expected = "give question and context, both texts"
+    if isinstance(questions, str) or not isinstance(questions, Iterable):
+        raise UsageError(f"pipeline 'question-answering': got {questions!r:.40}; {expected}")
+    rows: list[Any] = [questions] if isinstance(questions, Mapping) else [*questions]
+    for index, row in enumerate(rows):
+        where = "" if isinstance(questions, Mapping) else f"item {index}: "
+        if not isinstance(row, Mapping):
+            raise UsageError(f"pipeline 'question-answering': {where}got {row!r:.40}; {expected}")
+        for name in ("question", "context"):
+            if not isinstance(row.get(name), str):
+                wrong = f"{name!r} is {row[name]!r:.40}" if row.get(name) is not None else f"no {name!r}"
+                raise UsageError(f"pipeline 'question-answering': {where}{wrong}; {expected}")
     answers = model.answer([story_about(model, row["question"], row["context"]) for row in rows])
     results = [placed_answers(answer, row["context"])[0] for answer, row in zip(answers, rows, strict=True)]
     return results[0] if isinstance(questions, Mapping) else results

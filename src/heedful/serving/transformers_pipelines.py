@@ -17,7 +17,7 @@ from heedful.predictors.table import load
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig, with_outputs
-from heedful.serving.task_pipelines import PIPELINES, TaskPipeline
+from heedful.serving.task_pipelines import PIPELINES, TaskPipeline, texts_of_call
 
 KEYS: Final[Mapping[str, str]] = {
     "translation": "translation",
@@ -85,10 +85,10 @@ class Pipeline:
             text where several outputs were asked for.
 
         Raises:
-            UsageError: an argument is unknown.
+            UsageError: an argument is unknown, or an input is no text, such as None.
         """
         merged = self._settings | settings
-        texts = [inputs] if isinstance(inputs, str) else list(inputs)
+        texts = texts_of_call(self.task, inputs)
         prefix = str(merged.pop("prefix", "") or "")
         has_ids = bool(merged.pop("return_tensors", False))
         batch_size = int(merged.pop("batch_size", 0) or 0)

@@ -1,6 +1,6 @@
 """Text classifier with the interface of scikit-learn: `fit`, `predict`, `predict_proba`, `score`, clone and pickle."""
 
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,15 @@ from heedful.sklearn.text_estimator import TextEstimator, labels_of, texts_of
 
 with needed_for("heedful.sklearn"):
     from sklearn.base import ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.multiclass import check_classification_targets, is_multilabel
     from sklearn.utils.validation import check_is_fitted
+
+_SEPARATOR: Final = "|"
+"""Separator of the labels of a text in the file of a training."""
+_SEVERAL: Final = (
+    "where texts have several labels, give a matrix of 0 and 1: "
+    "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)"
+)
 
 
 @final
@@ -19,11 +26,13 @@ class TextClassifier(ClassifierMixin, TextEstimator):
     """Classifier of texts, trained as by `heedful train --task classification`.
 
     X is a list, array or Series of texts, or a DataFrame of one column; y has a label for each, of any type that
-    `numpy.unique` sorts. Texts need no preparation. A fitted estimator holds its model in memory, so that pickle and
-    joblib carry it.
+    `numpy.unique` sorts. Where texts have any number of labels, y is a matrix [text, label] of 0 and 1, as
+    scikit-learn's MultiLabelBinarizer makes it. Texts need no preparation. A fitted estimator holds its model in
+    memory, so that pickle and joblib carry it.
 
     Attributes:
-        classes_: [label] labels in ascending order.
+        classes_: [label] labels in ascending order; of a matrix the numbers of its columns.
+        multilabel_: True where y was a matrix.
         files_: contents of the files of the model's folder, by name.
 
     Example:
@@ -33,12 +42,14 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         ['good']
     """
 
+    multilabel_: bool = False
+
     def fit(self, X: Any, y: Any) -> Self:
         """Train a model; a tenth of the texts validates it, where there are 100 or more.
 
         Args:
             X: [text] texts.
-            y: label of each.
+            y: label of each; or a matrix [text, label] of 0 and 1.
 
         Raises:
             ValueError: X or y is not of this form, or there are too few texts or labels.
@@ -46,9 +57,18 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         Cost: that of `heedful train`: seconds for hundreds of texts, a minute for thousands.
         """
         texts = texts_of(X)
-        labels = labels_of(y)
+        matrix = _indicators(y)
+        labels = labels_of(y, _SEVERAL) if matrix is None else matrix
         if len(texts) != len(labels):
             raise ValueError(f"X has {len(texts)} texts, y has {len(labels)} labels; give one for each")
+        self.multilabel_ = matrix is not None
+        if matrix is not None:
+            if not matrix.any():
+                raise ValueError("y: no 1; give texts with labels")
+            self.classes_ = np.arange(matrix.shape[1])
+            rows = [_SEPARATOR.join(f"{number:06d}" for number in np.flatnonzero(row).tolist()) for row in matrix]
+            self.fit_rows(texts, rows, {}, _SEPARATOR)
+            return self
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -60,7 +80,8 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         """Compute the probabilities of labels.
 
         Returns:
-            [text, label] probabilities in the order of `classes_`, which sum to 1.
+            [text, label] probabilities in the order of `classes_`, which sum to 1; after a fit to a matrix, that the
+            text has the label, each by itself, and 0 for a label that no text had.
 
         Raises:
             ValueError: X is not of this form.
@@ -71,16 +92,38 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         for row, result in zip(shares, self.classifier.stream(texts), strict=True):
             for label, share in result.probabilities.items():
                 row[int(label)] = share
-        return shares / shares.sum(axis=1, keepdims=True)
+        return shares if self.multilabel_ else shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
 
         Returns:
-            [text] the most probable label of each.
+            [text] the most probable label of each; after a fit to a matrix, a matrix [text, label] of 0 and 1.
 
         Raises:
             ValueError: X is not of this form.
         """
+        check_is_fitted(self)
+        if self.multilabel_:
+            texts = texts_of(X)
+            matrix = np.zeros((len(texts), len(self.classes_)), dtype=np.int64)
+            for row, result in zip(matrix, self.classifier.stream(texts), strict=True):
+                row[[int(label) for label in result.labels]] = 1
+            return matrix
         shares = self.predict_proba(X)
         return self.classes_[shares.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _indicators(values: Any) -> NDArray[np.bool_] | None:
+    """Labels of a matrix with a column for each; None where the values are no matrix of 0 and 1."""
+    array = values.toarray() if hasattr(values, "toarray") else values  # of SciPy's sparse matrices
+    array = array.to_numpy() if hasattr(array, "to_numpy") else array
+    if not is_multilabel(array):
+        return None
+    matrix = np.asarray(array)
+    return matrix.astype(np.bool_) if {*np.unique(matrix).tolist()} <= {0, 1} else None

@@ -1,10 +1,11 @@
 """Base of estimators over texts: parameters, training on rows in memory, the fitted model, and pickling."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,10 @@ from heedful.runs.train import Console, train
 with needed_for("heedful.sklearn"):
     from sklearn.base import BaseEstimator
     from sklearn.utils.validation import check_is_fitted
+
+
+_LINE: Final = re.compile(r"texts\.jsonl:(\d+)")
+"""Line of the file that is made of X and y."""
 
 
 class TextEstimator(BaseEstimator, ABC):
@@ -65,12 +70,15 @@ class TextEstimator(BaseEstimator, ABC):
             y: value of each text.
         """
 
-    def fit_rows(self, texts: Sequence[str], labels: Sequence[str], settings: Mapping[str, object]) -> None:
+    def fit_rows(
+        self, texts: Sequence[str], labels: Sequence[str], settings: Mapping[str, object], separator: str = ""
+    ) -> None:
         """Train a model on labelled texts.
 
         Args:
             labels: label of each text, as a file has it.
             settings: settings of the kind of labels, by dotted key.
+            separator: separator of several labels of a text; empty = a text has one label.
 
         Raises:
             ValueError: there are too few texts or labels.
@@ -90,6 +98,7 @@ class TextEstimator(BaseEstimator, ABC):
                 data=(data,),
                 test=(test,),
                 columns=("text", "label"),
+                separator=separator,
                 out=folder / "m",
                 task="classification",
                 preset=self.preset,
@@ -99,7 +108,7 @@ class TextEstimator(BaseEstimator, ABC):
             try:
                 train(request, Console(lambda progress: None, _ignore, _ignore))
             except (DataError, ConfigError) as error:
-                raise ValueError(str(error).replace(f"{folder}/", "")) from error
+                raise ValueError(_without_files(str(error), folder)) from error
             names = read_json_object(folder / "m" / MANIFEST)["files"]
             self.files_ = {name: (folder / "m" / name).read_bytes() for name in (MANIFEST, *names)}
         self._opened: Classifier | None = None
@@ -138,6 +147,12 @@ class TextEstimator(BaseEstimator, ABC):
         return tags
 
 
+def _without_files(message: str, folder: Path) -> str:
+    """Message about rows of X and y in place of lines of the files that were made of them."""
+    named = _LINE.sub(lambda line: f"X and y, row {int(line[1]) - 1}", message.replace(f"{folder}/", ""))
+    return named.replace("texts.jsonl", "X and y").replace("pairs kept", "texts kept")
+
+
 def _ignore(_: object) -> None: ...
 
 
@@ -158,16 +173,21 @@ def texts_of(values: Any) -> list[str]:
     return [str(item) for item in items]
 
 
-def labels_of(values: Any) -> NDArray[Any]:
+def labels_of(values: Any, instead: str = "give one number") -> NDArray[Any]:
     """Array of labels.
 
+    Args:
+        instead: advice where a text has a list of labels.
+
     Raises:
-        ValueError: there are none, or a label is missing; the message names the row.
+        ValueError: there are none, a label is missing, or a text has a list of them; the message names the row.
     """
     if values is None:
         raise ValueError("requires y to be passed, but the target y is None")
     items = _column(values, "y")
     for row, item in enumerate(items):
+        if isinstance(item, list | tuple | set | frozenset | np.ndarray):
+            raise ValueError(f"y: row {row} is a {type(item).__name__}; {instead}")
         if item is None or item != item:  # NaN differs from itself
             raise ValueError(f"y: row {row} is {item!r}; leave out rows without a label")
     return np.asarray(items)

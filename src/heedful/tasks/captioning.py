@@ -108,11 +108,7 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
     model = Seq2Seq
     higher_is_better: ClassVar = {"loss": False, **metric_directions()}
     without_effect = (
-        "text.source_vectors",
-        "text.target_vectors",
-        "text.vectors",
-        "text.split_sentences",
-        "text.labels",
+        *("text.source_vectors", "text.target_vectors", "text.vectors", "text.split_sentences", "text.labels"),
         *FOR_TRANSLATION,
     )
 

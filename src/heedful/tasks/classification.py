@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 from heedful.config.base import Tree, merge
 from heedful.data.corpus import Pair, PairFile
 from heedful.data.corpus_filter import CorpusFilter
-from heedful.data.label_kinds import MOST_LABELS, LabelKind, decide, encode_label, list_labels, mixture, target_rows
+from heedful.data.label_check import HINTS
+from heedful.data.label_kinds import (
+    MOST_CHARACTERS,
+    MOST_TOKENS,
+    LabelKind,
+    decide,
+    encode_label,
+    label_count_fault,
+    list_labels,
+    mixture,
+    target_rows,
+)
 from heedful.data.label_split import split_labelled
 from heedful.data.labelled import find_labelled
 from heedful.data.labelled_texts import LabelledTexts
@@ -70,9 +81,6 @@ MOST_EPOCHS: Final = 3
 """Epochs of a training in a limited time, in multiples of the usual ones."""
 LONG_CHARACTERS: Final = 600
 """Mean length of texts, in characters, from which on attention is over words, without recurrence."""
-MOST_CHARACTERS: Final = 10_000_000
-MOST_TOKENS: Final = 20_000
-"""Largest length of a text that is attended to; n-grams are those of the whole text."""
 HELD_OUT: Final[tuple[tuple[Part, str], ...]] = (("dev", "validation"), ("test", "testing"))
 _LOOKED_AT: Final = 1000
 """Number of first texts that the model is chosen by."""
@@ -95,12 +103,14 @@ class ClassificationTask(LabelTask[PairFile]):
         }
 
     def warnings(self, paths: DataPaths, experiment: Experiment) -> Iterable[str]:
-        report = check_task(self.name, paths.data, paths.dev, paths.test, paths.columns, paths.separator)
+        files = paths.data, paths.dev, paths.test
+        report = check_task(self.name, *files, paths.columns, paths.separator, experiment.text.labels)
         kinds = ("ambiguous", "alike labels", "single rows", "long labels", "unseen labels", "leaked pair")
+        kinds += ("mixed types", "encoded data", "other files")
         return [
-            str(each).removeprefix("warning: ")
+            str(each).removeprefix(f"{each.level}: ")
             for each in report.findings
-            if each.kind in kinds and each.level == "warning"
+            if (each.kind in kinds and each.level == "warning") or each.kind in HINTS
         ]
 
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
@@ -166,6 +176,14 @@ class ClassificationTask(LabelTask[PairFile]):
 
     def data_defaults(self, data: LabelData, experiment: Experiment) -> Tree:
         return self._planned(data, experiment)
+
+    def reasons(self, data: LabelData, experiment: Experiment) -> Mapping[str, str]:
+        if not has_ngrams(experiment):
+            return {}
+        is_long = getattr(experiment.model, "encoder", "") == "words"
+        over = "words, because texts are long" if is_long else "states of a recurrent encoder"
+        others = "--preset hierarchical reads sentences" if is_long else "other models: heedful list presets"
+        return {"model": f"chosen: attention over {over}, beside a linear model of n-grams; {others}"}
 
     def _planned(self, data: LabelData, experiment: Experiment, pace: Throughput | None = None) -> Tree:
         training = experiment.training
@@ -330,12 +348,8 @@ def _labels(file: PairFile, pairs: list[Pair], kind: LabelKind) -> list[str]:
         raise DataError(
             f"{file.paths[0]}: every row for training has {only} {shortened(labels[0])}; give rows of another too"
         )
-    if not 2 <= len(labels) <= min(MOST_LABELS, len(pairs) // 2):
-        raise DataError(
-            f"{file.paths[0]}: column {file.columns[1]} has {counted(len(labels), 'different label')} in "
-            f"{counted(len(pairs), 'row')}; a label needs two rows on average, and there may be {MOST_LABELS:,} of "
-            "them; name the columns of text and label with --columns TEXT,LABEL; for numbers --set text.labels=number"
-        )
+    if fault := label_count_fault(len(labels), len(pairs), file.columns[1]):
+        raise DataError(f"{file.paths[0]}: {fault}")
     return labels
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, final
 
 from heedful.config.base import Tree, merge
 from heedful.data.prepare import PronunciationPairs
+from heedful.evaluation.summaries import SUMMARISED_CHARACTERS
 from heedful.models.hard_attention import HardAttentionConfig
 from heedful.models.table import PRESETS
 from heedful.models.transformer import TransformerConfig
@@ -295,8 +296,6 @@ MOST_SUMMARY_TOKENS: Final = 8192
 FEW_SUMMARIES: Final = 11_000
 SUMMARY_EPOCHS: Final = 9
 """Number of epochs in which `FEW_SUMMARIES` pairs are learned; fewer pairs take more, as their square root."""
-SUMMARISED_CHARACTERS: Final = 100_000
-"""Longest text that is cut and summarised."""
 SPARE_TOKENS: Final = 20
 """Tokens that a summary may have beyond a quarter more than the characters of the longest one that was seen."""
 SHORT: Final = 6

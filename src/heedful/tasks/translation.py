@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -15,7 +14,6 @@ from heedful.data.batch import Sampler
 from heedful.data.batching import PairSampler, pairs_by_length
 from heedful.data.check import check_corpus
 from heedful.data.corpus import PairFile, find_pairs
-from heedful.data.corpus_filter import CorpusFilter
 from heedful.data.corpus_links import read_linked
 from heedful.data.corrected_links import CorrectedLinks
 from heedful.data.corrections import NAME as CORRECTIONS
@@ -27,7 +25,6 @@ from heedful.data.mixing import MIX, MixedSampler, held_out_sources, store_mix
 from heedful.data.noise import Noise
 from heedful.data.prepare import (
     PREPARED,
-    SAMPLED_PAIRS,
     EvaluationSet,
     PreparedPairs,
     Sources,
@@ -50,8 +47,8 @@ from heedful.engines.engine import decode_sorted
 from heedful.engines.exported import Exported
 from heedful.errors import ConfigError, UsageError
 from heedful.evaluation.evaluate import quick_scores
-from heedful.evaluation.lead import are_summaries
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
+from heedful.evaluation.summaries import longest_summary
 from heedful.export.engine import EngineKind, export_engine
 from heedful.models.attention_config import AttentionConfig
 from heedful.models.device_memory import as_memory_allows
@@ -67,7 +64,7 @@ from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import DataPaths, Prepared, Task
-from heedful.tasks.plan import SPARE_TOKENS, SUMMARISED_CHARACTERS, CorpusSize, adapt, adapt_summaries, adapt_units
+from heedful.tasks.plan import SPARE_TOKENS, CorpusSize, adapt, adapt_summaries, adapt_units
 from heedful.tasks.throughput import Throughput
 from heedful.text.counts import counted
 from heedful.text.encoding import encode_source
@@ -129,15 +126,15 @@ class TranslationTask(Task[PairFile, TranslationData]):
             return []  # a pipe is read once
         if sum(path.stat().st_size for path in files) > MOST_CHECKED_BYTES:
             return ["data of this size are not checked; heedful check does so"]
-        most = experiment.text.max_characters
-        report = check_corpus(paths.data, paths.dev, paths.test, paths.columns, most)
+        text = experiment.text
+        report = check_corpus(paths.data, paths.dev, paths.test, paths.columns, text.max_characters, text.cut_sources)
         return [str(finding).removeprefix("warning: ") for finding in report.findings if finding.level == "warning"]
 
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         most = TextConfig().max_characters
         units = choose_units(files["train"], most)
         file_defaults = adapt_units(units, find_pronunciations(files["train"], most) if units == "characters" else None)
-        longest = _longest_summary(files["train"]) if units == "pieces" and _may_copy(resolve) else 0
+        longest = longest_summary(files["train"]) if units == "pieces" and _may_copy(resolve) else 0
         if longest:
             file_defaults = merge(file_defaults, adapt_summaries(longest))
         attention = getattr(resolve(file_defaults).model, "attention", None)
@@ -370,14 +367,6 @@ def _may_copy(resolve: Callable[[Tree], Experiment]) -> bool:
         return False
     attention = getattr(model, "attention", None)
     return bool(getattr(model, "has_copy", False) and getattr(attention, "has_coverage", False))
-
-
-def _longest_summary(file: PairFile) -> int:
-    """Characters of the longest target; 0 where targets are no summaries of their sources."""
-    pairs = [*islice(CorpusFilter(SUMMARISED_CHARACTERS).apply(file), SAMPLED_PAIRS)]
-    if not are_summaries([pair.source for pair in pairs], [[pair.target] for pair in pairs]):
-        return 0
-    return max((len(pair.target) for pair in pairs), default=0)
 
 
 def _seq2seq(model: nn.Module) -> Seq2Seq:
