@@ -2,16 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from heedful.cli.seeds import _command as seed_command  # pyright: ignore[reportPrivateUsage]
 from heedful.data.rows import Columns, RequestedColumns
-from heedful.engines.folder import open_folder
+from heedful.engines.folder import ModelFolder, commit, open_folder
 from heedful.engines.members import members_of
+from heedful.files.formats import KEY
+from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
+from heedful.tasks import classification
 from tests.cli.command import heedful
 from tests.requests import make_request
 from tests.tasks.reviews import BAD, GOOD
@@ -44,7 +48,7 @@ def test_seeds_become_one_model(tmp_path: Path):
 
 
 @thorough
-def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path):
+def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lines = [f"the {noun} was {word}\t{label}\n" for label, words in (("good", GOOD), ("bad", BAD)) for word in words
              for noun in ("room", "food", "staff", "view")]  # fmt: skip
     (data := tmp_path / "reviews.tsv").write_text("".join(lines), encoding="utf-8", newline="\n")
@@ -60,6 +64,21 @@ def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path):
     assert stored["text"] in done.out
     again = heedful(*command)
     assert (again.code, again.out, open_folder(tmp_path / "m").facts) == (0, done.out, facts)
+
+    numbers: list[int] = []
+
+    class Watched(Classifier):  # type: ignore[misc]
+        def __init__(self, folder: ModelFolder, *options: Any) -> None:
+            super().__init__(folder, *options)
+            numbers.append(len(options[-1]))
+
+    monkeypatch.setattr(classification, "Classifier", Watched)
+    kept = {key: value for key, value in facts.items() if key not in (KEY, "files", "ngram_share")}
+    commit(tmp_path / "m", kept, [*facts["files"]])
+    single = [part for part in command if part not in ("--seeds", "2")]
+    assert heedful(*single, "--seed", "1").code == 0
+    assert numbers == [1]  # further members
+    assert open_folder(tmp_path / "m").facts == facts
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,11 @@ def test_sources_and_targets_are_pairs_and_so_are_the_rows_of_an_array():
     ):
         assert written(data) == (wanted, ("source", "target"))
     assert written((np.array(sources[:2]), np.array(targets[:2])))[0] == wanted[:2]
-    assert written((sources[:2], targets[:2]))[0][0] == {"source": "one", "target": "two"}  # two lists are two pairs
+    assert written((sources[:2], targets[:2]))[0] == wanted[:2]
+    assert written(((sources[:2], targets[:2]),))[0] == wanted[:2]
+    # Within a list, two lists of two values are two pairs, and so are two rows of an array.
+    assert written([sources[:2], targets[:2]])[0][0] == {"source": "one", "target": "two"}
+    assert written([*np.array([sources[:2], targets[:2]])])[0][0] == {"source": "one", "target": "two"}
     assert written((sources, [["a"], ["b", "c"], ["d"]]))[0][1] == {"source": "two", "target": ["b", "c"]}
     assert written(([("a", "b")] * 2,))[0] == [{"source": "a", "target": "b"}] * 2
 
@@ -102,7 +106,7 @@ def test_messages_name_the_sides_of_the_task():
     for data, message in (
         ([("a", "b"), ("c", None)], "row 1, 'label' is None"),
         ([("a",)], r"give a pair \(text, label\)"),
-        ((["a"] * 4, ["b"] * 3), "4 of text, 3 of label; give one for each"),
+        ((["a"] * 4, ["b"] * 3), "4 values of text, but 3 of label; give one for each"),
         (np.array([["a", "b"], ["c", None]]), "row 1, 'label' is None"),
     ):
         with pytest.raises(DataError, match=message), example_files(data, "train", sides=SIDES["classification"]):

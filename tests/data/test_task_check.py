@@ -114,7 +114,7 @@ def test_other_readings_of_labels_are_told_once(tmp_path: Path):
     assert hint(["0", "1"]) == hint(["1", "2", "4"]) == hint(["1", "2", "x"]) == []
     joined = (
         f"{where}: 80 rows with labels such as 'joy|mad', whose parts are labels of other rows; "
-        "if a text may have several: --separator '|'"
+        "if a text may have several labels: --separator '|'"
     )
     assert hint(["joy", "mad", "joy|mad"]) == [joined]
     assert hint(["joy", "n/a", "joy/ride"]) == []

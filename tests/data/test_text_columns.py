@@ -14,9 +14,14 @@ def test_headings_are_known(cells: tuple[str, str]):
 
 
 @pytest.mark.parametrize(
-    "heading", ["Name\tGreeting", "Deutsch\tEnglisch", "old\tnew", "v1\tv2", "singular\tplural", "lemma\tform",
-                "Frage\tAntwort", "Satz\tÜbersetzung", "anglais\tfrançais", "文言文\t白话文", "上联\t下联"],
-)  # fmt: skip
+    "heading",
+    [
+        *("Name\tGreeting", "old\tnew", "v1\tv2", "singular\tplural", "lemma\tform", "wrong\tcorrect"),
+        *("zh-CN\tzh-TW", "pt\tpt-BR", "Mandarin\tCantonese", "src\tsource"),
+        *("Deutsch\tEnglisch", "Frage\tAntwort", "Satz\tÜbersetzung", "anglais\tfrançais"),
+        *("文言文\t白话文", "上联\t下联"),
+    ],
+)
 def test_names_of_what_pairs_hold_are_headings(heading: str):
     assert is_header(*heading.split("\t"))
 
@@ -35,6 +40,8 @@ def test_names_of_what_pairs_hold_are_headings(heading: str):
         ("en", ""),
         ("Frage", "Antworten Sie!"),
         ("v1", "text2"),
+        ("wrong", "incorrect"),
+        ("answer", "solution"),
         ("label", "v1"),
     ],
 )

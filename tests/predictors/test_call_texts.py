@@ -34,3 +34,14 @@ def test_what_is_no_text_is_refused_with_its_index(trained: Trained, texts: Any,
         checked_texts(texts, "predict")
     with pytest.raises(UsageError, match=f"^translate: .*{message}"):
         load(Path(trained.model), kind=Translator).translate(texts)
+
+
+def test_a_sequence_without_an_iterator_is_a_sequence():
+    class Rows:
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> str:
+            return ["one", "two"][index]
+
+    assert checked_texts(Rows(), "classify") == ["one", "two"]  # type: ignore[arg-type]

@@ -14,6 +14,18 @@ def test_words_above_numbers_are_headings():
     assert not are_headed([["points"], ["0"]])
     assert not are_headed([["id", "7"], ["0", "1"]])
     assert not are_headed([["id"]])
+    for missing in ("n/a", "", "-", "null"):  # a first row of data that lacks its number
+        assert not are_headed([["too loud", missing], ["a b", "5"], ["c d", "4"], ["e f", "3"]])
+
+
+def test_another_known_name_of_texts_is_taken_if_it_is_the_only_one(tmp_path: Path):
+    path = tmp_path / "in.csv"
+    path.write_text("id,text,label\n1,too loud,bad\n", "utf-8")
+    assert trained_columns(opened_table(path, ("Message",)), ("Message",), "x") == ("text",)
+    assert labelled_columns((path,), ("Message",), (1, 2)) == ("text", "label")
+    path.write_text("id,text,comment,label\n1,too loud,indeed,bad\n", "utf-8")
+    with pytest.raises(DataError, match="no column Message"):
+        trained_columns(opened_table(path, ("Message",)), ("Message",), "x")
 
 
 def test_columns_are_found_in_any_case_and_missing_ones_named(tmp_path: Path):

@@ -22,7 +22,7 @@ _KINDS: Final = (
     "paths, or examples in memory: pairs, dictionaries, a dictionary of columns, or a table (pandas, polars, datasets)"
 )
 _FEWEST_ROWS: Final = 3
-"""Length from which on two lists are sources and targets; two lists of two values are two pairs."""
+"""Length from which on two lists within a list are sources and targets; two of two values are two pairs."""
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _SCALARS: Final = str | int | float | None
 """Types of values that no column and no row is of; an example may have lists beside them."""
@@ -261,11 +261,12 @@ def _paired(data: Iterable[Any], name: str, sides: Columns) -> Iterable[Any]:
     sources, targets = map(_side, parts)
     if sources is None or targets is None or not all(isinstance(value, _SCALARS) for value in sources):
         return data
-    are_lists = any(isinstance(part, Sequence) for part in parts)
-    if are_lists and min(len(sources), len(targets)) < _FEWEST_ROWS:
+    if isinstance(data, list) and min(len(sources), len(targets)) < _FEWEST_ROWS:
         return data
     if len(sources) != len(targets):
-        raise DataError(f"{name}: {len(sources)} of {sides[0]}, {len(targets)} of {sides[1]}; give one for each")
+        raise DataError(
+            f"{name}: {len(sources)} values of {sides[0]}, but {len(targets)} of {sides[1]}; give one for each"
+        )
     return zip(sources, targets, strict=True)
 
 

@@ -72,7 +72,9 @@ def joined_sign(labels: Mapping[str, int]) -> Sign | None:
                 f"{counted(number, 'row')} with labels such as {shortened(joined[0])}, whose parts are labels of other "
                 "rows"
             )
-            return Sign("note", "joined labels", message, f"if a text may have several: --separator '{separator}'")
+            return Sign(
+                "note", "joined labels", message, f"if a text may have several labels: --separator '{separator}'"
+            )
     return None
 
 

@@ -345,9 +345,10 @@ class _Reading:
             return
         if self._kind == "number":
             return
-        if not self._judge_sizes(path):
+        is_sized = not self._judge_sizes(path)
+        self._tell(joined_sign(self.labels) if self._kind == "one" else None)
+        if is_sized:
             self._tell(order_sign(self.labels) if self._kind == "one" else None)
-            self._tell(joined_sign(self.labels) if self._kind == "one" else None)
             self._judge_single(path)
         folded: dict[str, list[str]] = defaultdict(list)
         for label in self.labels:

@@ -262,6 +262,16 @@ def _name(cell: str) -> str:
     return name.replace(" ", "_") if cell.strip().istitle() else name
 
 
+def is_text_heading(heading: str) -> bool:
+    """Tell whether a heading is a known one of texts that have a label, or ends in one.
+
+    Example:
+        >>> is_text_heading("review_text"), is_text_heading("Category")
+        (True, False)
+    """
+    return _is_named(heading, TEXT_WORDS)
+
+
 def is_id(heading: str) -> bool:
     """Tell whether a heading or key names identifiers.
 

@@ -22,10 +22,12 @@ def checked_texts(texts: Iterable[str], name: str) -> list[str]:
     """
     if isinstance(texts, str):
         raise UsageError(f"{name}: expected a list of texts, got a string; put it into a list")
-    if not hasattr(texts, "__iter__"):
-        raise UsageError(f"{name}: expected a list of texts, got {texts!r:.40}")
+    try:
+        iterator = iter(cast(Iterable[Any], texts))  # a sequence may have no method __iter__
+    except TypeError:
+        raise UsageError(f"{name}: expected a list of texts, got {texts!r:.40}") from None
     items: list[str] = []
-    for index, text in enumerate(cast(Iterable[Any], texts)):
+    for index, text in enumerate(iterator):
         if not isinstance(text, str):
             raise UsageError(f"{name}: item {index} is {text!r:.40}, of type {type(text).__name__}; give texts")
         items.append(str(text))  # NumPy's strings are texts that show their type

@@ -10,12 +10,14 @@ from heedful.data.corpus import first_line
 from heedful.data.folders import is_folder_table
 from heedful.data.label_rows import FASTTEXT
 from heedful.data.rows import Columns, RequestedColumns, are_open
-from heedful.data.text_columns import choose_label_columns, is_id, is_number
+from heedful.data.text_columns import choose_label_columns, is_id, is_number, is_text_heading
 from heedful.errors import DataError
 from heedful.text.quoting import listed
 
 _SAMPLE_ROWS: Final = 1000
 _SHOWN: Final = 8
+_MISSING: Final = frozenset(("", "n/a", "na", "nan", "null", "none", "-", "?"))
+"""Cells that stand for a missing value, and are no headings."""
 _FEW_ROWS: Final = 3
 """Number of rows of numbers from which on a word above them is a heading."""
 
@@ -27,18 +29,18 @@ def are_headed(rows: Sequence[Sequence[str]]) -> bool:
         rows: the first rows, all of the same width.
 
     Returns:
-        Whether a word stands above numbers, and is a name of identifiers or stands above several; and the first row has
-        no number.
+        True if no cell of the first row is a number or a missing value, and one stands above a column of numbers: a
+        name of identifiers, or any word above three numbers or more.
 
     Example:
         >>> are_headed([["id"], ["0"], ["1"]]), are_headed([["a quiet room", "5"], ["too loud", "2"]])
         (True, False)
     """
     first, body = rows[0], rows[1:]
-    if not body or any(map(is_number, first)):
+    if not body or any(is_number(cell) or cell.strip().casefold() in _MISSING for cell in first):
         return False
     numeric = [name for index, name in enumerate(first) if all(is_number(row[index]) for row in body)]
-    return any(is_id(name) or (name.strip() and len(body) >= _FEW_ROWS) for name in numeric)
+    return any(is_id(name) or len(body) >= _FEW_ROWS for name in numeric)
 
 
 def opened_table(path: Path, trained: Sequence[str], *others: str) -> AnsweredTable:
@@ -57,6 +59,8 @@ def opened_table(path: Path, trained: Sequence[str], *others: str) -> AnsweredTa
 def trained_columns(table: AnsweredTable, trained: Sequence[str], advice: str) -> tuple[str, ...]:
     """Find the columns of a table that a model was trained on, in any case of their letters.
 
+    In place of a single missing one, the only column with another known name of texts is taken.
+
     Args:
         trained: names of the columns of texts in the training data; none = they are not known.
         advice: end of the message of an error.
@@ -73,6 +77,9 @@ def trained_columns(table: AnsweredTable, trained: Sequence[str], advice: str) -
     own = {name.strip(): name for name in table.names}
     headings = [own.get(name.strip(), folded.get(name.strip().casefold())) for name in trained]
     missing = [name for name, heading in zip(trained, headings, strict=True) if heading is None]
+    known = [name for name in table.names if is_text_heading(name)]
+    if missing and len(trained) == len(known) == 1:
+        return (known[0],)  # another name of texts, and the only one
     if missing:
         there = listed([name.strip() or "''" for name in table.names], _SHOWN)
         raise DataError(

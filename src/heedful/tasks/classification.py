@@ -36,6 +36,7 @@ from heedful.data.task_check import check_task
 from heedful.engines.folder import open_folder
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
+from heedful.engines.members import members_of
 from heedful.engines.ngram_model import SHARE
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.label_sets import SELECTED
@@ -239,7 +240,7 @@ class ClassificationTask(LabelTask[PairFile]):
             return
         kind, dev = experiment.text.labels, data.dev
         encoded = TokenArrays(self.encode(data.dev, data.tokenizer, experiment))
-        log_probs, *_ = run_labels(Classifier(opened, engine="torch").label_run(), encoded)
+        log_probs, *_ = run_labels(Classifier(opened, "cpu", "torch", members_of(opened)).label_run(), encoded)
         linear, own = linear_log_probs(kind, data.ngrams, dev.texts), np.stack(log_probs)
         share = _share(kind, data, own, linear, _rows(kind, dev, data.labels).targets)
         shifts = None

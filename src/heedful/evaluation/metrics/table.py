@@ -1,6 +1,7 @@
 """Table of all metrics by name. To add one, write its file and its line here."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Final
 
 from heedful.errors import UsageError, did_you_mean
@@ -58,9 +59,9 @@ def default_metrics(target_units: Units, are_summaries: bool = False) -> tuple[s
 
     Args:
         target_units: units of the target's tokens.
-        are_summaries: whether the model summarizes.
+        are_summaries: whether the model summarizes; ROUGE then suits it, if its package is installed.
     """
-    return SUMMARY_METRICS if are_summaries else _SUITED[target_units]
+    return SUMMARY_METRICS if are_summaries and find_spec("rouge_score") else _SUITED[target_units]
 
 
 def quick_metrics(target_units: Units) -> tuple[str, ...]:
