@@ -193,8 +193,7 @@ def test_a_table_without_the_column_of_the_training_is_refused(model: Path, tmp_
         ("id,category\n1,good\n2,bad\n", "id, category"),
         ("id\n1\n2\n", "id"),
         ("id,score,when\n1,5,2024\n2,25,2025\n", "id, score, when"),
-        ("id,body\n1,a clean room\n", "id, body"),
-        ("text,label\n,good\n", "text, label"),
+        ("id,body,review\n1,a clean room,a dirty room\n", "id, body, review"),
     ):
         table.write_text(content, "utf-8")
         done = heedful("classify", own, "-i", table, "-o", out)
@@ -209,6 +208,11 @@ def test_a_table_without_the_column_of_the_training_is_refused(model: Path, tmp_
     done = heedful("classify", own, "-i", table, "--columns", "body")
     assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]
     assert "accuracy 100.00 %" in heedful("evaluate", own, table, "--columns", "body,class").out
+    # The only column with another known name of texts is read, and told.
+    done = heedful("classify", own, "-i", table)
+    assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]
+    assert "no column message, which the model was trained on; body is read instead" in done.err
+    assert "accuracy 100.00 %" in heedful("evaluate", own, table).out
 
 
 def test_the_column_of_the_training_is_read_in_any_case_and_without_headings_the_texts(model: Path, tmp_path: Path):

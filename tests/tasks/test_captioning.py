@@ -111,7 +111,7 @@ def check_in_memory(captioner: Captioner, file: Path, scores: dict[str, float]) 
         for wrong, complaint in (
             (arrays[0].astype(np.float32), "expected a picture as uint8"),
             (arrays[0][..., :2], r"expected a picture as uint8"),
-            (7, "got int; this model reads a path, a picture"),
+            (7, "item 0 is 7, of type int; give a path, a picture of Pillow or an array"),
         ):
             with pytest.raises(HeedfulError, match=complaint):
                 captioner.caption([wrong])  # type: ignore[list-item]

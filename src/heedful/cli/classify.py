@@ -159,6 +159,9 @@ def _label_table(
         rows = [[*row.values.values()] for row in islice(table, 1000)]
         names = table.column(choose_text_column(table.names, rows))
     messages.say(f"{source}: text in {' and '.join(names)}")
+    is_other = trained and table.has_headings and {*map(_folded, names)} != {*map(_folded, trained)}
+    if is_other and not columns:
+        messages.warn(f"{source}: no column {trained[0]}, which the model was trained on; {names[0]} is read instead")
     num_cut = 0
 
     def results(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -220,3 +223,7 @@ class _Wanted:
             return "\t" * (len(self.columns) - 1)
         probabilities = {} if self._kind == "number" else {"probabilities": {}}
         return json.dumps({"text": text, "label": None, **probabilities, "was_cut": False}, ensure_ascii=False)
+
+
+def _folded(heading: str) -> str:
+    return heading.strip().casefold()

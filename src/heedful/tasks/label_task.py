@@ -39,6 +39,7 @@ from heedful.tasks.interface import FOR_TRANSLATION, DataFile, DataPaths, Prepar
 from heedful.tasks.label_files import LABELS
 from heedful.tasks.label_ngrams import TRAINED, Baselines
 from heedful.text.counts import counted
+from heedful.text.label_sets import shown_labels
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
@@ -308,6 +309,7 @@ class LabelTask(Task[FileT, LabelData]):
         )
         collect = self.arrays(experiment)
         sources = collect(encoded)
+        shown = shown_labels if experiment.text.labels == "several" else str
 
         def validate(model: nn.Module) -> Validation:
             classifier = self._classifier(model)
@@ -319,7 +321,7 @@ class LabelTask(Task[FileT, LabelData]):
                 for start in starts
             )
             loss = log_likelihood(self._step(classifier, experiment, 0.0), batches).loss
-            samples = tuple(zip(texts[:5], gold[:5], said[:5], strict=True))
+            samples = tuple(zip(texts[:5], map(shown, gold[:5]), map(shown, said[:5]), strict=True))
             scores = {"loss": loss, **self.scores(said, gold, experiment)}
             return Validation(scores, samples[0], samples)
 
