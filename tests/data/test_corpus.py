@@ -94,6 +94,18 @@ def test_headings_are_left_out_and_lines_keep_their_numbers(tmp_path: Path):
     assert texts([write(tmp_path / "c.jsonl", '{"a": "en", "b": "de"}\n')]) == [("en", "de")]
 
 
+def test_a_row_that_comes_again_is_no_heading(tmp_path: Path):
+    rows = [
+        ("de", "da"),
+        ("konj", "konj"),
+        ("de", "da"),
+    ]  # a word of Slovene, as it was spelled, and codes of languages
+    path = write(tmp_path / "words.tsv", "".join(f"{one}\t{other}\n" for one, other in rows))
+    assert texts([path]) == rows
+    path = write(tmp_path / "words.tsv", "".join(f"{one}\t{other}\n" for one, other in rows[:2]))
+    assert texts([path]) == rows[1:2]
+
+
 def test_empty_lines_are_empty_pairs(tmp_path: Path):
     pairs = find_pairs([write(tmp_path / "a.tsv", "\na\tb\tc\n\n\nd\t\te\n")], (1, 3))
     assert [tuple(pair)[:3] for pair in pairs] == [("", "", 1), ("a", "c", 2), ("", "", 3), ("", "", 4), ("d", "e", 5)]

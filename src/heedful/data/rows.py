@@ -46,6 +46,8 @@ def are_open(columns: Columns) -> bool:
 
 
 _SHOWN_KEYS: Final = 5
+_LONGEST_CODE: Final = 3
+"""Number of letters of a code of a language, at most."""
 # A valid UTF-8 file without NUL can still contain both as JSON \u escapes.
 _BAD_IN_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
@@ -156,7 +158,9 @@ class ColumnRows(RowFormat):
         if len(cells) >= max(*source, *target):
             rows = cls(len(cells), source, target, style)
             heads = ("+".join(cells[n - 1] for n in source), "+".join(cells[n - 1] for n in target))
-            rows.has_header = has_header or is_header(*heads)
+            # Codes of languages are words of others, and headings do not come again.
+            recurs = max(map(len, heads)) <= _LONGEST_CODE and first in sample[1:]
+            rows.has_header = has_header or (is_header(*heads) and not recurs)
             rows._reason = reason
             if len(target) == 1:
                 rows._find_alternatives([*map(lenient.split, sample)])
