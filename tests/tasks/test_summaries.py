@@ -116,3 +116,15 @@ def test_summaries_are_scored_beside_the_first_words_of_their_sources(tmp_path: 
     summary = translator.measure(translator.read_items((articles,), (1, 2))).summary()
     assert [line.split()[0] for line in summary.splitlines()[1:4]] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
     assert "the first 5 words of each source alone have ROUGE-1 " in summary
+
+
+def test_a_rate_that_has_fallen_keeps_its_limit_where_none_is_named(tmp_path: Path):
+    articles = write_articles(tmp_path / "articles.tsv", 30, 4)
+    earlier = chosen(articles, "training.max_minutes=5", "training.optimizer.schedule.kind=linear")
+
+    def again(*settings: str) -> Experiment:
+        return SettingsLayers(TranslationTask(), make_request((articles,), settings=settings), earlier).resolve({})
+
+    assert again().training.max_minutes == 5
+    assert again("training.max_minutes=9").training.max_minutes == 9
+    assert again("training.max_steps=7").training.max_minutes == 0

@@ -25,6 +25,7 @@ from heedful.data.tables import check_data_file, data_lines, fingerprint_table, 
 from heedful.data.text_columns import is_header
 from heedful.errors import DataError, UsageError
 from heedful.text.columns import ColumnKind, column_kinds, split_columns
+from heedful.text.label_sets import JOINT, shown_labels
 from heedful.text.lines import Lines
 from heedful.text.text_files import stem, unequal
 
@@ -408,6 +409,7 @@ def is_json_lines(path: Path, first: str) -> bool:
 
 
 def _shown(text: str) -> str:
+    text = shown_labels(text) if JOINT in text else text
     return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}...")
 
 

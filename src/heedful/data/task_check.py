@@ -24,7 +24,7 @@ from heedful.data.stories import MOST_WITHOUT, StoryFile, find_stories, story_li
 from heedful.data.tally import Tally, of_rows
 from heedful.errors import DataError
 from heedful.text.counts import counted
-from heedful.text.label_sets import shown_labels, split_labels
+from heedful.text.label_sets import JOINT, shown_labels, split_labels
 from heedful.text.quoting import shortened
 from heedful.text.scripts import main_script
 
@@ -365,7 +365,7 @@ class _Reading:
             self._say("note", "uneven labels", message, path, "macro-F1 counts each label the same")
 
     def _judge_single(self, path: str) -> None:
-        if few := [label for label, number in self.labels.items() if number == 1]:
+        if few := [label for label, number in self.labels.items() if number == 1 and label != JOINT]:
             message = f"{counted(len(few), 'label')} of {len(self.labels):,} with one row: {_listed(few)}"
             advice = "give more rows, or leave them out"
             self._say("warning", "single rows", message, f"{path}:{self._first_lines[few[0]]}", advice)

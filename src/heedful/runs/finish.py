@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from heedful.engines.exported import find_exported
 from heedful.errors import HeedfulError, Stopped
@@ -17,14 +16,12 @@ from heedful.predictors.confidence import ROLE, write_confidence
 from heedful.predictors.seen_sources import ROLE as SEEN
 from heedful.predictors.seen_sources import choose_seen
 from heedful.predictors.translator import Translator
+from heedful.runs.settings import LANDING
 from heedful.runs.train import RunInfo
 from heedful.tasks.advice import ENOUGH_EPOCHS, RISING_SHARE, verdict
 from heedful.tasks.table import find_task
 from heedful.tasks.translation import TranslationData
 from heedful.training.progress import Outcome
-
-LANDING: Final = ("linear", "cosine")
-"""Schedules whose learning rate falls to zero at the end."""
 
 
 def judge(info: RunInfo, outcome: Outcome) -> str:

@@ -64,6 +64,11 @@ They concern the steps to come; a change of any other would make the steps behin
 """
 
 
+LANDING: Final = ("linear", "cosine")
+"""Schedules that end at a limit."""
+LIMITS: Final = ("max_steps", "max_epochs", "max_target_tokens", "max_minutes")
+
+
 @final
 @dataclass(frozen=True)
 class SettingsLayers:
@@ -79,7 +84,15 @@ class SettingsLayers:
         """Settings that were chosen for the training that is resumed; empty in a new one."""
         if self.earlier is None or self.earlier.task != self.task.name:
             return {}
-        return _auto_settings(self.earlier.model_dump(mode="json"))
+        stored = self.earlier.model_dump(mode="json")
+        kept = _auto_settings(stored)
+        if self.earlier.training.optimizer.schedule.kind not in LANDING:
+            return kept
+        # A rate that falls to zero at a limit needs one; without another, the training ends as it did.
+        named = self.request.settings.get("training", {})
+        has_limit = isinstance(named, dict) and not named.keys().isdisjoint(LIMITS)
+        limits = {} if has_limit else {name: stored["training"][name] for name in LIMITS}
+        return merge(kept, {"training": {name: value for name, value in limits.items() if value}})
 
     def resolve(self, chosen: Tree) -> Experiment:
         """Resolve the settings: every value is determined.
