@@ -70,7 +70,7 @@ def test_a_validation_of_an_untrained_model_ends_soon_after_the_longest_referenc
     settings = ("model.kind=rnnsearch", "model.embedding_size=8", "model.hidden_size=8", "training.max_steps=1")
     settings = (*settings, "training.export=false", "training.validate_every=1", "text.max_tokens=400")
     request = make_request((pairs,), tmp_path / "m", settings=settings)
-    train(request, lambda _: None, lambda _: None, lambda _: None)
+    train(request, lambda progress: None, lambda info: None, lambda text: None)
     outputs = [sample[2] for line in read_validations(tmp_path / "m") for sample in line["samples"]]
     assert outputs
     assert max(len(output) for output in outputs) <= 120  # far fewer than lengths of sources allow
@@ -111,7 +111,7 @@ def test_long_articles_are_cut_and_told_and_a_text_is_summarised_as_a_whole(tmp_
 
 def test_summaries_are_scored_beside_the_first_words_of_their_sources(tmp_path: Path):
     articles = write_articles(tmp_path / "articles.tsv", 60, 4)
-    train(make_request((articles,), tmp_path / "m", SMALL), lambda _: None, lambda _: None, lambda _: None)
+    train(make_request((articles,), tmp_path / "m", SMALL), lambda progress: None, lambda info: None, lambda text: None)
     translator = load(tmp_path / "m", kind=Translator)
     summary = translator.measure(translator.read_items((articles,), (1, 2))).summary()
     assert [line.split()[0] for line in summary.splitlines()[1:4]] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
@@ -128,3 +128,16 @@ def test_a_rate_that_has_fallen_keeps_its_limit_where_none_is_named(tmp_path: Pa
     assert again().training.max_minutes == 5
     assert again("training.max_minutes=9").training.max_minutes == 9
     assert again("training.max_steps=7").training.max_minutes == 0
+
+
+def test_labels_in_place_of_targets_are_told(tmp_path: Path):
+    path = tmp_path / "reviews.csv"
+    rows = (f"text {number},{'good' if number % 2 else 'bad'}\n" for number in range(60))
+    path.write_text(f"text,label\n{''.join(rows)}", "utf-8")
+    task, request = TranslationTask(), make_request((path,))
+    told = [*task.warnings(request, SettingsLayers(task, request).resolve({}))]
+    assert any(
+        line.endswith("targets are 2 labels; to learn them: heedful train --task classification") for line in told
+    )
+    path.write_text("".join(f"text {number},Text {number}\n" for number in range(60)), "utf-8")
+    assert not any("labels" in line for line in task.warnings(request, SettingsLayers(task, request).resolve({})))
