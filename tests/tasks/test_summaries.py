@@ -140,4 +140,4 @@ def test_labels_in_place_of_targets_are_told(tmp_path: Path):
         line.endswith("targets are 2 labels; to learn them: heedful train --task classification") for line in told
     )
     path.write_text("".join(f"text {number},Text {number}\n" for number in range(60)), "utf-8")
-    assert not any("labels" in line for line in task.warnings(request, SettingsLayers(task, request).resolve({})))
+    assert not any("--task" in line for line in task.warnings(request, SettingsLayers(task, request).resolve({})))
