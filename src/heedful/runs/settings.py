@@ -85,14 +85,14 @@ class SettingsLayers:
         if self.earlier is None or self.earlier.task != self.task.name:
             return {}
         stored = self.earlier.model_dump(mode="json")
-        kept = _auto_settings(stored)
+        chosen = _auto_settings(stored)
         if self.earlier.training.optimizer.schedule.kind not in LANDING:
-            return kept
+            return chosen
         # A rate that falls to zero at a limit needs one; without another, the training ends as it did.
         named = self.request.settings.get("training", {})
         has_limit = isinstance(named, dict) and not named.keys().isdisjoint(LIMITS)
         limits = {} if has_limit else {name: stored["training"][name] for name in LIMITS}
-        return merge(kept, {"training": {name: value for name, value in limits.items() if value}})
+        return merge(chosen, {"training": {name: value for name, value in limits.items() if value}})
 
     def resolve(self, chosen: Tree) -> Experiment:
         """Resolve the settings: every value is determined.

@@ -128,8 +128,8 @@ class TranslationTask(Task[PairFile, TranslationData]):
             return ["data of this size are not checked; heedful check does so"]
         text = experiment.text
         report = check_corpus(paths.data, paths.dev, paths.test, paths.columns, text.max_characters, text.cut_sources)
-        told = (each for each in report.findings if each.level == "warning" or each.kind == "labels")
-        return [str(each).removeprefix(f"{each.level}: ") for each in told]
+        findings = (each for each in report.findings if each.level == "warning" or each.kind == "labels")
+        return [str(each).removeprefix(f"{each.level}: ") for each in findings]
 
     def file_defaults(self, files: Mapping[str, PairFile], resolve: Callable[[Tree], Experiment]) -> Tree:
         most = TextConfig().max_characters
