@@ -27,6 +27,27 @@ def words() -> UnitTokenizer:
     return UnitTokenizer(Vocabulary.build([line.split() for line in LINES], 0, 1), "words", "NFC")
 
 
+@pytest.mark.parametrize(
+    ("text", "start", "end", "wanted"),
+    [
+        ("Lady Ada went home.", 5, 10, "Ada went"),  # "Ada w"
+        ("It was in 1947.", 12, 14, "1947"),
+        ("the Straße, north", 8, 10, "Straße"),
+        ("in नमस्ते there", 4, 6, "नमस्ते"),  # vowel signs are marks
+        ("Ada's mother-in-law", 0, 3, "Ada"),
+        ("his mother-in-law", 4, 9, "mother"),
+        ("年我去了北京大学读书", 4, 6, "北京"),  # no spaces between words
+        ("在Berlin住", 1, 4, "Berlin"),
+        ("see \U0001d400\U0001d401 there", 4, 5, "\U0001d400\U0001d401"),  # two code units each in JavaScript
+        ("a  b", 1, 3, ""),
+    ],
+)
+def test_spans_have_whole_words(text: str, start: int, end: int, wanted: str):
+    one = Passage(np.zeros(1, np.int64), text, ((start, end),), ((0, len(text)),), was_cut=False)
+    first, after = one.span(0, 0)
+    assert text[first:after] == wanted
+
+
 def test_the_place_of_an_answer_gives_the_answer_back(pieces: PieceTokenizer):
     for story in STORIES:
         passage = encode_passage(pieces, story, CONFIG)

@@ -4,10 +4,12 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import final
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.text.scripts import UNSPACED, script_of
 from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
@@ -40,11 +42,14 @@ class Passage:
             last: index of its last token, not below `first`.
 
         Returns:
-            Its first character and the one after its last, without white space around it.
+            Its first character and the one after its last, without white space around it. A word of which the span has
+            a part belongs to it whole: tokens may be parts of words, and no answer is half a word.
         """
         start, end = self.ranges[first][0], self.ranges[last][1]
         span = self.text[start:end]
-        return start + len(span) - len(span.lstrip()), start + len(span.rstrip()) if span.strip() else end
+        if not span.strip():
+            return end, end
+        return _whole_words(self.text, start + len(span) - len(span.lstrip()), start + len(span.rstrip()))
 
     def locate(self, story: Story, tokenizer: Tokenizer) -> tuple[int, int] | None:
         """Find the answer of a story in the passage: as whole words, first in the supporting facts.
@@ -79,6 +84,20 @@ class Passage:
         for index, owner in enumerate(owners):
             totals[..., owner] += weights[..., index]
         return totals
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span with the rest of the words at its edges."""
+    while start > 0 and _is_in_word(text[start - 1]) and _is_in_word(text[start]):
+        start -= 1
+    while end < len(text) and _is_in_word(text[end - 1]) and _is_in_word(text[end]):
+        end += 1
+    return start, end
+
+
+def _is_in_word(character: str) -> bool:
+    """Whether a letter, a mark on one, or a digit, of a script with spaces between words."""
+    return category(character)[0] in "LMN" and script_of(character) not in UNSPACED
 
 
 def _spaced(text: str) -> str:

@@ -37,6 +37,9 @@ export class AnswerModel {
     this.facts = facts;
     this.graphs = graphs;
     this.tokenizer = new Tokenizer(facts.tokenizer, facts.folding ? folder(facts.folding) : undefined);
+    const blocks = facts.unspaced.map(([low, high]) => `\\u{${low.toString(16)}}-\\u{${high.toString(16)}}`).join('');
+    /** A letter, a mark on one, or a digit, of a script with spaces between words. */
+    this.inWord = new RegExp(`^(?![${blocks}])[\\p{L}\\p{M}\\p{N}]`, 'u');
   }
 
   get name() {
@@ -102,7 +105,7 @@ export class AnswerModel {
     // Where the passage may not answer the question, both ends are at EOS then.
     const own = this.facts.has_impossible ? Math.exp(both[0][read.length - 1] + both[1][read.length - 1]) : 0;
     const shift = Math.exp(this.facts.no_answer_shift ?? 0), scale = 1 / (1 + own * (shift - 1));
-    const known = bestSpans(starts, ends).map(({ start, end, score }) => ({ ...trimmed(passage, tokens[start][0], tokens[end][1]), probability: scale * Math.exp(score) }));
+    const known = bestSpans(starts, ends).map(({ start, end, score }) => ({ ...this.wholeWords(passage, trimmed(passage, tokens[start][0], tokens[end][1])), probability: scale * Math.exp(score) }));
     const none = { start: 0, end: 0, probability: own * shift * scale };
     const spans = this.facts.has_impossible ? [...known, none].sort((one, other) => other.probability - one.probability).slice(0, MOST_SPANS) : known;
     const best = spans[0] ?? none, text = passage.slice(best.start, best.end);
@@ -117,6 +120,17 @@ export class AnswerModel {
       wasCut: cut.length < questionIds.length || room < ids.length || Math.max(Array.from(passage).length, Array.from(asked).length) > most,
       span: { passage, start: best.start, end: best.end, tokens, attention: weights ? rowsOf(weights, read.length)[0].slice(0, -1) : tokens.map(() => 0), starts: rows[0], ends: rows[1] },
     };
+  }
+
+  /** A span with the rest of the words at its edges. @param {string} text @param {{ start: number, end: number }} span */
+  wholeWords(text, { start, end }) {
+    if (start === end) return { start, end };
+    const at = (/** @type {number} */ place) => this.inWord.test(String.fromCodePoint(text.codePointAt(place) ?? 0));
+    // The first code unit of the character before a place.
+    const before = (/** @type {number} */ place) => place - (/[\udc00-\udfff]/.test(text[place - 1]) && place > 1 ? 2 : 1);
+    while (start > 0 && at(before(start)) && at(start)) start = before(start);
+    while (end < text.length && at(before(end)) && at(end)) end += String.fromCodePoint(text.codePointAt(end) ?? 0).length;
+    return { start, end };
   }
 
   /** Free the memory of the runtime. */
