@@ -207,7 +207,8 @@ def test_a_table_without_the_column_of_the_training_is_refused(model: Path, tmp_
     table.write_text("id,body,class\n1,a clean room,good\n2,a dirty room,bad\n", "utf-8")
     done = heedful("classify", own, "-i", table, "--columns", "body")
     assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]
-    assert "accuracy 100.00 %" in heedful("evaluate", own, table, "--columns", "body,class").out
+    assert "accuracy 100.00 %" in heedful("evaluate", own, table, "--columns", "Body,CLASS").out
+    assert heedful("classify", own, "-i", table, "--columns", "Body").out == done.out
     # The only column with another known name of texts is read, and told.
     done = heedful("classify", own, "-i", table)
     assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]

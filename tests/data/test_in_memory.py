@@ -207,7 +207,7 @@ def test_a_column_is_added_to_every_kind_of_table():
         "rows": (ROWS, lambda rows: {key: [row[key] for row in rows] for key in rows[0]}),
     }
     for kind, (table, columns) in tables.items():
-        assert column_of(table, "text") == texts, kind
+        assert column_of(table, "text") == column_of(table, "Text") == texts, kind
         added = with_column(table, "length", lengths)
         assert type(added) is type(table), kind
         assert columns(added) == {**COLUMNS, "length": lengths}, kind

@@ -107,6 +107,7 @@ def test_columns_are_found_by_name_and_by_content(tmp_path: Path):
     assert read(named) == wanted
     joined = read(named, columns=("title+body", "label"))
     assert joined == [(f"short title | {text}", label) for text, label in wanted]
+    assert read(named, columns=("Title+BODY", "Label")) == joined
     assert read(named, columns=("4+3", 5)) == joined
     assert read(write(tmp_path / "plain.tsv", [(label, "", n, text) for n, _, text, _, label in rows], "\t")) == wanted
     messy = [("v1", "v2", "", "", ""), *((label, text, "", "", "") for text, label in wanted)]

@@ -102,6 +102,8 @@ def test_too_few_columns_are_refused(line: str, columns: tuple[int, int], messag
         ({"a": "1", "b": "2", "c": "3"}, (2, 3), ("2", "3")),
         ({"a": "1", "source": "s", "target": "t"}, (1, 3), ("1", "t")),
         ({"translation": {"de": "s", "en": "t"}}, (1, 2), ("s", "t")),
+        ({"De": "s", "EN": "t"}, ("de", "en"), ("s", "t")),
+        ({"translation": {"de": "s", "EN": "t"}}, ("translation.de", "translation.en"), ("s", "t")),
     ],
 )
 def test_keys_are_chosen(first: dict[str, object], columns: tuple[int, int], expected: tuple[str, str]):
@@ -233,7 +235,13 @@ def test_quoted_tsv_is_told_from_text_with_quotes(lines: list[str], is_quoted: b
 
 @pytest.mark.parametrize(
     ("columns", "expected"),
-    [(("de", "en"), (3, 2)), (("en", 3), (2, 3)), ((2, 3), (2, 3)), (("id", "de"), (1, 3))],
+    [
+        (("de", "en"), (3, 2)),
+        (("en", 3), (2, 3)),
+        ((2, 3), (2, 3)),
+        (("id", "de"), (1, 3)),
+        (("DE", "En"), (3, 2)),
+    ],
 )
 def test_columns_may_be_named(columns: Columns, expected: tuple[int, int]):
     rows = ColumnRows.of("id\ten\t de ", columns, "f", 1)
@@ -246,5 +254,7 @@ def test_columns_may_be_named(columns: Columns, expected: tuple[int, int]):
 def test_a_name_that_is_not_there_is_refused():
     with pytest.raises(DataError, match=r"^f:1: no column 'englsh'; did you mean 'english'\?"):
         ColumnRows.of("english\tgerman", ("englsh", 2), "f", 1)
+    with pytest.raises(DataError, match=r"^f:1: no column 'english'; did you mean 'English'\?"):
+        ColumnRows.of("English\tENGLISH", ("english", 2), "f", 1)
     with pytest.raises(DataError, match="no key 'x'"):
         JsonRows.of('{"a": "b"}', ("a", "x"), "f", 1).cells('{"a": "b"}', "f", 1)

@@ -16,7 +16,7 @@ from heedful.data.table_forms import Form
 from heedful.data.tables import check_data_file, data_lines, is_columnar, table_batches
 from heedful.data.text_columns import looks_like_headings
 from heedful.errors import DataError, MissingExtra, did_you_mean
-from heedful.text.columns import requested_columns
+from heedful.text.columns import named_column, requested_columns
 
 RowsTest = Callable[[Sequence[Sequence[str]]], bool]
 _SAMPLE_LINES: Final = 1000
@@ -110,16 +110,15 @@ class AnsweredTable:
         Raises:
             DataError: the table lacks one.
         """
-        names = [each.strip() for each in self.names]
-        parts = requested_columns(name, names)
         columns: list[str] = []
-        for part in parts:
-            if part in names:
-                columns.append(self.names[names.index(part)])
-            elif part.isdecimal() and 1 <= int(part) <= len(names):
-                columns.append(self.names[int(part) - 1])
-            else:
+        for part in requested_columns(name, self.names):
+            heading = named_column(part, self.names)
+            if heading is None and part.isdecimal() and 1 <= int(part) <= len(self.names):
+                heading = self.names[int(part) - 1]
+            if heading is None:
+                names = [each.strip() for each in self.names]
                 raise DataError(f"{self.path}: no column {part!r}{did_you_mean(part, names)}; name it with --columns")
+            columns.append(heading)
         return tuple(columns)
 
     def new_names(self, names: Sequence[str]) -> dict[str, str]:

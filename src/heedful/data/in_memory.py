@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 from heedful.data.rows import TRANSLATION, Columns
 from heedful.errors import DataError, HeedfulError
 from heedful.files.atomic_write import private_folder
+from heedful.text.columns import named_column
 
 PAIR_KEYS: Final[Columns] = ("source", "target")
 """Keys of the sides of pairs, which have no names of their own."""
@@ -165,9 +166,10 @@ def column_of(table: Any, column: str) -> list[str]:
     """
     texts: list[str] = []
     for number, row in enumerate(example_rows(table, "table")):
-        if column not in row:
+        name = named_column(column, row)
+        if name is None:
             raise DataError(f"table: row {number} has no column {column!r}; it has {_listed(row)}")
-        text = row[column]
+        text = row[name]
         if not isinstance(text, str):
             raise DataError(f"table: row {number}, {column!r} is a {type(text).__name__}; give a text")
         texts.append(text)

@@ -11,7 +11,7 @@ from typing import Any, Final, cast, final
 from heedful.data.cells import TABS, CellStyle, Record, split_record
 from heedful.data.text_columns import choose_columns, inflection_columns, is_header, is_id
 from heedful.errors import DataError, did_you_mean
-from heedful.text.columns import join_columns, requested_columns
+from heedful.text.columns import join_columns, named_column, requested_columns
 from heedful.text.pronunciations import alternatives, are_in_ipa
 from heedful.text.text_files import aligned_with
 
@@ -281,10 +281,10 @@ def find_column(column: int | str, cells: Sequence[str], where: str) -> int:
     """
     if isinstance(column, int):
         return column
-    names = [cell.strip() for cell in cells]
-    if column in names:
-        return names.index(column) + 1
-    raise DataError(f"{where}: no column {column!r}{did_you_mean(column, names)}")
+    heading = named_column(column, cells)
+    if heading is None:
+        raise DataError(f"{where}: no column {column!r}{did_you_mean(column, [cell.strip() for cell in cells])}")
+    return cells.index(heading) + 1
 
 
 @final
@@ -359,7 +359,7 @@ def _keys(column: int | str, keys: Sequence[str], where: str) -> tuple[str, ...]
     """
     if isinstance(column, str) and "+" not in column:
         language = column.removeprefix(f"{TRANSLATION}.")
-        return (language if column not in keys and language in keys else column,)
+        return (named_column(column, keys) or named_column(language, keys) or column,)
     numbers = find_columns(column, keys, where)
     if max(numbers) > len(keys):
         raise DataError(f"{where}: {len(keys)} keys, but {column} was requested")

@@ -12,6 +12,7 @@ from heedful.data.label_rows import FASTTEXT
 from heedful.data.rows import Columns, RequestedColumns, are_open
 from heedful.data.text_columns import choose_label_columns, is_id, is_number, is_text_heading
 from heedful.errors import DataError
+from heedful.text.columns import named_column
 from heedful.text.quoting import listed
 
 _SAMPLE_ROWS: Final = 1000
@@ -73,9 +74,7 @@ def trained_columns(table: AnsweredTable, trained: Sequence[str], advice: str) -
     """
     if not trained or not table.has_headings:
         return ()
-    folded = {name.strip().casefold(): name for name in reversed(table.names)}
-    own = {name.strip(): name for name in table.names}
-    headings = [own.get(name.strip(), folded.get(name.strip().casefold())) for name in trained]
+    headings = [named_column(name, table.names) for name in trained]
     missing = [name for name, heading in zip(trained, headings, strict=True) if heading is None]
     known = [name for name in table.names if is_text_heading(name)]
     if missing and len(trained) == len(known) == 1:

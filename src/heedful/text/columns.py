@@ -38,6 +38,27 @@ def join_columns(cells: Iterable[str]) -> str:
     return COLUMN_SEPARATOR.join(parts) if all(parts) else ""
 
 
+def named_column(column: str, names: Iterable[str]) -> str | None:
+    """Find the heading that a name means: the same one, or else the only one that differs in nothing but case.
+
+    Args:
+        column: the name.
+        names: headings or keys, whose spaces at the ends do not matter.
+
+    Returns:
+        The heading as it stands; None = no heading is meant, or several are.
+
+    Example:
+        >>> named_column("text", ["id", " Text"]), named_column("text", ["Text", "TEXT"])
+        (' Text', None)
+    """
+    headings = [*names]
+    folded = column.strip().casefold()
+    same = [heading for heading in headings if heading.strip() == column.strip()]
+    alike = [heading for heading in headings if heading.strip().casefold() == folded]
+    return same[0] if same else alike[0] if len(alike) == 1 else None
+
+
 def requested_columns(column: str, names: Iterable[str]) -> list[str]:
     """Split the name of joined columns.
 
@@ -49,7 +70,7 @@ def requested_columns(column: str, names: Iterable[str]) -> list[str]:
         >>> requested_columns("lemma+features", ["lemma", "features"]), requested_columns("a+b", ["a+b", "c"])
         (['lemma', 'features'], ['a+b'])
     """
-    return [column] if column in {name.strip() for name in names} else [part.strip() for part in column.split("+")]
+    return [column] if named_column(column, names) is not None else [part.strip() for part in column.split("+")]
 
 
 def split_columns(text: str) -> list[str]:
