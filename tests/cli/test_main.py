@@ -12,6 +12,7 @@ import pytest
 import heedful.cli.main as module
 from heedful import __version__
 from heedful.cli.main import COMMANDS
+from heedful.cli.options import Debug, Quiet
 from heedful.errors import FileRefused
 from tests.architecture.package import SOURCE
 from tests.cli.command import Done, heedful
@@ -52,6 +53,27 @@ def test_every_command_has_help_and_takes_the_global_options(command: str):
     done = heedful(command, "--device", "cpu", "--threads", "1", "--quiet", "--debug", "--help")
     assert (done.code, done.err) == (0, "")
     assert f"heedful {command}" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "is_quiet"),
+    [
+        (("doctor",), False),
+        (("-q", "doctor"), True),
+        (("doctor", "-q"), True),
+        (("--quiet", "doctor"), True),
+        (("-q", "doctor", "--quiet"), True),
+        (("--debug", "--quiet", "doctor"), True),
+    ],
+)
+def test_quiet_stands_before_a_command_or_behind_it(
+    words: tuple[str, ...], is_quiet: bool, monkeypatch: pytest.MonkeyPatch
+):
+    def shown(quiet: Quiet = False, debug: Debug = False) -> None:
+        print(quiet)
+
+    monkeypatch.setattr("heedful.cli.doctor.run", shown)
+    assert heedful(*words) == (0, f"{is_quiet}\n", "")
 
 
 def test_version():

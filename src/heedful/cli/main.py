@@ -198,6 +198,7 @@ def _print_version(is_asked: bool) -> None:
 
 
 def _global_options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -209,8 +210,11 @@ def _global_options(
             help="Allow a model to import this class from outside the package; may stand anywhere and be repeated.",
         ),
     ] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and warnings only.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and warnings.")] = False,
-) -> None: ...
+) -> None:
+    if quiet:  # before the command, it is the default of the same option behind it
+        context.default_map = {name: {"quiet": True} for name in COMMANDS}
 
 
 class _Carried(Exception):
