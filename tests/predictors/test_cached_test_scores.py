@@ -94,8 +94,11 @@ def test_enough_time_scores_all(slow: Slow):
     assert score(slow, seconds=5000.0) == "test:  1000 items\n"
 
 
-def test_no_time_scores_nothing(slow: Slow):
-    assert score(slow, seconds=-3.0) == "test:  not scored, because the time was up; the same command scores it\n"
-    assert slow.measured == []
-    assert not (slow.folder.path / TEST).exists()
+def test_the_shortest_training_is_tested_too(slow: Slow):
+    text = score(slow, seconds=-3.0)
+    (tested,) = slow.measured
+    assert module.NUM_TRIED <= len(tested) <= 2 * module.NUM_TRIED
+    assert f"{1000 - len(tested)} of 1,000 left out, because the time was up" in text
     assert score(slow) == "test:  1000 items\n"
+    few = score(slow, 2 * module.NUM_TRIED, seconds=0.0)
+    assert few == score(slow, 2 * module.NUM_TRIED)

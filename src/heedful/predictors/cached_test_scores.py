@@ -13,7 +13,8 @@ from heedful.pages.record import EVALUATION, TEST, read_scores
 from heedful.predictors.interface import Items, Measured, Predictor, spaced
 
 NUM_TRIED: Final = 50
-"""Number of items that are predicted first where time is limited, to estimate how many can be."""
+"""Number of items that are predicted first where time is limited, to estimate how many can be; at least as many are
+scored, so that even the shortest training ends with a test."""
 
 
 def cached_test_scores(
@@ -24,7 +25,8 @@ def cached_test_scores(
     Args:
         items: test items of its task, one or more.
         say: called with a message before items are predicted, which takes a while.
-        seconds: limit of time; if it is too short for all items, evenly spaced ones are scored, or none.
+        seconds: limit of time; if it is too short for all items, evenly spaced ones are scored, but never fewer than
+            `NUM_TRIED`.
     """
     path, facts = predictor.folder.path / TEST, predictor.folder.facts
     weights, members = facts["weights"], facts.get("members", [])
@@ -34,8 +36,6 @@ def cached_test_scores(
     if is_same and "text" in before and is_enough:
         return str(before["text"])
     tested = _fitting(predictor, items, seconds)
-    if not len(tested):
-        return "test:  not scored, because the time was up; the same command scores it\n"
     say(f"predicting {len(tested):,} test items")
     measured = predictor.measure(tested)
     num_left_out, text = len(items) - len(tested), measured.summary()
@@ -65,12 +65,12 @@ def keep_evaluation(folder: ModelFolder, measured: Measured) -> None:
 
 
 def _fitting(predictor: Predictor, items: Items, seconds: float) -> Items:
-    """Evenly spaced items, about as many as can be predicted in some seconds."""
-    if seconds <= 0.0:
-        return items[:0]
+    """Evenly spaced items, about as many as can be predicted in some seconds, and `NUM_TRIED` at least."""
     if seconds == math.inf or len(items) <= 2 * NUM_TRIED:
         return items
     tried = spaced(items, NUM_TRIED)
+    if seconds <= 0.0:
+        return tried
     started = time.monotonic()
     predictor.measure(tried)
     elapsed = max(1e-9, time.monotonic() - started)
