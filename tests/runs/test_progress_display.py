@@ -62,6 +62,54 @@ def test_plain_lines_come_with_validations_and_twice_a_minute(monkeypatch: pytes
     assert len(said) == 5
 
 
+def validated(step: int, is_best: bool = False, output: str = "a man") -> Progress:
+    """Report of a validation."""
+    sample = ("ein Mann", "a man", output)
+    return replace(RUNNING, step=step, validation=Validation({"loss": 3.0}, sample), is_best=is_best)
+
+
+def test_many_validations_are_few_lines(monkeypatch: pytest.MonkeyPatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    said: list[str] = []
+    with followed(said.append) as watch:
+        for step in range(1, 301):  # ten validations a second for half a minute
+            clock[0] += 0.1
+            watch(validated(step, is_best=step % 7 == 1))
+    steps = [int(line.split()[1].strip(",")) for line in said if line.startswith("step")]
+    assert steps[0] == 1
+    assert steps[-1] == 300
+    assert len(said) <= 3 + 2 * (1 + 30 / progress.VALIDATION_SECONDS)
+    assert steps == sorted(steps)
+    assert any("best so far" in line for line in said[5:])  # a best one that came when it was too early to print it
+
+
+def test_the_last_validation_of_a_training_that_fails_is_printed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress.time, "monotonic", lambda: 0.0)
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt), followed(said.append) as watch:
+        watch(validated(1))
+        watch(validated(2))
+        raise KeyboardInterrupt
+    assert said[-1].startswith("step 2")
+
+
+def test_texts_of_the_sample_are_printed_when_they_change(monkeypatch: pytest.MonkeyPatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    said: list[str] = []
+    watch = PlainLines(said.append)
+    for step, output in enumerate(("the", "a man", "a man"), start=1):
+        watch(validated(step, output=output))
+        clock[0] += 10.0
+    assert [line for line in said if line.startswith(" ")] == [
+        "  source     ein Mann",
+        "  reference  a man",
+        "  model      the",
+        "  model      a man",
+    ]
+
+
 def test_of_a_document_only_the_beginning_is_shown():
     said: list[str] = []
     PlainLines(said.append)(replace(VALIDATED, validation=Validation({"loss": 3.0}, ("a word " * 1000, "pos", "neg"))))

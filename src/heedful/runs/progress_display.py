@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PLAIN_SECONDS: Final = 30.0
 """Seconds between plain lines without a validation."""
+VALIDATION_SECONDS: Final = 5.0
+"""Least seconds between plain lines of validations, of which a small training has hundreds."""
 SAMPLE_LABELS: Final = ("source", "reference", "model")
 SAMPLE_CHARACTERS: Final = 300
 """Characters of a sample that are shown; documents are longer."""
@@ -48,7 +50,11 @@ def followed(say: Callable[[str], None], is_quiet: bool = False) -> "Generator[W
         with Live(display, console=display.console, refresh_per_second=4):
             yield display
     else:
-        yield PlainLines(say)
+        lines = PlainLines(say)
+        try:
+            yield lines
+        finally:
+            lines.end()
 
 
 def _notebook_display() -> Callable[[str], None] | None:
@@ -64,7 +70,11 @@ def _notebook_display() -> Callable[[str], None] | None:
 
 @final
 class PlainLines:
-    """Plain progress: a line with a sample per validation, and a line every half minute."""
+    """Plain progress: a line for each validation, but every few seconds at most, and one every half minute.
+
+    The first and the last validation are printed always, and of those between, if they come faster, the newest and the
+    newest best. Texts of the sample are printed when they change.
+    """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         """Start the clock.
@@ -74,19 +84,36 @@ class PlainLines:
         """
         self._say: Final = say
         self._said_at = time.monotonic()
+        self._is_first = True
+        self._unsaid: list[tuple[TrainingProgress, Validation]] = []
+        self._sample: Final[dict[str, str]] = {}
 
     def __call__(self, progress: "TrainingProgress") -> None:
         """Print the lines that are due."""
         if progress.validation is not None:
-            best = " (best so far)" if progress.is_best else ""
-            self._say(f"step {progress.step:,}, epoch {progress.epoch:.2f}: {scores(progress.validation.scores)}{best}")
-            for label, text in zip(SAMPLE_LABELS, progress.validation.sample, strict=True):
-                self._say(f"  {label:<10} {one_line(beginning(text))}")
-        elif time.monotonic() - self._said_at < PLAIN_SECONDS:
-            return
-        else:
+            unsaid_best = [each for each in self._unsaid if each[0].is_best and not progress.is_best]
+            self._unsaid = [*unsaid_best, (progress, progress.validation)]
+        waited = time.monotonic() - self._said_at
+        if self._unsaid and (self._is_first or waited >= VALIDATION_SECONDS):
+            self.end()
+        elif waited >= PLAIN_SECONDS:
             self._say(where(progress))
-        self._said_at = time.monotonic()
+            self._said_at = time.monotonic()
+
+    def end(self) -> None:
+        """Print the validations that wait for their time."""
+        for progress, validation in self._unsaid:
+            self._say_validation(progress, validation)
+            self._is_first, self._said_at = False, time.monotonic()
+        self._unsaid = []
+
+    def _say_validation(self, progress: "TrainingProgress", validation: "Validation") -> None:
+        best = " (best so far)" if progress.is_best else ""
+        self._say(f"step {progress.step:,}, epoch {progress.epoch:.2f}: {scores(validation.scores)}{best}")
+        for label, text in zip(SAMPLE_LABELS, validation.sample, strict=True):
+            if text != self._sample.get(label):
+                self._say(f"  {label:<10} {one_line(beginning(text))}")
+                self._sample[label] = text
 
 
 @final
