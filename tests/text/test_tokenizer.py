@@ -83,6 +83,16 @@ def test_odd_texts_come_back_from_pieces(pieces: dict[Normalization, PieceTokeni
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_texts_in_one_call_are_encoded_as_each_by_itself(
+    pieces: dict[Normalization, PieceTokenizer], form: Normalization
+):
+    many = [*ODD, *LINES, "a \ude00b"]
+    for tokenizer in (pieces[form], of("characters", *LINES), of("words", *LINES)):
+        assert tokenizer.encode_all(many) == [tokenizer.encode(text) for text in many]
+    assert pieces[form].encode_all([]) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_half_a_character_is_a_replacement_character(pieces: dict[Normalization, PieceTokenizer], form: Normalization):
     """As of an emoji that was cut in two; UTF-8, which SentencePiece takes, has no form of it."""
     tokenizer = pieces[form]

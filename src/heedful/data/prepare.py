@@ -22,6 +22,7 @@ from heedful.data.leakage import TrainingIndex, describe_leaks
 from heedful.data.prepared_dictionary import DICTIONARY_PAIRS, store_dictionary, verify_dictionary
 from heedful.data.prepared_files import is_texts, read_prepared, repaired
 from heedful.data.prepared_tokenizers import learn_tokenizers, named_tokenizers, sampled
+from heedful.data.read_ahead import read_ahead
 from heedful.data.split import Split, on_training
 from heedful.errors import DataError, FileRefused
 from heedful.files.atomic_write import digest
@@ -29,7 +30,7 @@ from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import write_facts
 from heedful.text.columns import text_columns
 from heedful.text.counts import counted
-from heedful.text.encoding import encode_text
+from heedful.text.encoding import encode_texts
 from heedful.text.pronunciations import are_in_ipa
 from heedful.text.tokenizer import (
     TextConfig,
@@ -366,16 +367,17 @@ def _encode(
     def encoded() -> Iterator[tuple[list[int], list[int]]]:
         nonlocal num_long, num_cut
         rows = ((pair.source, pair.target) for pair in training())
-        for source_text, target_text in chain(rows, ((one.source, one.correction) for one in corrections)):
-            source = [*encode_text(source_tokenizer, source_text, config.split_sentences), EOS]
-            target = [*target_tokenizer.encode(target_text), EOS]
-            if config.cut_sources and len(source) > config.longest:
-                num_cut += 1
-                source = [*source[: config.longest - 1], EOS]
-            if max(len(source), len(target)) > config.longest:
-                num_long += 1
-            else:
-                yield source, target
+        for block in read_ahead(chain(rows, ((one.source, one.correction) for one in corrections))):
+            sources = encode_texts(source_tokenizer, [source for source, _ in block], config.split_sentences)
+            targets = target_tokenizer.encode_all([target for _, target in block])
+            for source, target in zip(sources, targets, strict=True):
+                if config.cut_sources and len(source) >= config.longest:
+                    num_cut += 1
+                    del source[config.longest - 1 :]
+                if max(len(source), len(target)) >= config.longest:
+                    num_long += 1
+                else:
+                    yield [*source, EOS], [*target, EOS]
 
     write_encoded(data, encoded(), max(len(source_tokenizer), len(target_tokenizer)))
     write_facts(counted, PREPARED_FORMAT, {"num_pairs": num_long, "num_cut": num_cut})

@@ -14,8 +14,9 @@ from heedful.text.tokenizer import TextConfig, Tokenizer, Units
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.tokenizer_training import choose_size, train_tokenizer
 
-TOKENIZER_LINES: Final = 1_000_000
-"""Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample."""
+TOKENIZER_LINES: Final = 250_000
+"""Number of lines per side that tokenizers learn from; of a larger corpus, a fixed random sample. A million
+would take four times the time and the memory."""
 
 
 def learn_tokenizers(

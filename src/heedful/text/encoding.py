@@ -1,6 +1,7 @@
 """Encoding of texts: token ids of a line, or of a document whose sentences end in EOS."""
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -26,6 +27,18 @@ def encode_text(tokenizer: Tokenizer, text: str, is_document: bool) -> list[int]
     if not is_document:
         return tokenizer.encode(text)
     return [token for sentence in split_sentences(text) for token in (*tokenizer.encode(sentence), EOS)][:-1]
+
+
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], is_document: bool) -> list[list[int]]:
+    """Encode many texts, as `encode_text` does each.
+
+    Args:
+        is_document: whether every sentence of a text but the last ends in EOS.
+
+    Returns:
+        Token ids of each text, without EOS at the end.
+    """
+    return [encode_text(tokenizer, text, True) for text in texts] if is_document else tokenizer.encode_all(texts)
 
 
 def encode_source(tokenizer: Tokenizer, text: str, config: TextConfig) -> tuple[NDArray[np.int64], bool]:

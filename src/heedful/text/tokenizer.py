@@ -111,6 +111,14 @@ class Tokenizer(ABC):
             Ids, each below `len(self)`; none is pad, bos or eos.
         """
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Convert texts to token ids, as `encode` does each.
+
+        Returns:
+            Ids of each text, in order.
+        """
+        return [self.encode(text) for text in texts]
+
     @property
     def letters(self) -> KnownLetters | None:
         """Letters that sources may have, in whose forms words are read; None where words are read as they are."""
@@ -298,6 +306,10 @@ class PieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(self.normalize(text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        # In one call, during which other threads of Python run; and a text costs a third less than by itself.
+        return self._processor.encode([self.normalize(text) for text in texts], num_threads=1)
 
     def unknown_ids(self) -> list[int]:
         return [UNK, *(index for index in range(len(self)) if self._processor.is_byte(index))]
