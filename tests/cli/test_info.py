@@ -10,8 +10,11 @@ import pytest
 from safetensors.numpy import load_file
 
 from heedful.cli.info import num_parameters
+from heedful.data.split import on_training
 from heedful.errors import FileRefused
 from heedful.export.archive import compressed
+from heedful.files.formats import HISTORY_FORMAT
+from heedful.files.records import sealed
 from heedful.pages.bundle import model_page
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
@@ -38,6 +41,14 @@ def test_what_is_said(trained: Trained):
     assert said["test"].startswith("exact match 0.00 [0.00, 0.00], character error rate ")
     assert said["size"].endswith("kB to use it")
     assert "max_steps 8" in said["[training]"]
+
+
+def test_scores_on_the_training_pairs_are_called_so(trained: Trained, tmp_path: Path):
+    shutil.copytree(trained.model, model := tmp_path / "m")
+    history = model / "run" / "history.jsonl"
+    line = sealed(HISTORY_FORMAT, {"event": "began", "step": 0, "report": [on_training("pairs")]})
+    history.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert "; on the training pairs, at step " in rows(trained, model)["best"]
 
 
 def test_a_model_without_its_run_says_less(trained: Trained, tmp_path: Path):

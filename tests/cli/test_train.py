@@ -274,7 +274,7 @@ def test_a_score_on_the_training_data_is_called_so():
     outcome: Any = SimpleNamespace(step=9, best_step=9, best=50.0, reason="9 steps", seconds=1.0)
     experiment = SimpleNamespace(training=SimpleNamespace(select_by="accuracy"))
     info: Any = SimpleNamespace(step=0, experiment=experiment, data=SimpleNamespace(report=[on_training("pairs")]))
-    expected = "accuracy 50.00 % on the training data, which says nothing about new texts; give --dev FILE"
+    expected = "accuracy 50.00 % on the training pairs, at step 9; it says nothing about new ones: give --dev FILE"
     assert ending(info, outcome).endswith(expected)
     info.data.report = ["90 pairs for training"]
     assert ending(info, outcome).endswith("accuracy 50.00 % on validation, at step 9")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from heedful.data.split import on_training
 from heedful.errors import ResourceError
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.record import RunRecord
@@ -55,6 +56,17 @@ def test_everything_is_there():
     assert ["100", "1.00", "3 min 20 s", "4", "10", "3", "1e-03", "1,100"] == read.cells[
         (at := read.cells.index("100")) : at + 8
     ]
+
+
+def test_scores_on_the_training_pairs_are_called_so():
+    report = ["90 pairs for training", on_training("pairs")]
+    text = Read(training_page(record(history=({**HISTORY[0], "report": report},)))).text
+    assert "the model of step 200: BLEU 20 on the training pairs" in text
+    assert "Validation was on the training pairs, and says nothing about new ones." in text
+    assert "Sources of the training pairs, short to long" in text
+    usual = Read(training_page(record())).text
+    assert "the training pairs" not in usual
+    assert "Sources of validation, short to long" in usual
 
 
 def test_outputs_that_stay_the_same_are_shown_once_and_the_kept_models_is_marked():

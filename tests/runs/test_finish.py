@@ -14,7 +14,7 @@ def test_a_soft_start_as_long_as_the_training_is_told(steps: int, is_told: bool)
     settings = ["training.soft_start=9", "training.select_by=bleu", "training.max_steps=9"]
     settings += ["training.optimizer.schedule.kind=linear"]
     info: Any = SimpleNamespace(
-        experiment=load_experiment("syntactic", settings=settings), data=SimpleNamespace(num_examples=5000)
+        experiment=load_experiment("syntactic", settings=settings), data=SimpleNamespace(num_examples=5000, report=())
     )
     outcome = Outcome(steps, 1.0, 30.0, steps, f"{steps} steps", 100, 100.0)
     told = judge(cast("RunInfo", info), outcome)

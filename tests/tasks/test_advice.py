@@ -48,6 +48,8 @@ def test_a_poor_result_says_what_would_help_most():
     rising = verdict("BLEU 4.00", True, 1.0, "3 minutes", 20_000)
     assert rising.startswith("result: poor, BLEU 4.00 on validation; most help would come from more time")
     assert "at the end, after 3 minutes; the same command" in rising
+    by_heart = verdict("BLEU 4.00", True, 1.0, "", 90, items="the training pairs")
+    assert by_heart.startswith("result: poor, BLEU 4.00 on the training pairs; most help")
     stalled = verdict("BLEU 4.00", True, 0.5, "", 20_000)
     assert stalled.startswith("result: poor, BLEU 4.00 on validation; most help would come from more pairs: 20,000")
     assert "more pairs" in verdict("BLEU 4.00", True, 1.0, "3 minutes", 20)  # by heart sooner or later

@@ -219,20 +219,20 @@ def _size(folder: Path) -> int:
 
 def _about_training(model: Path, weights: object) -> list[Row]:
     from heedful.evaluation.metrics.table import score_text
-    from heedful.pages.record import read_validations, scores_of
+    from heedful.pages.record import read_run, read_validations, scores_of
 
-    records = read_validations(model)
-    if not records:
+    if not read_validations(model):
         return []
-    last = records[-1]
-    best = next((record for record in reversed(records) if record.get("is_best")), last)
+    run = read_run(model)
+    last = run.validations[-1]
+    best = run.best or last
     shown = ", ".join(score_text(name, value) for name, value in best["scores"].items())
     rows = [
         (
             "trained",
             f"{counted(last['step'], 'step')}, {last.get('epoch', 0):.1f} epochs, {duration(last.get('seconds', 0))}",
         ),
-        ("best", f"{shown}; on validation, at step {best['step']:,}"),
+        ("best", f"{shown}; on {run.validated_on}, at step {best['step']:,}"),
     ]
     results = scores_of(model, weights).get("results", ())
     scores = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)

@@ -356,7 +356,7 @@ def describe(info: "RunInfo", preset: str) -> list[str]:
 
 def ending(info: "RunInfo", outcome: "Outcome") -> str:
     """Describe how a training ended."""
-    from heedful.data.split import is_on_training
+    from heedful.data.split import validated_on
     from heedful.evaluation.metrics.table import score_text
 
     was_done = info.step > 0 and outcome.step == info.step
@@ -365,10 +365,9 @@ def ending(info: "RunInfo", outcome: "Outcome") -> str:
     text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
     if not outcome.best_step:
         return text
-    best = score_text(metric, outcome.best)
-    if is_on_training(info.data.report):
-        return f"{text}\nbest:  {best} on the training data, which says nothing about new texts; give --dev FILE"
-    return f"{text}\nbest:  {best} on validation, at step {outcome.best_step:,}"
+    items = validated_on(info.data.report)
+    note = "" if items == "validation" else "; it says nothing about new ones: give --dev FILE"
+    return f"{text}\nbest:  {score_text(metric, outcome.best)} on {items}, at step {outcome.best_step:,}{note}"
 
 
 def _write_page(folder: Path) -> Path:

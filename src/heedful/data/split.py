@@ -1,5 +1,6 @@
 """Split of a corpus into training, validation and test pairs by a hash of the source."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, final
@@ -15,7 +16,7 @@ HELD_OUT_PAIRS: Final = 1000
 MOST_SHARE: Final = 0.1
 LEAST_TO_SPLIT: Final = 10 * MIN_PAIRS
 """Number of pairs below which none are held out: validation uses the training pairs, and the report says so."""
-_ON_TRAINING: Final = "validation is on the training "
+_ON_TRAINING: Final = re.compile(r"validation is on (the training \w+) and says nothing about new ones")
 _ENOUGH: Final = 1.0 - 1e-6
 """Position from which on a source is held out for validation whatever the size of a corpus."""
 
@@ -107,9 +108,20 @@ def on_training(noun: str) -> str:
     Args:
         noun: the items, such as "pairs".
     """
-    return f"{_ON_TRAINING}{noun} and says nothing about new ones"
+    return f"validation is on the training {noun} and says nothing about new ones"
 
 
-def is_on_training(report: Iterable[str]) -> bool:
-    """Tell whether a report has the line of `on_training`."""
-    return any(_ON_TRAINING in line for line in report)
+def validated_on(report: Iterable[str]) -> str:
+    """Name the items that scores of validation are on.
+
+    Args:
+        report: lines about the data of a training.
+
+    Returns:
+        "validation", or such as "the training pairs" where the report has the line of `on_training`.
+
+    Example:
+        >>> validated_on(["90 pairs for training"]), validated_on([on_training("pairs")])
+        ('validation', 'the training pairs')
+    """
+    return next((match[1] for line in report if (match := _ON_TRAINING.search(line))), "validation")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, cast, final
 
 from pydantic import Field
 
+from heedful.data.split import validated_on
 from heedful.errors import DamagedFile, FileRefused, NewerFormat, UsageError
 from heedful.files.bounded_read import MOST_BULK_BYTES, parse_json, parse_toml, read_bytes
 from heedful.files.formats import HISTORY_FORMAT, METRICS_FORMAT, MODEL_FORMAT, TEST_SCORES_FORMAT, Format
@@ -142,6 +143,11 @@ class RunRecord:
     def best(self) -> Mapping[str, Any]:
         """Validation of the selected model; empty before the first validation."""
         return next((line for line in reversed(self.validations) if line.get("is_best")), {})
+
+    @property
+    def validated_on(self) -> str:
+        """Items that the scores of validations are on: "validation", or such as "the training pairs"."""
+        return validated_on(line for event in self.history for line in event.get("report", ()))
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -81,8 +81,8 @@ def training_page(run: RunRecord, views: Sequence[AttentionView] = ()) -> str:
         if samples := _samples(run):
             parts += [
                 "<h2>Samples over time</h2>",
-                '<p class="faint">Validation sources, short to long, as the model of each step put them (greedy '
-                "search). Steps that changed nothing are left out; the kept model's row is tinted.</p>",
+                f'<p class="faint">Sources of {run.validated_on}, short to long, as the model of each step put them '
+                "(greedy search). Steps that changed nothing are left out; the kept model's row is tinted.</p>",
                 *samples,
             ]
     explanation = next((one.explanation for one in views), "")
@@ -122,7 +122,7 @@ def summary(run: RunRecord) -> list[tuple[str, str]]:
     if best:
         name = NAMES.get(run.metric, score_name(run.metric)).partition(" (")[0]
         score = number(float(best["scores"].get(run.metric, math.nan)))
-        facts.append(("kept", f"the model of step {_step(best):,}: {name} {score} on validation"))
+        facts.append(("kept", f"the model of step {_step(best):,}: {name} {score} on {run.validated_on}"))
     results: Sequence[Mapping[str, Any]] = run.tested.get("results", ())
     if results:
         shown = ", ".join(f"{r['name']} {r['score']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in results)
@@ -157,6 +157,8 @@ def ended(run: RunRecord) -> str:
 
 def _key(run: RunRecord) -> str:
     words = ["Over steps; the pointer on a dot tells its value.", _loss_unit(run)]
+    if run.validated_on != "validation":
+        words.append(f"Validation was on {run.validated_on}, and says nothing about new ones.")
     if run.best:
         words.append("Dashed: the model that was kept.")
     if _breaks(run):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from heedful.data.split import validated_on
 from heedful.engines.exported import find_exported
 from heedful.errors import HeedfulError, Stopped
 from heedful.evaluation.metrics.table import score_text
@@ -56,7 +57,8 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
         return ""  # a rate that falls to zero improves the score to the last, whatever more time would bring
     ending = "" if outcome.reason.startswith("no better") else outcome.reason
     named = score_text(metric, outcome.best)
-    return verdict(named, is_poor, share, ending, info.data.num_examples, outcome.num_epochs, task.examples)
+    items, num_examples = validated_on(info.data.report), info.data.num_examples
+    return verdict(named, is_poor, share, ending, num_examples, outcome.num_epochs, task.examples, items)
 
 
 def score_test(info: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> str:

@@ -13,6 +13,7 @@ from heedful.config.base import merge, read_toml, to_toml, validate
 from heedful.cpu.contention import watching_contention
 from heedful.data.batch import Sampler
 from heedful.data.same_data import EXPERIMENT
+from heedful.data.split import validated_on
 from heedful.engines.folder import CONFIG, MANIFEST, open_folder
 from heedful.errors import (
     ConfigError,
@@ -264,7 +265,7 @@ def _lead(run: _Run, ranks: Ranks, console: Console, times: StepTimes) -> TrainR
         advice = run.advice
         if pretrained and not history.step:
             score = score_text(key := experiment.training.select_by, trainer.scores()[key])
-            advice = (*advice, f"before: {score} on validation, with the weights of {pretrained.path}")
+            advice = (*advice, f"before: {score} on {validated_on(data.report)}, with the weights of {pretrained.path}")
         steps_per_epoch = -(-sampler.num_batches(sampler.position.epoch) // experiment.training.accumulate)
         line = describe_device(device, experiment, num_parameters, run.device.pace, steps_per_epoch)
         advice = (*advice, run.device.reason) if run.device.reason else advice

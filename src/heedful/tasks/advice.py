@@ -124,23 +124,25 @@ def verdict(
     num_pairs: int,
     num_epochs: float = FEW_EPOCHS,
     examples: str = "pairs",
+    items: str = "validation",
 ) -> str:
     """Judge the result of a training and say what would improve it most.
 
     Args:
-        score: best score on validation, with its name.
+        score: best score in validations, with its name.
         is_poor: whether a model of this score is of little use.
         best_share: updates before the best validation, as a share of all updates.
         ending: limit that ended the training; empty = validation stopped improving.
         num_pairs: number of training examples.
         num_epochs: number of passes over them.
         examples: noun for them.
+        items: items that the score is on, such as "the training pairs".
 
     Returns:
         One line; empty where the result is not poor and had stopped improving.
     """
     is_rising = bool(ending) and best_share >= RISING_SHARE
-    result = f"result: poor, {score} on validation; " if is_poor else "result: still improving; "
+    result = f"result: poor, {score} on {items}; " if is_poor else "result: still improving; "
     if is_rising and (num_pairs >= FEW_PAIRS or num_epochs < FEW_EPOCHS):
         return (
             f"{result}most help would come from more time: it was improving at the end, after {ending}; "
