@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from heedful.data.corpus import find_pairs
-from heedful.pages.record import read_validations
+from heedful.pages.record import read_run, read_validations
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.runs.settings import SettingsLayers
@@ -116,6 +116,10 @@ def test_summaries_are_scored_beside_the_first_words_of_their_sources(tmp_path: 
     summary = translator.measure(translator.read_items((articles,), (1, 2))).summary()
     assert [line.split()[0] for line in summary.splitlines()[1:4]] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
     assert "the first 5 words of each source alone have ROUGE-1 " in summary
+    run = read_run(tmp_path / "m")
+    assert run.metric in ("bleu", "chrf")  # ROUGE is beside it
+    for line in run.validations:
+        assert [*line["scores"]] == ["loss", *translator.metrics, run.metric]
 
 
 def test_a_rate_that_has_fallen_keeps_its_limit_where_none_is_named(tmp_path: Path):

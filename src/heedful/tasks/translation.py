@@ -311,7 +311,8 @@ class Validator:
         self._experiment: Final = experiment
         self._target_tokenizer: Final = prepared.target_tokenizer
         self._language: Final = target_language
-        selected, usual = experiment.training.select_by, quick_metrics(experiment.text.target_units)
+        selected, text = experiment.training.select_by, experiment.text
+        usual = quick_metrics(text.target_units, text.cut_sources)
         self._metrics: Final = tuple(dict.fromkeys((*usual, *((selected,) if selected in METRICS else ()))))
         self._sources: Final = [
             encode_source(prepared.source_tokenizer, s, experiment.text)[0] for s in self._dev.sources

@@ -64,13 +64,14 @@ def default_metrics(target_units: Units, are_summaries: bool = False) -> tuple[s
     return SUMMARY_METRICS if are_summaries and find_spec("rouge_score") else _SUITED[target_units]
 
 
-def quick_metrics(target_units: Units) -> tuple[str, ...]:
-    """Choose metrics for validations: those that suit the outputs, but for TER, which takes long for poor outputs.
+def quick_metrics(target_units: Units, are_summaries: bool = False) -> tuple[str, ...]:
+    """Choose metrics for validations: those of reports, but for TER, which takes long for poor outputs.
 
     Args:
         target_units: units of the target's tokens.
+        are_summaries: as for `default_metrics`.
     """
-    return tuple(key for key in _SUITED[target_units] if key != "ter")
+    return tuple(key for key in default_metrics(target_units, are_summaries) if key != "ter")
 
 
 def score_name(key: str) -> str:
