@@ -102,6 +102,27 @@ def test_an_engine_that_is_exported_under_a_licence_says_so(copied: Path):
     assert card.endswith("## Licence\n\ncc-by-4.0\n")
 
 
+SERVED = """
+import sys
+from types import SimpleNamespace
+
+import heedful.serving.server
+
+heedful.serving.server.make_server = lambda *_: SimpleNamespace(run=lambda _: print("torch" in sys.modules))
+from heedful.cli.main import main
+
+sys.exit(main(["serve", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--device", "cpu"]])
+def test_a_server_imports_no_pytorch_for_an_exported_model(model: Path, options: list[str]):
+    """Importing it takes as long as all else that a server does before it answers."""
+    command = [sys.executable, "-c", SERVED, str(model), "--port", "0", "--quiet", *options]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "engine"),
     [

@@ -362,6 +362,22 @@ def choose_device(name: str) -> str:
     return name
 
 
+def named_device(name: str) -> str:
+    """Check the device of a model that is only run, without importing PyTorch unless the user named one.
+
+    Args:
+        name: device that the user named.
+
+    Returns:
+        The same name; "auto" is chosen when PyTorch runs the model, if it ever does.
+
+    Raises:
+        UsageError: the device does not exist.
+        ModuleNotFoundError: a device was named but PyTorch is not installed.
+    """
+    return name if name in ("auto", "cpu") else choose_device(name)
+
+
 def choose_training_device(name: str) -> str:
     """Choose the device of a training, which compares CPU and GPU where the user leaves the choice.
 

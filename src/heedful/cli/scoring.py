@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.cli.messages import Messages
-from heedful.cli.options import choose_device
+from heedful.cli.options import named_device
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,11 +37,9 @@ def load_to_run(
     """
     from heedful.predictors.table import load
 
-    if device not in ("auto", "cpu"):
-        if engine not in ("auto", "torch"):
-            raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
-        device = choose_device(device)  # imports PyTorch, so the default waits until PyTorch is needed
-    predictor = load(path, device, engine, ensemble, kind=kind)
+    if device not in ("auto", "cpu") and engine not in ("auto", "torch"):
+        raise UsageError(f"--engine {engine} computes on the CPU; leave out --device {device}")
+    predictor = load(path, named_device(device), engine, ensemble, kind=kind)
     if last_column:
         from heedful.cli.source_columns import set_last_column
 

@@ -18,7 +18,7 @@ import typer
 
 from heedful.cli.memory_notes import warn_of_damage
 from heedful.cli.messages import Messages
-from heedful.cli.options import FILES, Debug, Device, Engine, Quiet, Threads, choose_device, use_threads
+from heedful.cli.options import FILES, Debug, Device, Engine, Quiet, Threads, named_device, use_threads
 from heedful.errors import UsageError, needed_for
 from heedful.files.bounded_read import read_text
 
@@ -143,7 +143,7 @@ def run(
         characters, alternatives, max(20_000, characters * 4), 500, requests, queue=waiting, answer_seconds=timeout
     )
     with listen(host, port) as bound:
-        catalog = open_models(models, engine, choose_device(device))
+        catalog = open_models(models, engine, named_device(device))
         files = Suggestions(suggestions) if suggestions else None, LinksFile(links) if links else None
         service = Service(catalog, limits, keys, *files, correct)
         app = guarded(make_app_with_page(service), service, Hosts(host, allow_host or ()), origins)

@@ -5,10 +5,10 @@ Inline codes of formatting (bpt, ept, it, ph, ut) are left out of the texts.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TextIO, final
-from xml.sax.saxutils import escape, quoteattr
 
 from heedful.errors import DataError
 from heedful.text.lines import MAX_LINE_BYTES
@@ -21,7 +21,7 @@ _SAMPLE_UNITS: Final = 1000
 _MOST_LANGUAGES: Final = 100
 """Languages of a file that is read as rows, each of which has a text for each of them."""
 _CODES: Final = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))
-_UNWRITABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNWRITABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 cannot represent, not even escaped."""
 _BREAKS: Final = re.compile(r"(?<! ) *+[\r\n\t][ \r\n\t]*+")
 
@@ -117,14 +117,14 @@ def write_tmx(stream: TextIO, languages: tuple[str, str], pairs: Iterable[tuple[
         languages: codes of source and target.
         pairs: a source and a target each; characters that XML has no room for become U+FFFD.
     """
-    source, target = (quoteattr(code) for code in languages)
+    source, target = (f'"{escape(code)}"' for code in languages)
     stream.write(
         '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
-        f'<header creationtool="heedful" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
+        f'<header creationtool="heedful" creationtoolversion="{escape(__version__)}" segtype="sentence" '
         f'o-tmf="heedful" adminlang="en" srclang={source} datatype="plaintext"/>\n<body>\n'
     )
     for pair in pairs:
-        left, right = (escape(_UNWRITABLE.sub("\ufffd", text)) for text in pair)
+        left, right = (escape(_UNWRITABLE.sub("\ufffd", text), quote=False) for text in pair)
         stream.write(
             f"<tu><tuv xml:lang={source}><seg>{left}</seg></tuv><tuv xml:lang={target}><seg>{right}</seg></tuv></tu>\n"
         )

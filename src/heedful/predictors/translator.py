@@ -18,7 +18,6 @@ from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.engines.scored_pairs import PairScorer, ScoredPair, TextPair
 from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
-from heedful.evaluation.metrics.table import default_metrics
 from heedful.evaluation.report import Report
 from heedful.pages.attention_map import AttentionMap
 from heedful.pages.attention_view import AttentionView
@@ -435,6 +434,9 @@ class Translator(Predictor):
     @property
     def metrics(self) -> tuple[str, ...]:
         """Keys of the metrics that suit the translations."""
+        # Evaluation alone needs them, and each takes a while to import.
+        from heedful.evaluation.metrics.table import default_metrics
+
         return default_metrics(self.text.target_units, self.text.cut_sources)
 
     def predict(self, sources: Sequence[str]) -> list[str]:
