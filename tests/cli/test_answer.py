@@ -151,6 +151,8 @@ def test_a_table_comes_back_with_answers(model: Path, tmp_path: Path):
     assert [(row["id"], row["context"], row["question"]) for row in read[:9]] == rows
     assert all(row["answer"] and 0 < row["probability"] <= 1 for row in read[:9])
     assert read[9]["answer"] is None
+    lines = heedful("answer", model, tmp_path / "in.csv", "--format", "jsonl").out.splitlines()
+    assert [json.loads(line) for line in lines] == read
     done = heedful("answer", model, tmp_path / "in.jsonl", "-o", tmp_path / "back.jsonl")
     read = [json.loads(line) for line in (tmp_path / "back.jsonl").read_text("utf-8").splitlines()]
     assert [row.get("predicted_answer", row.get("answer")) for row in read] == wanted

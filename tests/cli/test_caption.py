@@ -233,6 +233,8 @@ def test_a_table_comes_back_with_captions(model: Path, tmp_path: Path):
     read = [*csv.reader(io.StringIO(done.out))]
     assert read[0] == ["id", "photo", "caption", "predicted_caption", "predicted_log_prob"]
     assert [tuple(row[:3]) for row in read[1:]] == wanted
+    lines = heedful("caption", model, "-i", table, "--format", "jsonl").out.splitlines()
+    assert [[*json.loads(line).values()][:4] for line in lines] == [row[:4] for row in read[1:]]
     alone = heedful("caption", model, *(tmp_path / name for name in names)).out.splitlines()
     assert [row[3] for row in read[1:]] == [line.split("\t")[1] for line in alone]
     renamed = table.read_text("utf-8").replace("id,photo,caption", "Nr,My Shot,Who")

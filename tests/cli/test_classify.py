@@ -1,6 +1,7 @@
 """`heedful train --task classification`, `classify` and `evaluate` of its model."""
 
 import csv
+import gzip
 import io
 import json
 import shutil
@@ -255,6 +256,35 @@ def test_a_json_document_comes_back_as_one(model: Path, tmp_path: Path):
     heedful("classify", model, "-i", tmp_path / "in.json", "-o", tmp_path / "out.jsonl")
     lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
     assert [*map(json.loads, lines)] == back
+
+
+def test_the_wanted_format_and_compression_of_a_table(model: Path, tmp_path: Path):
+    labelled = [
+        {"n": "1", "text": "a clean room", "label": "good", "probability": ANY},
+        {"n": "2", "text": "a dirty room", "label": "bad", "probability": ANY},
+    ]
+    for name, content in (
+        ("in.csv", "n,text\n1,a clean room\n2,a dirty room\n"),
+        ("in.tsv", "n\ttext\n1\ta clean room\n2\ta dirty room\n"),
+        ("in.jsonl", '{"n": "1", "text": "a clean room"}\n{"n": "2", "text": "a dirty room"}\n'),
+    ):
+        (tmp_path / name).write_text(content, "utf-8")
+        done = heedful("classify", model, "-i", tmp_path / name, "--format", "jsonl")
+        assert [json.loads(line) for line in done.out.splitlines()] == labelled
+        assert [*json.loads(done.out.splitlines()[0])] == [*labelled[0]]
+        heedful("classify", model, "-i", tmp_path / name, "--format", "jsonl", "-o", tmp_path / "out.txt")
+        assert (tmp_path / "out.txt").read_text("utf-8") == done.out
+        for suffix in ("csv", "tsv", "jsonl", "json"):
+            plain, packed = tmp_path / f"out.{suffix}", tmp_path / f"out.{suffix}.gz"
+            for out in (plain, packed):
+                assert heedful("classify", model, "-i", tmp_path / name, "-o", out).code == 0
+            assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+            assert packed.read_bytes()[:2] == b"\x1f\x8b"
+        assert heedful("classify", model, "-i", tmp_path / "out.csv.gz").out.count("\n") == 3
+    for name, options in (("no.csv", ("--format", "jsonl")), ("no.parquet.gz", ()), ("no.arrow", ())):
+        done = heedful("classify", model, "-i", tmp_path / "in.csv", "-o", tmp_path / name, *options, "--quiet")
+        assert (done.code, len(done.errors), (tmp_path / name).exists()) == (2, 1, False)
+        assert "give a name that ends in" in done.err
 
 
 def test_the_least_confidence_of_a_wanted_precision_is_told(model: Path, tmp_path: Path):

@@ -7,7 +7,7 @@ does the number 1. One question in, one line out: the answer, a tab and its prob
 gives the probability of every answer and the weight of each fact at each step; where the answer is a span of the facts,
 also the place of the span and the weight of each token. An empty answer says that the facts have none. A file of CSV,
 Parquet or SQuAD's JSON, or any if the output is .csv, .jsonl or .parquet, is a table: it is given back with the columns
-"answer" and "probability" behind its own.
+"answer" and "probability" behind its own; with --format jsonl, as lines of JSON.
 
 Examples:
   heedful answer stories.model
@@ -63,7 +63,7 @@ def run(
     answerer = load_to_run(model, engine, device, kind=Answerer)
     messages = Messages(quiet)
     if source is not None and _is_table(source, target, output_format):
-        _answer_rows(answerer, source, target, messages)
+        _answer_rows(answerer, source, target, output_format, messages)
         return
     is_conversation = source is None and target is None and sys.stdin.isatty()
     name = str(source or "standard input")
@@ -93,14 +93,17 @@ def run(
 
 def _is_table(source: Path, target: Path | None, output_format: OutputFormat) -> bool:
     """Whether questions are the rows of a table, which is given back, and not lines."""
+    from heedful.data.cells import suffix_of
     from heedful.data.table_forms import table_form
 
-    if table_form(source) in ("csv", "parquet") or Path(source.name.removesuffix(".gz")).suffix.lower() == ".json":
+    if table_form(source) in ("csv", "parquet") or suffix_of(source) == ".json":
         return True
     return output_format == "text" and is_table_file(source) and table_form(target) in ("csv", "jsonl", "parquet")
 
 
-def _answer_rows(answerer: "Answerer", source: Path, target: Path | None, messages: Messages) -> None:
+def _answer_rows(
+    answerer: "Answerer", source: Path, target: Path | None, output_format: OutputFormat, messages: Messages
+) -> None:
     """Give a table back with answers.
 
     Raises:
@@ -135,7 +138,7 @@ def _answer_rows(answerer: "Answerer", source: Path, target: Path | None, messag
             num_cut += result.was_cut
             yield {"answer": result.answer, "probability": round(result.probability, 6)}
 
-    answer_table(table, target, read, results, ("answer", "probability"), messages, WINDOW_STORIES)
+    answer_table(table, target, output_format, read, results, ("answer", "probability"), messages, WINDOW_STORIES)
     warn_of_cut(messages, source, num_cut, answerer.text.max_tokens)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heedful.cli.lines import STANDARD, opened_output, refuse_overwriting
+from heedful.cli.lines import STANDARD, OutputFormat, opened_output, refuse_overwriting
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import FILES
 from heedful.errors import DataError, UsageError
@@ -16,6 +16,7 @@ from heedful.files.atomic_write import temporary_path
 
 if TYPE_CHECKING:
     from heedful.data.answered_tables import AnsweredTable, TableRow
+    from heedful.data.table_forms import Form
 
 InputColumn = Annotated[
     str,
@@ -31,6 +32,8 @@ Results = Callable[[list[Any]], Iterable[Mapping[str, Any]]]
 """Function from the inputs of some rows to the results of each, by name."""
 _DOCUMENT: Final = ".json"
 """Suffix of a file that is one JSON array, not a line for each row."""
+_PARQUET: Final = ".parquet"
+"""Suffix of a file in Parquet, which is compressed by itself."""
 
 
 def is_table_file(path: Path | None) -> bool:
@@ -43,6 +46,7 @@ def is_table_file(path: Path | None) -> bool:
 def answer_table(
     table: "AnsweredTable",
     target: Path | None,
+    output_format: OutputFormat,
     read: Callable[["TableRow"], Any],
     results: Results,
     names: Sequence[str],
@@ -54,6 +58,7 @@ def answer_table(
     Args:
         table: the table.
         target: where it goes, in the form that the name tells; None or "-" is standard output, in its own form.
+        output_format: jsonl writes lines of JSON whatever the form of the table is; text leaves it as it is.
         read: function that gives the input of a row, or None for a row without one, whose results stay empty.
         results: function that answers inputs.
         names: names of the results.
@@ -61,16 +66,12 @@ def answer_table(
         window_rows: most rows that are answered together.
 
     Raises:
-        UsageError: the target has no form of a table.
+        UsageError: the target has no form of a table, or another one than the format.
     """
     from heedful.data.answered_tables import TableWriter, write_parquet
-    from heedful.data.table_forms import table_form
+    from heedful.data.cells import suffix_of
 
-    form = table_form(target) if target not in (None, STANDARD) else table_form(table.path)
-    if form is None:
-        raise UsageError(f"{target}: give a name that ends in .csv, .tsv, .jsonl, .json or .parquet")
-    if target in (None, STANDARD) and form == "parquet":
-        form = "jsonl"
+    form = _output_form(table.path, None if target == STANDARD else target, output_format)
     faults = RepeatedWarning(messages, "rows could not be read and have no results")
     answered = _answered(table, read, results, faults, window_rows)
     if form == "parquet" and target is not None:
@@ -83,12 +84,32 @@ def answer_table(
         with ExitStack() as stack:
             output = stack.enter_context(opened_output(target, (table.path,)))
             rows = (writer.row(row, own) for row, own in answered)
-            if target is not None and Path(target.name.removesuffix(".gz")).suffix.lower() == _DOCUMENT:
+            if output_format == "text" and target is not None and suffix_of(target) == _DOCUMENT:
                 output.writelines(_array(rows))
             else:
                 output.write(writer.head())
                 output.writelines(rows)
     faults.close()
+
+
+def _output_form(source: Path, target: Path | None, output_format: OutputFormat) -> "Form":
+    """Form in which a table is written: that of the format, or of the name of the output, or its own.
+
+    Raises:
+        UsageError: there is none, or the name contradicts the format.
+    """
+    from heedful.data.table_forms import table_form
+
+    form = table_form(target or source)
+    if output_format == "jsonl":
+        if target is not None and form not in (None, "jsonl"):
+            raise UsageError(f"--format jsonl: {target} is named like another format; give a name that ends in .jsonl")
+        return "jsonl"
+    if target is None:
+        return "jsonl" if form in (None, "parquet") else form
+    if form is None or (form == "parquet" and target.suffix.lower() != _PARQUET):
+        raise UsageError(f"{target}: give a name that ends in .csv, .tsv, .jsonl, .json or .parquet, or --format jsonl")
+    return form
 
 
 def _array(lines: Iterator[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ Images are arguments, or paths in the lines of a file or of standard input: PNG,
 [regions, features] for a model of precomputed features. One line out for each: its path, a tab and the caption. An
 image that cannot be read gets no caption; the others do, and the exit code is that of bad data. A file whose name ends
 in .csv, .tsv, .jsonl, .json or .parquet is a table: it is given back with the columns "caption" and "log_prob" behind
-its own; its paths are relative to its folder.
+its own, with --format jsonl as lines of JSON; its paths are relative to its folder.
 
 Examples:
   heedful caption photos.model dog.jpg cat.png
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file
-from heedful.cli.lines import LineFormat, answer_lines, one_line, refuse_overwriting, require_one
+from heedful.cli.lines import LineFormat, OutputFormat, answer_lines, one_line, refuse_overwriting, require_one
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
     FILES,
@@ -103,7 +103,7 @@ def run(
     search = with_outputs(captioner.search, beam or 0, nbest)
     messages = Messages(quiet)
     if source is not None and is_table_file(source):
-        _caption_rows(captioner, search, source, target, columns, messages)
+        _caption_rows(captioner, search, source, target, columns, output_format, messages)
         return
     if columns:
         raise UsageError("--columns: only a table has columns; give one with --input, such as images.csv")
@@ -127,7 +127,13 @@ def run(
 
 
 def _caption_rows(
-    captioner: "Captioner", search: "SearchConfig", source: Path, target: Path | None, columns: str, messages: Messages
+    captioner: "Captioner",
+    search: "SearchConfig",
+    source: Path,
+    target: Path | None,
+    columns: str,
+    output_format: OutputFormat,
+    messages: Messages,
 ) -> None:
     """Give a table back with captions.
 
@@ -157,7 +163,7 @@ def _caption_rows(
             else:
                 yield {"caption": caption.text, "log_prob": round(caption.log_prob, 6)}
 
-    answer_table(table, target, read, results, ("caption", "log_prob"), messages, WINDOW_IMAGES)
+    answer_table(table, target, output_format, read, results, ("caption", "log_prob"), messages, WINDOW_IMAGES)
     unusable.close()
     if unusable.count:
         raise DataError(f"{counted(unusable.count, 'image')} could not be read; the others have their captions")

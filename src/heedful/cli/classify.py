@@ -4,7 +4,7 @@ Texts are arguments, lines of a file, or lines of standard input; one line in, o
 probability; both are empty for a blank text. With --format jsonl, each line gives the probability of every label, and
 the weights of the words where the model has attention; --show-attention shows them in the text. A file whose name ends
 in .csv, .tsv, .jsonl, .json or .parquet is a table: it is given back, in order, with the columns "label" and
-"probability" behind its own, in the form that the name of the output tells.
+"probability" behind its own, in the form that the name of the output tells; with --format jsonl, as lines of JSON.
 
 Where texts may have several labels, a text gets those with a probability of one half and more, or none, and the
 probability is that exactly these are right; --top lists single labels. A number has no probability.
@@ -93,7 +93,7 @@ def run(
     if columns and not is_table:
         raise UsageError("--columns: only a table has columns; give one with --input, such as texts.csv")
     if is_table and show_attention:
-        raise UsageError("--show-attention: for texts, not for tables; give texts, or --format jsonl")
+        raise UsageError("--show-attention: for texts, not for tables; give texts")
     from heedful.cli.scoring import load_to_run
     from heedful.predictors.classifier import WINDOW_TEXTS, Classifier
 
@@ -104,7 +104,7 @@ def run(
     wanted = _Wanted(classifier.text.labels, top, min_confidence)
     messages = Messages(quiet)
     if is_table and source is not None:
-        _label_table(classifier, source, target, columns, wanted, messages)
+        _label_table(classifier, source, target, columns, wanted, output_format, messages)
         return
     write_attention = _attention_writer(target) if show_attention else None
 
@@ -140,6 +140,7 @@ def _label_table(
     target: Path | None,
     columns: str,
     wanted: "_Wanted",
+    output_format: OutputFormat,
     messages: Messages,
 ) -> None:
     """Give a table back with labels.
@@ -158,7 +159,7 @@ def _label_table(
     if not names:
         rows = [[*row.values.values()] for row in islice(table, 1000)]
         names = table.column(choose_text_column(table.names, rows))
-    messages.say(f"{source}: text in {' and '.join(names)}")
+    messages.say(f"{source}: texts in column {' and '.join(names)}")
     is_other = trained and table.has_headings and {*map(_folded, names)} != {*map(_folded, trained)}
     if is_other and not columns:
         messages.warn(f"{source}: no column {trained[0]}, which the model was trained on; {names[0]} is read instead")
@@ -170,7 +171,8 @@ def _label_table(
             num_cut += result.was_cut
             yield dict(zip(wanted.columns, chain.from_iterable(wanted.best(result)), strict=False))
 
-    answer_table(table, target, text_of_row(names), results, wanted.columns, messages, WINDOW_TEXTS)
+    read = text_of_row(names)
+    answer_table(table, target, output_format, read, results, wanted.columns, messages, WINDOW_TEXTS)
     warn_of_cut(messages, source, num_cut, classifier.text.max_tokens)
 
 
