@@ -1,5 +1,6 @@
 """Output files: complete or absent, through links, into devices, with the permissions of before, for one writer."""
 
+import gzip
 import os
 import stat
 import subprocess
@@ -113,6 +114,23 @@ def test_an_error_leaves_the_old_file_whole(writer: Writer, tmp_path: Path):
     with pytest.raises(RuntimeError):
         fail()
     assert path.read_text() == "old\n"
+
+
+def test_a_name_of_gzip_gives_a_compressed_file_and_the_same_text_the_same_bytes(tmp_path: Path):
+    for name in ("a.csv.gz", "b.csv.GZ"):
+        write(written_in_parts, tmp_path / name)
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()) == b"new\n"
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.GZ").read_bytes()
+
+    def fail() -> None:
+        with written_in_parts(tmp_path / "c.gz") as stream:
+            stream.write("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert gzip.decompress((tmp_path / "c.gz.part").read_bytes()) == b"half"
+    assert not (tmp_path / "c.gz").exists()
 
 
 @posix

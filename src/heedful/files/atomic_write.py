@@ -8,7 +8,9 @@ The next write in the same folder removes those whose process was killed.
 """
 
 import errno
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -16,10 +18,10 @@ import stat
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Final, TextIO
+from typing import IO, BinaryIO, Final, TextIO, cast
 
 from heedful.errors import FileRefused, UsageError
 from heedful.files.bounded_read import open_regular
@@ -201,6 +203,8 @@ def _remove(path: Path) -> None:
 def written_in_parts(path: Path) -> Generator[TextIO]:
     """Write a text file as PATH.part, and rename it to PATH when it is complete; if the body raises, PATH.part remains.
 
+    A file whose name ends in .gz is compressed.
+
     Yields:
         A text stream; characters that UTF-8 cannot encode are replaced.
 
@@ -214,16 +218,31 @@ def written_in_parts(path: Path) -> Generator[TextIO]:
             yield stream
         return
     part = target.with_name(f"{target.name}.part")
-    with os.fdopen(_open_locked(part), "w", encoding="utf-8", errors="replace", newline="\n") as stream:
-        _copy_attributes(target, stream.fileno())
-        yield stream
-        stream.flush()
-        os.fsync(stream.fileno())
+    with os.fdopen(_open_locked(part), "wb") as file:
+        _copy_attributes(target, file.fileno())
+        with _text_stream(file, target.suffix.lower() == ".gz") as stream:
+            yield stream
+        file.flush()
+        os.fsync(file.fileno())
         if os.name != "nt":
             part.replace(target)  # while locked, so that no other process can open the file for writing
     if os.name == "nt":
         part.replace(target)  # Windows renames only closed files
     sync(target.parent)
+
+
+@contextmanager
+def _text_stream(file: IO[bytes], is_compressed: bool) -> Generator[TextIO]:
+    """Stream of text into an open file, which has all of it at the end and stays open."""
+    with ExitStack() as stack:
+        # Without a name and a time, so that the same text gives the same bytes.
+        content = gzip.GzipFile("", "wb", 6, file, mtime=0) if is_compressed else file
+        if is_compressed:
+            stack.callback(content.close)
+        stream = io.TextIOWrapper(cast(BinaryIO, content), encoding="utf-8", errors="replace", newline="\n")
+        stack.callback(stream.detach)
+        stack.callback(stream.flush)
+        yield stream
 
 
 def _open_locked(path: Path) -> int:
