@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from heedful.cli.answered_tables import is_table_file
 from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
 from heedful.documents.table import FORMATS, format_of
@@ -19,7 +20,7 @@ MOST_BYTES: Final = 1 << 28
 """Largest size of a document, and of its unpacked content."""
 _WINDOW: Final = 256
 """Number of passages that are translated together."""
-_UNREAD: Final = frozenset((".pdf", ".doc", ".xls", ".xlsx", ".ppt", ".rtf", ".ods", ".tex", ".zip", ".csv", ".ass"))
+_UNREAD: Final = frozenset((".pdf", ".doc", ".xls", ".xlsx", ".ppt", ".rtf", ".ods", ".tex", ".zip", ".ass"))
 """Endings of formats that people bring, and that are not read."""
 
 
@@ -30,12 +31,16 @@ def document_among(texts: Sequence[str] | None, source: Path | None, target: Pat
         The file; None if the command is about texts. Lines of a text file are texts, unless the file is named in place
 
     Raises:
+        UsageError: it is a table, which is given by `--input`.
         DataError: it is a file of a format that is not read.
     """
     if source is not None:
         is_document = source.suffix.lower() in FORMATS.keys() - {".txt"} | _UNREAD
     elif texts is not None and len(texts) == 1 and len(texts[0]) < 4096 and "\n" not in texts[0]:
         source = Path(texts[0])
+        is_table = is_table_file(source) and source.suffix.lower() not in FORMATS
+        if is_table and (source.is_file() or target is not None):
+            raise UsageError(f"{source}: a table; to translate a column of it: --input {source}")
         is_document = source.suffix.lower() in FORMATS.keys() | _UNREAD and (source.is_file() or target is not None)
     else:
         return None

@@ -64,9 +64,7 @@ def source_rows(translator: "Translator", source: Path | None, columns: str) -> 
     if has_columns and source is not None and source != STANDARD and source.is_file() and is_source_table(source):
         return table_sources(source, translator.folder, columns, bool(_ending(translator)))
     if columns:
-        raise UsageError(
-            "translate: --columns names those of a table, given by --input FILE, for a model that reads several"
-        )
+        raise UsageError("translate: --columns names those of a table, given by --input FILE, such as texts.csv")
     return None
 
 

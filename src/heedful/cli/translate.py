@@ -10,6 +10,7 @@ Examples:
   heedful translate pairs.model --terms terms.tsv < news.de
   heedful translate pairs.model --min-confidence 0.8 --format jsonl < news.de
   heedful translate pairs.model report.docx -o bericht.docx
+  heedful translate pairs.model -i news.csv --columns german -o translated.csv
   heedful translate pairs.model --ray *.de --output translated --workers 4
 
 Output, UTF-8:
@@ -35,6 +36,11 @@ the output of the model alone ("unbiased").
 Documents: heedful translate MODEL FILE -o FILE writes a file of the same format in other words. A sentence with formats
 or tags is translated whole, and each is set where its words went.
 
+Tables: a file whose name ends in .csv, .jsonl or .parquet is given back, in order, with the column "translation" behind
+its own, in the form that the name of the output tells, or with --format jsonl as lines of JSON; --columns names the
+column of the sources. One that ends in .tsv is a table where --columns is given or the output is .csv, .jsonl or
+.parquet; else its lines are texts.
+
 Many files: heedful translate MODEL --ray FILE... --output FOLDER splits them into shards, translated by --workers
 processes or by the cluster named in RAY_ADDRESS, with the same outputs as one process. Run the same command again to
 resume.
@@ -42,7 +48,7 @@ resume.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, final
@@ -50,8 +56,9 @@ from typing import TYPE_CHECKING, Annotated, final
 import typer
 
 from heedful.cli.answered_tables import InputColumn, is_table_file
-from heedful.cli.documents import check_document, document_among, translate_document
-from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Segments, Texts, answer_lines, require_one
+from heedful.cli.decoding import Decoding
+from heedful.cli.documents import document_among
+from heedful.cli.lines import InputPath, LineFormat, Segments, Texts, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     FILES,
@@ -93,19 +100,14 @@ from heedful.cli.search_options import (
     listed_terms,
     text_constraints,
 )
-from heedful.cli.source_columns import ColumnCheck, reads_columns, source_rows
-from heedful.cli.written_translations import written_line
+from heedful.cli.source_columns import reads_columns
+from heedful.cli.translated_tables import source_table
 from heedful.config.plugins import allow_code, allowed_code
 from heedful.errors import UsageError
-from heedful.text.counts import counted
-from heedful.text.segments import Policy
 
 if TYPE_CHECKING:
     from heedful.engines.shards import Shard
-    from heedful.engines.text_constraints import TextConstraints
-    from heedful.predictors.translation import Translation
     from heedful.predictors.translator import Translator
-    from heedful.search.config import SearchConfig
 
 Align = Annotated[bool, typer.Option("--align", help="Add word alignments.", rich_help_panel=FILES)]
 MinConfidence = Annotated[
@@ -208,133 +210,9 @@ def run(
     options = SearchOptions(beam, nbest, groups, diversity, drawn, sample, replace_unknown, shortlist)
     constraints = text_constraints(prefix, require, ban, listed_terms(terms, term_languages, model), bind_terms, keep)
     rest = batch_tokens, exact, constraints, min_confidence, segments, columns, last_column, memory
-    work = _Work(model, engine, device, tuple(ensemble or ()), options, _Written(output_format, align, nbest, *rest))
+    work = _Work(model, engine, device, tuple(ensemble or ()), options, Decoding(output_format, align, nbest, *rest))
     files = ((texts or ()) if ray else ()) if ray or workers else None
     work.start(texts, source, target, files, workers, threads, Messages(quiet))
-
-
-@final
-@dataclass(frozen=True)
-class _Written:
-    """Format of the output, and options of decoding."""
-
-    output_format: OutputFormat
-    align: bool
-    nbest: int
-    batch_tokens: int
-    exact: bool
-    constraints: "TextConstraints"
-    min_confidence: float | None = None
-    """Smallest confidence of an output that is given; None = confidence is not computed."""
-    segments: Policy = "auto"
-    """Parts that are translated by themselves."""
-    columns: str = ""
-    """Columns of a table that are a source; empty = those of the training data."""
-    last_column: str = ""
-    """Last column of every source; empty = sources have their own."""
-    memory: bool | None = None
-    """Whether sources seen in training get their commonest targets; None = as the model says."""
-
-    def refuse_conflicts(self, has_ensemble: bool) -> None:
-        if self.align and self.nbest > 1 and self.output_format == "text":
-            raise UsageError("translate: --align with --nbest needs --format jsonl, which has room for both")
-        if self.min_confidence is not None and has_ensemble:
-            raise UsageError("translate: --min-confidence is about the outputs of one model: leave out --ensemble")
-
-    def translate(
-        self,
-        translator: "Translator",
-        options: SearchOptions,
-        texts: Sequence[str],
-        source: Path | None,
-        target: Path | None,
-        messages: Messages,
-    ) -> None:
-        from heedful.cli.memory_notes import MatchNotes, warn_of_damage
-        from heedful.cli.scoring import announce_engine
-        from heedful.cli.segment_notes import SegmentNotes
-        from heedful.predictors.translator import WINDOW_LINES
-
-        constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
-        search = announce_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
-        window_lines = 1 if self.batch_tokens == 1 else WINDOW_LINES
-        warn_of_damage(translator, messages)
-        matches, parts = MatchNotes(messages), SegmentNotes(messages)
-        column_check = ColumnCheck(translator, messages)
-        rows = source_rows(translator, source, self.columns)
-        num_withheld = num_lines = 0
-
-        def translations(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-            nonlocal num_withheld, num_lines
-            column_check.check(window, first_index)
-            for index, (translation, text) in enumerate(self.texts(translator, search, window, first_index)):
-                num_withheld += self.is_withheld(translation)
-                num_lines += 1
-                matches.add(first_index + index + 1, translation.memory)
-                parts.add(first_index + index + 1, translation)
-                yield text, translation.was_cut
-
-        most = translator.text.max_tokens
-        answer_lines(translations, texts, source, target, messages, window_lines, most, rows=rows)
-        column_check.close()
-        matches.close()
-        parts.close()
-        if num_withheld:
-            messages.say(
-                f"{num_withheld:,} of {counted(num_lines, 'output')} left out: confidence below {self.min_confidence:g}"
-            )
-
-    def translate_document(
-        self,
-        load: "Callable[[], Translator]",
-        options: SearchOptions,
-        document: Path,
-        target: Path | None,
-        messages: Messages,
-    ) -> None:
-        if self.align or self.nbest > 1 or self.output_format != "text" or self.min_confidence is not None:
-            raise UsageError(
-                "translate: a document has one output; leave out --align, --nbest, --format, --min-confidence"
-            )
-        check_document(document, target)
-        translator = load()
-        settings = {
-            "search": options.search(translator),
-            "batch_tokens": self.batch_tokens,
-            "constraints": self.constraints,
-            "exact": self.exact,
-            "segments": self.segments,
-            "memory": self.memory,
-        }
-        translate_document(translator, document, target or document, messages, settings)
-
-    def is_withheld(self, output: "Translation") -> bool:
-        """Tell whether an output is left out, because its confidence is too small."""
-        return output.confidence is not None and output.confidence < (self.min_confidence or 0.0)
-
-    def texts(
-        self, translator: "Translator", search: "SearchConfig", window: Iterable[str], first_index: int
-    ) -> "Iterator[tuple[Translation, str]]":
-        """Translations with their written form."""
-        outputs = translator.stream(
-            window,
-            search,
-            self.align,
-            self.batch_tokens,
-            first_index=first_index,
-            constraints=self.constraints,
-            exact=self.exact,
-            corrected=True,
-            confidence=self.min_confidence is not None,
-            segments=self.segments,
-            memory=self.memory,
-        )
-        for index, each in enumerate(outputs, first_index):
-            is_withheld = self.is_withheld(each)
-            shown = replace(each, text="", alternatives=(), alignment=()) if is_withheld else each
-            withheld = each.text if is_withheld else None
-            text = written_line(shown, index, self.output_format, self.align, self.nbest, withheld)
-            yield each, text
 
 
 @final
@@ -347,21 +225,21 @@ class _Work:
     device: str
     ensemble: tuple[Path, ...]
     options: SearchOptions
-    written: _Written
+    decoding: Decoding
     code: tuple[str, ...] = field(default_factory=allowed_code)
     """Classes outside the package that the user named, because a worker is another process."""
     code_folder: str = field(default_factory=os.getcwd)
     """Folder that these classes are searched in, besides the installed modules."""
 
     def __post_init__(self) -> None:
-        self.written.refuse_conflicts(bool(self.ensemble))
+        self.decoding.refuse_conflicts(bool(self.ensemble))
 
     def translator(self) -> "Translator":
         from heedful.cli.scoring import load_to_run
         from heedful.predictors.translator import Translator
 
         where = self.model, self.engine, self.device, self.ensemble
-        return load_to_run(*where, kind=Translator, last_column=self.written.last_column)
+        return load_to_run(*where, kind=Translator, last_column=self.decoding.last_column)
 
     def start(
         self,
@@ -382,10 +260,12 @@ class _Work:
 
     def run(self, texts: Sequence[str], source: Path | None, target: Path | None, messages: Messages) -> None:
         is_rows = is_table_file(source) and reads_columns(self.model)
-        if document := None if is_rows else document_among(texts, source, target):
-            self.written.translate_document(self.translator, self.options, document, target, messages)
+        if table := None if is_rows else source_table(source, target, self.decoding.columns):
+            self.decoding.translate_table(self.translator(), self.options, table, target, messages)
+        elif document := None if is_rows else document_among(texts, source, target):
+            self.decoding.translate_document(self.translator, self.options, document, target, messages)
         else:
-            self.written.translate(self.translator(), self.options, texts, source, target, messages)
+            self.decoding.translate(self.translator(), self.options, texts, source, target, messages)
 
     def resolved(self) -> "_Work":
         """Copy with absolute paths, for a worker in another folder."""
@@ -403,19 +283,19 @@ class _Work:
         from heedful.predictors.confidence import ROLE
 
         translator = self.translator()
-        constraints = self.written.constraints.of_sources(translator.target_tokenizer).strictest
-        search, exact = self.options.search(translator), self.written.exact
-        announce_engine(translator, search, self.written.align, messages, constraints, exact)
+        constraints = self.decoding.constraints.of_sources(translator.target_tokenizer).strictest
+        search, exact = self.options.search(translator), self.decoding.exact
+        announce_engine(translator, search, self.decoding.align, messages, constraints, exact)
         about = {
             "model": translator.folder.facts["files"][translator.folder.file("weights").name],
             "ensemble": [str(each) for each in self.ensemble],
             "search": search.model_dump(mode="json"),
-            "engine": translator.backends.searching(search, self.written.align, constraints, exact).name,
-            "output": asdict(self.written),
+            "engine": translator.backends.searching(search, self.decoding.align, constraints, exact).name,
+            "output": asdict(self.decoding),
         }
         if corrections := translator.memory.state().content.corrections:
             about["corrections"] = checksum({one.source: one.correction for one in corrections})
-        if self.written.min_confidence is not None:
+        if self.decoding.min_confidence is not None:
             about["confidence"] = str(translator.folder.facts.get(ROLE))  # the name of the file has its hash
         del translator
         threads_each = threads or 1
@@ -436,7 +316,7 @@ class _Work:
 
             def texts() -> Iterator[str]:
                 nonlocal num_cut
-                for output, text in self.written.texts(translator, search, shard.lines(), shard.first_line):
+                for output, text in self.decoding.texts(translator, search, shard.lines(), shard.first_line):
                     num_cut += output.was_cut
                     yield text
 

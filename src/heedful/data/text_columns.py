@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from heedful.data.headings import HEADINGS
@@ -153,6 +153,31 @@ def choose_text_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> s
     known = [index for index in texts if _is_named(names[index], TEXT_WORDS)]
     usable = known or [index for index in texts if not is_id(names[index])] or [*range(len(names))]
     return names[max(usable, key=lambda index: _mean_length(columns[index]))]
+
+
+def choose_source_column(names: Sequence[str], rows: Sequence[Sequence[Any]], headings: Collection[str]) -> str:
+    """Choose the column of sources in a table.
+
+    Args:
+        names: headings or keys.
+        rows: the first rows.
+        headings: headings of sources, in lower case.
+
+    Returns:
+        The name: the first with one of the headings, or else the first column with texts that are no numbers.
+
+    Example:
+        >>> choose_source_column(["nr", "English", "German"], [["7", "yes", "ja"]], {"german", "de"})
+        'German'
+        >>> choose_source_column(["nr", "one", "two"], [["7", "yes", "ja"]], {"german", "de"})
+        'one'
+    """
+    if named := [name for name in names if _folded(name) in headings]:
+        return named[0]
+    cells = {name: [row[index] for row in rows if len(row) == len(names)] for index, name in enumerate(names)}
+    texts = [name for name in names if any(isinstance(each, str) and _is_filled(each) for each in cells[name])]
+    usable = [name for name in texts if not is_id(name) and not all(is_number(str(each)) for each in cells[name])]
+    return (usable or texts or [*names])[0]
 
 
 def _by_content(columns: Sequence[Sequence[Any]], used: Sequence[int]) -> LabelColumns | None:
