@@ -11,7 +11,7 @@ import torch
 
 import heedful
 from heedful.data.corpus import find_pairs
-from heedful.data.in_memory import SIDES, column_of, example_files, with_column
+from heedful.data.in_memory import SIDES, column_of, example_files, in_rows, with_column
 from heedful.errors import DataError, UsageError
 
 ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
@@ -49,7 +49,6 @@ class Arrow:
 def written(data: Any, columns: Any = (1, 2)) -> tuple[list[Any], Any]:
     with example_files(data, "train", columns) as files:
         (path,) = files.paths
-        assert path.parent.as_posix() + "/" == files.folder
         rows = [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
     assert not path.exists()
     return rows, files.columns
@@ -64,6 +63,7 @@ def test_every_form_gives_the_same_rows():
         assert [tuple(row.values()) for row in rows] == [tuple(pair) for pair in pairs]
         assert columns == ("source", "target")
     assert written(pairs, (2, 1))[1] == ("target", "source")
+    assert written(pairs, ("target", "source"))[1] == ("target", "source")
     assert written([("one", "pair")])[0] == [{"source": "one", "target": "pair"}]
     assert written([("one", ["a", "b"])])[0] == [{"source": "one", "target": ["a", "b"]}]
     assert written([{"text": "one", "label": ["a", "b"]}])[0] == [{"text": "one", "label": ["a", "b"]}]
@@ -131,9 +131,9 @@ def test_rows_are_what_they_are_in_any_order_and_with_any_text():
 def test_paths_stay_paths():
     for data in ("a.tsv", Path("a.tsv"), ["a.tsv"], ("a.tsv", Path("b")), (), []):
         with example_files(data, "train") as files:
-            assert files.folder == ""
+            assert {path.name for path in files.paths} <= {"a.tsv", "b"}
     with example_files(("a", "b"), "train", (2, 1)) as files:
-        assert files == ((Path("a"), Path("b")), (2, 1), "")
+        assert files == ((Path("a"), Path("b")), (2, 1))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,29 @@ def test_what_is_no_example_is_refused_with_its_row(data: Any, message: str):
     assert "unfinished" not in str(refused.value)
 
 
-def test_errors_of_readers_name_the_data_without_their_folder():
-    with pytest.raises(DataError, match=r"^train\.jsonl: bad$"), example_files(ROWS, "train") as files:
-        raise DataError(f"{files.paths[0]}: bad")
+def test_errors_of_readers_name_rows_of_the_data():
+    messages = {
+        "{path}: bad": "train: bad",
+        "{path}:2: 2 are bad (lines 2, 13)": "train: row 1: 2 are bad (rows 1, 12)",
+    }
+    for message, expected in messages.items():
+        with pytest.raises(DataError) as refused, example_files(ROWS, "train") as files:
+            raise DataError(message.format(path=files.paths[0]))
+        assert str(refused.value) == expected
+    assert in_rows("train.jsonl:2: bad (line 2)") == "train.jsonl:2: bad (line 2)"  # a file of the caller's own
+
+
+def test_columns_of_pairs_are_numbers_or_names_of_their_sides():
+    pairs = [("good", "a"), ("bad", "b"), ("good", "c")]
+    sides = ("text", "label")
+    for columns in ((1, 2), ("source", "target"), sides):
+        with example_files(pairs, "train", columns, sides) as files:
+            assert files.columns == ("source", "target")
+    with example_files(pairs, "train", ("label", "text"), sides) as files:
+        assert files.columns == ("target", "source")
+    refused = r"^train: pairs have the columns 1 and 2, or 'source' and 'target'; not 'de' and 'en'$"
+    with pytest.raises(DataError, match=refused), example_files(pairs, "train", ("de", "en")):
+        pass
 
 
 def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -174,8 +194,11 @@ def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[s
     options: dict[str, Any] = {"out": tmp_path / "m", "preset": "tiny", "settings": settings}
     model = heedful.train(pairs, dev=pairs[:10], test=pairs[:5], **options)
     said = capsys.readouterr().out
-    assert "train.jsonl: keys 'source' and 'target'; first pair: 'wort0 x' -> 'word0 y'" in said
+    assert "train: keys 'source' and 'target'; first pair: 'wort0 x' -> 'word0 y'" in said
+    assert ".jsonl" not in said
     assert "unfinished" not in said
+    assert "--" not in said
+    assert "unfinished" not in (tmp_path / "m/run/history.jsonl").read_text("utf-8")
     report = model.evaluate(pairs[:3])
     assert report.num_items == 3
     assert "exact match" in report._repr_html_()
@@ -190,7 +213,9 @@ def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert steps[-1] == 3
     assert torch.get_num_threads() == threads
     assert len(model.folder.path.joinpath("run/history.jsonl").read_bytes()) >= len(finished)
-    with pytest.raises(UsageError, match="changed"):  # the same folder with other examples
+    with pytest.raises(
+        UsageError, match=r"changed\); choose another out=, or delete the folder"
+    ):  # the same folder with other examples
         heedful.train(pairs[1:], dev=pairs[:10], test=pairs[:5], **options)
     with pytest.raises(UsageError, match="give all data as pairs"):
         heedful.train(pairs, dev=tmp_path / "dev.tsv", **options)

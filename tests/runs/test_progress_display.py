@@ -87,10 +87,15 @@ def test_many_validations_are_few_lines(monkeypatch: pytest.MonkeyPatch):
 def test_the_last_validation_of_a_training_that_fails_is_printed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: 0.0)
     said: list[str] = []
-    with pytest.raises(KeyboardInterrupt), followed(said.append) as watch:
-        watch(validated(1))
-        watch(validated(2))
-        raise KeyboardInterrupt
+
+    def fail() -> None:
+        with followed(said.append) as watch:
+            watch(validated(1))
+            watch(validated(2))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
     assert said[-1].startswith("step 2")
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -27,6 +28,9 @@ _FEWEST_ROWS: Final = 3
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _SCALARS: Final = str | int | float | None
 """Types of values that no column and no row is of; an example may have lists beside them."""
+_MADE: Final = re.compile(r"\S*\.heedful-\d+-\d+\.unfinished[/\\](\w+)\.jsonl(?::(\d+))?")
+"""File of examples in memory, and a line of it."""
+_LINES: Final = re.compile(r"\bline(s?) (\d+(?:, \d+)*)")
 _MOST_BITS: Final = 64
 _MOST_NESTED: Final = 8
 """Lists within one another."""
@@ -37,8 +41,6 @@ class ExampleFiles(NamedTuple):
 
     paths: tuple[Path, ...]
     columns: Columns
-    folder: str = ""
-    """Folder of a file that was made, with its separator, which messages leave out; empty = the files were given."""
 
 
 @contextmanager
@@ -54,7 +56,7 @@ def example_files(
         sides: names of the sides of pairs, for messages.
 
     Yields:
-        The files. Errors that leave the context name them without the folder of examples.
+        The files. Errors that leave the context name rows of examples in place of lines of files.
 
     Raises:
         DataError: examples stand beside other data, or are none, as in `write_examples`.
@@ -70,10 +72,32 @@ def example_files(
     with private_folder() as folder:
         path = folder / f"{name}.jsonl"
         try:
-            yield ExampleFiles((path,), write_examples(examples, path, columns, sides), f"{folder}{os.sep}")
+            yield ExampleFiles((path,), write_examples(examples, path, columns, sides))
         except HeedfulError as error:
-            error.args = (str(error).replace(f"{folder}{os.sep}", ""), *error.args[1:])
+            error.args = (in_rows(str(error)), *error.args[1:])
             raise
+
+
+def in_rows(text: str) -> str:
+    """Name rows of examples in memory in place of lines of the files that were made of them.
+
+    Args:
+        text: message about files of `example_files`, or about any others, which stays as it is.
+
+    Example:
+        >>> in_rows("/tmp/.heedful-9-0.unfinished/train.jsonl:3: 2 rows are empty (lines 3, 4)")
+        'train: row 2: 2 rows are empty (rows 2, 3)'
+    """
+    if not _MADE.search(text):
+        return text
+    text = text.replace(f"{tempfile.gettempdir()}{os.sep}", "")
+    text = _MADE.sub(lambda file: f"{file[1]}: row {int(file[2]) - 1}" if file[2] else file[1], text)
+    return _LINES.sub(lambda lines: f"row{lines[1]} {_one_less(lines[2])}", text)
+
+
+def _one_less(numbers: str) -> str:
+    """Numbers between commas, counted from 0 in place of 1."""
+    return ", ".join(str(int(number) - 1) for number in numbers.split(", "))
 
 
 def _is_table(part: object) -> bool:
@@ -120,9 +144,22 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2), sides: Colu
                 raise DataError(f"{name}: row {number} has the keys {_listed(row)}, row 0 has {_listed(names)}")
             where = f"{name}: row {number}"
             file.write(_line({key: _cell(row[key], first[key], shown.get(key, key), where) for key in names}))
-    if names != PAIR_KEYS:
-        return columns
-    return PAIR_KEYS if columns in ((1, 2), PAIR_KEYS) else (PAIR_KEYS[1], PAIR_KEYS[0])
+    return _pair_columns(columns, sides, name) if names == PAIR_KEYS else columns
+
+
+def _pair_columns(columns: Columns, sides: Columns, name: str) -> Columns:
+    """Keys of source and target of pairs, for their columns by number or by name.
+
+    Raises:
+        DataError: pairs have no such columns.
+    """
+    for first, second in ((1, 2), PAIR_KEYS, sides):
+        if columns == (first, second):
+            return PAIR_KEYS
+        if columns == (second, first):
+            return PAIR_KEYS[1], PAIR_KEYS[0]
+    known = " and ".join(map(repr, sides))
+    raise DataError(f"{name}: pairs have the columns 1 and 2, or {known}; not {' and '.join(map(repr, columns))}")
 
 
 def _check_languages(row: Mapping[str, Any], name: str, columns: Columns) -> None:

@@ -19,6 +19,7 @@ from heedful.predictors.translator import Translator
 from heedful.runs.facts import request_task
 from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
 from heedful.runs.progress_display import followed
+from heedful.runs.python_terms import in_python, speaking_python
 from heedful.runs.request import TrainRequest, merged_settings
 from heedful.runs.together import file_scores, with_joined_files
 from heedful.runs.train import Console, RunInfo, train
@@ -61,6 +62,7 @@ def train_model(*data: Data, task: Literal["", "translation"] = "", **options: U
 def train_model(*data: Data, task: str, **options: Unpack[TrainOptions]) -> Predictor: ...
 
 
+@speaking_python()
 def train_model(
     *data: Data,
     kind: type[Predictor] = Predictor,
@@ -146,7 +148,7 @@ def train_model(
         paths = dict(zip(("data", "dev", "test"), (part.paths for part in parts), strict=True))
         request = replace(request, **paths, columns=parts[0].columns)
         with _using(threads):
-            folder = _trained(request, [part.folder for part in parts if part.folder], watch, quiet, together)
+            folder = _trained(request, watch, quiet, together)
     return load(folder, device)
 
 
@@ -170,13 +172,10 @@ def _using(threads: int) -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def _trained(
-    request: TrainRequest, hidden: Sequence[str], watch: Watcher | None, quiet: bool, together: bool = False
-) -> Path:
+def _trained(request: TrainRequest, watch: Watcher | None, quiet: bool, together: bool = False) -> Path:
     """Folder of the model that a request trains, and tests.
 
     Args:
-        hidden: folders that messages leave out.
         watch: further callback for reports of the progress.
         together: whether to join several files, and to score each.
 
@@ -185,10 +184,8 @@ def _trained(
     """
 
     def say(text: str) -> None:
-        for folder in hidden:
-            text = text.replace(folder, "")
         if not quiet:
-            print(text)
+            print(in_python(text))
 
     def started(info: RunInfo) -> None:
         for line in (*info.data.report, *(() if info.step else info.advice)):

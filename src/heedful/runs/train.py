@@ -12,6 +12,7 @@ from torch import nn
 from heedful.config.base import merge, read_toml, to_toml, validate
 from heedful.cpu.contention import watching_contention
 from heedful.data.batch import Sampler
+from heedful.data.in_memory import in_rows
 from heedful.data.same_data import EXPERIMENT
 from heedful.data.split import validated_on
 from heedful.engines.folder import CONFIG, MANIFEST, open_folder
@@ -254,7 +255,7 @@ def _lead(run: _Run, ranks: Ranks, console: Console, times: StepTimes) -> TrainR
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     about = {"kind": experiment.model.kind, "num_parameters": num_parameters, "device": device}
     versions = f"heedful {__version__}, PyTorch {torch.__version__}"
-    history = History(folder / "run", 0, {**about, "versions": versions, "report": data.report})
+    history = History(folder / "run", 0, {**about, "versions": versions, "report": [*map(in_rows, data.report)]})
     console = replace(console, watch=history.watched(console.watch))
     step, sampler = task.step(experiment, model), task.sampler(experiment, folder, data)
     trainer = _trainer(
