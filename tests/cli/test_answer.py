@@ -89,6 +89,13 @@ def test_its_model_is_evaluated_and_compared(model: Path, tmp_path: Path):
     assert done.code == 0, done.err
     assert "macro-F1" in done.out
     assert "predicted label" in done.out
+    assert "; the most frequent answer alone has " in done.out.splitlines()[2]
+    assert "unseen" not in done.out
+    story = {"facts": ["Ada went to the moon."], "question": "Where is Ada?", "answer": "moon"}
+    other = tmp_path / "unseen.jsonl"
+    other.write_text(data.read_text("utf-8") + json.dumps(story) + "\n", "utf-8")
+    done = heedful("evaluate", model, other)
+    assert "1 question with 1 answer unseen in training: 'moon'" in done.out.splitlines()
     facts = json.loads(heedful("evaluate", model, data, "--format", "json").out)
     assert facts["num_items"] == facts["num_supporting"] == 60
     assert len(facts["confusion"]) == len(facts["labels"])

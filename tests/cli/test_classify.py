@@ -245,6 +245,21 @@ def test_texts_that_are_cut_are_counted_in_a_table_and_in_an_evaluation(model: P
         assert line == f"heedful: warning: {tmp_path / 'in.csv'}: 2 texts cut after 20000 tokens"
 
 
+def test_rows_that_are_left_out_and_labels_that_are_unseen_are_told(model: Path, tmp_path: Path):
+    rows = [("clean", "good"), ("dirty", "bad"), (" ", "good"), ("", "bad"), ("clean", ""), ("dirty", "awful")]
+    table = tmp_path / "in.csv"
+    table.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows), "utf-8")
+    done = heedful("evaluate", model, table)
+    assert done.code == 0
+    assert f"warning: {table}: 3 rows left out: 2 without text and 1 without a label\n" in done.err
+    assert done.out.splitlines()[-1] == "1 text with 1 label unseen in training: 'awful'"
+    assert "never predicted" not in done.out
+    table.write_text("text,label\nclean,good\n", "utf-8")
+    done = heedful("evaluate", model, table)
+    assert "left out" not in done.err
+    assert "unseen" not in done.out
+
+
 def test_a_json_document_comes_back_as_one(model: Path, tmp_path: Path):
     rows = [{"n": 1, "text": "clean", "x": 0.5}, {"n": 2, "text": "dirty", "x": None}]
     (tmp_path / "in.json").write_text(json.dumps(rows), "utf-8")
@@ -309,6 +324,16 @@ def test_the_least_confidence_of_a_wanted_precision_is_told(model: Path, tmp_pat
     (tmp_path / "wrong.tsv").write_text("a clean room\tbad\na dirty room\tgood\n", "utf-8")
     done = heedful("evaluate", model, tmp_path / "wrong.tsv", "--precision", "0.5")
     assert done.out.splitlines()[-1] == "no confidence from which on 50 % of the texts are right"
+    sure, unsure = ("a clean room", "good"), ("a clean and a dirty room", "x")
+    rows = [(f"{sure[0]} and a clean room", "bad"), *[sure] * 3, unsure]
+    (tmp_path / "most.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows), "utf-8")
+    done = heedful("evaluate", model, tmp_path / "most.tsv", "--precision", "0.99")
+    line = done.out.splitlines()[-1]
+    assert line.startswith("no confidence from which on 99 % of the texts are right; the best is confidence 0.")
+    least = float(line.rpartition(" ")[2])
+    assert ": 80.0 % of the texts, of which 75.0 % are right; use heedful classify --min-confidence 0." in line
+    facts = json.loads(heedful("evaluate", model, tmp_path / "most.tsv", "--precision", "0.99", "--format", "json").out)
+    assert (facts["chosen"], facts["best"]["min_confidence"], facts["best"]["accuracy"]) == (None, least, 75.0)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,9 @@ CORPUS = EncodedCorpus(EncodedSide.of(TEXTS), EncodedSide.of(LABELS))
 
 def test_rows_without_text_or_label_are_left_out():
     pairs = [Pair("a", "x ", 1), Pair(" ", "x", 2), Pair("b", "", 3), Pair("c", "y", 4)]
-    assert LabelledTexts.of(pairs) == LabelledTexts(["a", "c"], ["x", "y"])
+    texts = LabelledTexts.of([*pairs, Pair("", "", 5)])
+    assert texts == LabelledTexts(["a", "c"], ["x", "y"], num_without_text=2, num_without_label=1)
+    assert texts[:1] == LabelledTexts(["a"], ["x"], num_without_text=2, num_without_label=1)
 
 
 @pytest.mark.parametrize(

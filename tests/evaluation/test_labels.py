@@ -1,11 +1,15 @@
 """Scores of labels, against scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_score, recall_score
 
 from heedful.errors import DataError
-from heedful.evaluation.labels import score_labels
+from heedful.evaluation.label_sets import score_sets
+from heedful.evaluation.labels import UnseenLabels, score_labels
+from heedful.text.label_sets import joined_labels, split_labels
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,10 +67,34 @@ def test_a_matrix_too_wide_for_a_terminal_is_left_to_json():
     assert len(report.to_dict()["confusion"]) == 30
 
 
+def test_the_most_frequent_label_alone_stands_beside_the_accuracy():
+    report = score_labels(["a", "a", "b", "b"], ["a", "a", "a", "b"])
+    assert (report.accuracy, report.majority, report.to_dict()["majority"]) == (75.0, 75.0, 75.0)
+    assert "; the most frequent label alone has 75.00 %\n" in report.summary()
+    assert "; the most frequent label alone has 75.00 %\n" in report.to_text()
+
+
 def test_labels_that_are_never_predicted_are_named():
     report = score_labels(["ham"] * 4, ["ham", "spam", "ham", "junk"])
     assert report.never_predicted == ("junk", "spam")
     assert "never predicted: 'junk', 'spam'" in report.summary()
     assert "never predicted: 'junk', 'spam'" in report.to_text()
+    unseen = replace(report, unseen=UnseenLabels.of([["junk"], ["spam"], ["junk"]], ["ham", "spam"]))
+    assert unseen.never_predicted == ("spam",)
+    for text in (unseen.summary(), unseen.to_text()):
+        assert "2 texts with 1 label unseen in training: 'junk'\n" in text
+        assert "never predicted: 'spam'\n" in text
+    assert unseen.to_dict()["unseen"] == {"labels": ("junk",), "num_items": 2}
+    many = UnseenLabels.of([[f"label {number}"] for number in range(9)], [])
+    assert many.to_text().endswith("'label 3', 'label 4', and 4 more")
     assert score_labels(["a", "b"], ["b", "a"]).never_predicted == ()
     assert "never" not in score_labels(["a", "b"], ["b", "a"]).summary()
+
+
+def test_unseen_labels_of_sets_are_told():
+    sets = [joined_labels(labels) for labels in (["a", "x"], ["a"], ["b"])]
+    report = score_sets([sets[1], sets[1], sets[1]], sets)
+    report = replace(report, unseen=UnseenLabels.of(map(split_labels, sets), ["a", "b"]))
+    for text in (report.summary(), report.to_text()):
+        assert "1 text with 1 label unseen in training: 'x'\n" in text
+        assert "never predicted rightly: 'b'\n" in text

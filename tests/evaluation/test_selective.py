@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from heedful.evaluation.selective import MOST_POINTS, WANTED, select_confident, selections, shown_confidence
+from heedful.evaluation.selective import (
+    MOST_POINTS,
+    WANTED,
+    select_confident,
+    select_most_precise,
+    selections,
+    shown_confidence,
+)
 
 
 def test_no_larger_selection_is_right_often_enough():
@@ -23,6 +30,19 @@ def test_no_larger_selection_is_right_often_enough():
                 assert np.isclose(chosen.coverage, 100 * np.mean([c >= chosen.min_confidence for c in confidences]))
                 assert np.isclose(chosen.accuracy, 100 * shares[chosen.min_confidence])
     assert selections([0.5], [False]) == ()
+
+
+def test_the_most_precise_selection_is_the_largest_with_the_largest_share():
+    drawn = np.random.default_rng(3)
+    for _ in range(50):
+        confidences = np.round(drawn.random(40), 1)
+        right = drawn.random(40) < 0.7
+        best = select_most_precise(confidences.tolist(), right.tolist())
+        shares = {float(least): float(100 * right[confidences >= least].mean()) for least in confidences}
+        assert best is not None
+        assert np.isclose(best.accuracy, max(shares.values()))
+        assert best.min_confidence == min(least for least, share in shares.items() if np.isclose(share, best.accuracy))
+    assert select_most_precise([0.5, 0.4], [False, False]) is None
 
 
 def test_points_of_the_curve_are_few_and_far_apart():

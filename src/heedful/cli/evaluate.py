@@ -28,7 +28,7 @@ import typer
 
 from heedful.cli.completion import metrics as complete_metrics
 from heedful.cli.error_page import check_errors, divided, write_errors, write_symbol_errors
-from heedful.cli.label_measures import check_precision, chosen_confidence, warn_of_cut_texts
+from heedful.cli.label_measures import check_precision, chosen_confidence, warn_of_cut_texts, warn_of_rows_left_out
 from heedful.cli.messages import Messages
 from heedful.cli.options import (
     DATA,
@@ -249,6 +249,7 @@ def _measured(
         The scores, and further facts about the errors, for JSON.
     """
     measured = [one.measure(own, keys, beam or 0) for one, own in zip(models, item_sets, strict=True)]
+    warn_of_rows_left_out(item_sets[0], source, messages)
     warn_of_cut_texts(models, measured, source, messages)
     return measured, write_errors(models[0], item_sets[0], html)
 

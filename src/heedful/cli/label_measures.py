@@ -1,4 +1,4 @@
-"""Facts about a classifier that `heedful evaluate` tells beside its scores: least confidence, and texts cut short."""
+"""Facts about a classifier that `heedful evaluate` tells beside its scores: least confidence, texts cut or left out."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.cli.answered_tables import warn_of_cut
 from heedful.cli.messages import Messages
 from heedful.errors import UsageError
+from heedful.text.counts import counted
 
 if TYPE_CHECKING:
     from heedful.predictors.interface import Measured, Predictor
@@ -39,22 +40,42 @@ def chosen_confidence(measured: "Measured", precision: float | None) -> tuple[st
         precision: share of right labels, in [0, 1]; None = none is wanted.
 
     Returns:
-        A line, and the same as values that JSON can hold, under the name "chosen"; nothing where none is wanted.
+        A line, and the same as values that JSON can hold, under the name "chosen"; nothing where none is wanted. Where
+        no confidence has this share, it is None, and the largest share that one has is under the name "best".
     """
     if precision is None:
         return "", {}
     from heedful.evaluation.label_sets import SetReport
     from heedful.evaluation.labels import LabelReport
-    from heedful.evaluation.selective import select_confident, shown_confidence
+    from heedful.evaluation.selective import select_confident, select_most_precise, shown_confidence
 
     if not isinstance(measured, LabelReport | SetReport):
         return "", {}
     chosen = select_confident(measured.confidences, measured.right, 100.0 * precision - _ROUNDING)
+    best = chosen or select_most_precise(measured.confidences, measured.right)
+    failure = "" if chosen else f"no confidence from which on {100.0 * precision:g} % of the texts are right"
+    if best is None:
+        return failure, {"chosen": None, "best": None}
+    option = f"use heedful classify --min-confidence {shown_confidence(best.min_confidence)}"
     if chosen is None:
-        line = f"no confidence from which on {100.0 * precision:g} % of the texts are right"
-        return line, {"chosen": None}
-    option = f"heedful classify --min-confidence {shown_confidence(chosen.min_confidence)}"
-    return f"{chosen.to_text()}; use {option}", {"chosen": chosen._asdict()}
+        return f"{failure}; the best is {best.to_text()}; {option}", {"chosen": None, "best": best._asdict()}
+    return f"{chosen.to_text()}; {option}", {"chosen": chosen._asdict()}
+
+
+def warn_of_rows_left_out(items: Any, source: Path, messages: Messages) -> None:
+    """Warn of rows of a file that have no text or no label.
+
+    Args:
+        items: items that are measured.
+        source: their file.
+    """
+    from heedful.data.labelled_texts import LabelledTexts
+
+    if not isinstance(items, LabelledTexts):
+        return
+    counts = {"without text": items.num_without_text, "without a label": items.num_without_label}
+    if parts := [f"{number:,} {lack}" for lack, number in counts.items() if number]:
+        messages.warn(f"{source}: {counted(sum(counts.values()), 'row')} left out: {' and '.join(parts)}")
 
 
 def warn_of_cut_texts(

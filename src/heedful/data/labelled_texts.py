@@ -1,7 +1,7 @@
 """Texts in memory with the label of each."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
@@ -23,12 +23,16 @@ class LabelledTexts:
     """The texts."""
     labels: list[str]
     """Label of each."""
+    num_without_text: int = 0
+    """Number of rows of the file that were left out, because their text is blank."""
+    num_without_label: int = 0
+    """Number of rows that were left out, because they have a text, but no label."""
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, selection: slice) -> "LabelledTexts":
-        return LabelledTexts(self.texts[selection], self.labels[selection])
+        return replace(self, texts=self.texts[selection], labels=self.labels[selection])
 
     @property
     def sources(self) -> list[str]:
@@ -45,10 +49,19 @@ class LabelledTexts:
         """Collect labelled texts from the rows of a file.
 
         Args:
-            pairs: text and label; rows where either is blank are left out.
+            pairs: text and label; rows where either is blank are left out and counted.
 
         Returns:
             The texts, in order.
         """
-        stripped = [(pair.source, pair.target.strip()) for pair in pairs if pair.source.strip() and pair.target.strip()]
-        return cls([text for text, _ in stripped], [label for _, label in stripped])
+        texts, labels, num_without_text, num_without_label = list[str](), list[str](), 0, 0
+        for pair in pairs:
+            label = pair.target.strip()
+            if not pair.source.strip():
+                num_without_text += 1
+            elif not label:
+                num_without_label += 1
+            else:
+                texts.append(pair.source)
+                labels.append(label)
+        return cls(texts, labels, num_without_text, num_without_label)

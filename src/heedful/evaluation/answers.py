@@ -103,7 +103,7 @@ def score_answers(
         50.0
     """
     num_attended = _num_attended(supporting, weights)
-    return AnswerReport(score_labels(predicted, gold, "question"), sum(map(len, supporting)), num_attended)
+    return AnswerReport(score_labels(predicted, gold, "question", "answer"), sum(map(len, supporting)), num_attended)
 
 
 def _num_attended(supporting: Sequence[Sequence[int]], weights: Sequence[NDArray[np.float32] | None]) -> int:
@@ -135,6 +135,8 @@ class SpanReport(Shown):
     """Number of supporting facts that have the largest weight as start or end."""
     are_impossible: tuple[bool, ...] = ()
     """Whether the right answer of each is that there is none; empty = of no question."""
+    majority: float = 0.0
+    """Share of the questions that have the most frequent right answer, which is right so often alone, in percent."""
 
     def __repr__(self) -> str:
         return f"<SpanReport of {len(self.right):,} questions: exact match {self.exact_match:.2f}, F1 {self.f1:.2f}>"
@@ -181,7 +183,8 @@ class SpanReport(Shown):
         low, high = wilson_interval(sum(self.right), len(self.right))
         lines = [
             f"test:  {counted(len(self.right), 'question')}; 95 % interval",
-            f"       exact match {self.exact_match:.2f} % [{low:.2f}, {high:.2f}], F1 {self.f1:.2f} %",
+            f"       exact match {self.exact_match:.2f} % [{low:.2f}, {high:.2f}], F1 {self.f1:.2f} %; "
+            f"the most frequent answer alone has {self.majority:.2f} %",
         ]
         if by_answer := self.by_answer:
             answered, f1, recognised = by_answer.values()
@@ -213,6 +216,7 @@ class SpanReport(Shown):
             "low": low,
             "high": high,
             "f1": self.f1,
+            "majority": self.majority,
             "num_impossible": self.num_impossible,
             **self.by_answer,
             "num_supporting": self.num_supporting,
@@ -250,7 +254,10 @@ def score_spans(
         raise DataError("no questions to score")
     right, shares = zip(*map(span_scores, predicted, gold), strict=True)
     num_attended = _num_attended(supporting, weights)
-    return SpanReport(right, shares, sum(map(len, supporting)), num_attended, tuple(not answer for answer in gold))
+    are_impossible = tuple(not answer for answer in gold)
+    ((_, most),) = Counter(" ".join(_words(answer)) for answer in gold).most_common(1)
+    majority = 100.0 * most / len(gold)
+    return SpanReport(right, shares, sum(map(len, supporting)), num_attended, are_impossible, majority)
 
 
 def span_scores(said: str, wanted: str) -> tuple[bool, float]:

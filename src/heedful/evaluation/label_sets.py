@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, final
 
 import numpy as np
@@ -11,14 +11,20 @@ from heedful.data.label_kinds import LabelKind, parse_number, rank_of
 from heedful.errors import DataError
 from heedful.evaluation.bootstrap import Difference, paired_bootstrap
 from heedful.evaluation.interface import Matrix, References, reference_count
-from heedful.evaluation.labels import LabelReport, LabelScore, compare_labels, score_labels, scores_by_label
+from heedful.evaluation.labels import (
+    LabelReport,
+    LabelScore,
+    UnseenLabels,
+    compare_labels,
+    named,
+    score_labels,
+    scores_by_label,
+    summary_lines,
+)
 from heedful.evaluation.selective import Selection
 from heedful.evaluation.shown import Shown
 from heedful.text.counts import counted
 from heedful.text.label_sets import split_labels
-from heedful.text.quoting import shortened
-
-_SHOWN_LABELS: Final = 10
 
 
 @final
@@ -47,6 +53,8 @@ class SetReport(Shown):
     """Probability of what was predicted for each item; none where it is not known."""
     num_cut: int = 0
     """Number of texts of which the model read the beginning only."""
+    unseen: UnseenLabels = field(default_factory=UnseenLabels)
+    """Labels that the model does not know, so that it is never right about their texts."""
 
     @property
     def macro_f1(self) -> float:
@@ -61,15 +69,16 @@ class SetReport(Shown):
     def _scores(self) -> str:
         return f"micro-F1 {self.micro_f1:.2f} %, macro-F1 {self.macro_f1:.2f} %, all labels right {self.accuracy:.2f} %"
 
-    def _never_predicted(self) -> str:
-        never = [score.label for score in self.by_label if score.num_items and not score.precision]
-        more = f", and {len(never) - _SHOWN_LABELS:,} more" if len(never) > _SHOWN_LABELS else ""
-        listed = ", ".join(map(shortened, never[:_SHOWN_LABELS]))
-        return f"       never predicted rightly: {listed}{more}\n" if never else ""
+    def _label_lines(self) -> list[str]:
+        """Lines about labels that are never right, because the model does not know or never rightly predicts them."""
+        labels = [score.label for score in self.by_label if score.num_items and not score.precision]
+        known = [label for label in labels if label not in self.unseen.labels]
+        never = f"never predicted rightly: {named(known)}" if known else ""
+        return [line for line in (self.unseen.to_text(), never) if line]
 
     def summary(self) -> str:
         """Summarise the scores in two lines."""
-        return f"test:  {counted(self.num_items, 'text')}\n       {self._scores()}\n{self._never_predicted()}"
+        return summary_lines(counted(self.num_items, "text"), self._scores(), *self._label_lines())
 
     def to_text(self) -> str:
         """Write all scores, one label a line.
@@ -88,7 +97,7 @@ class SetReport(Shown):
             ),
         ]
         lines += [each.to_text() for each in self.selected]
-        return "".join(f"{line}\n" for line in lines) + self._never_predicted()
+        return "".join(f"{line}\n" for line in (*lines, *self._label_lines()))
 
     def to_dict(self) -> dict[str, Any]:
         """List all scores.
@@ -101,6 +110,7 @@ class SetReport(Shown):
             "micro_f1": self.micro_f1,
             "macro_f1": self.macro_f1,
             "accuracy": self.accuracy,
+            "unseen": self.unseen._asdict(),
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
             "selected": [each._asdict() for each in self.selected],
         }
@@ -144,7 +154,7 @@ class NumberReport(Shown):
 
     def summary(self) -> str:
         """Summarise the scores in two lines."""
-        return f"test:  {counted(self.num_items, 'text')}\n       {self._scores()}\n"
+        return summary_lines(counted(self.num_items, "text"), self._scores())
 
     def to_text(self) -> str:
         """Write all scores.

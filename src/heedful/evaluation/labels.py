@@ -1,10 +1,10 @@
 """Scores of predicted labels: accuracy, macro-averaged F1, and precision and recall of each label."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, Final, Self, final
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -19,12 +19,78 @@ from heedful.text.quoting import shortened
 
 _SHOWN_LABELS: Final = 10
 """Number of labels that are listed in a line."""
+_SHOWN_UNSEEN: Final = 5
+"""Number of labels that a model does not know and that are named."""
 _MATRIX_COLUMNS: Final = 120
 """Widest confusion matrix in text, in terminal columns; JSON has any."""
 _HEAD_COLUMNS: Final = 10
 """Longest heading of a column of the confusion matrix, in terminal columns."""
 _Z: Final = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
+
+
+def named(labels: Sequence[str], most: int = _SHOWN_LABELS) -> str:
+    """List labels in a line.
+
+    Args:
+        most: largest number of labels that are named; the others are counted.
+
+    Example:
+        >>> named(["a", "b", "c"], most=2)
+        "'a', 'b', and 1 more"
+    """
+    more = f", and {len(labels) - most:,} more" if len(labels) > most else ""
+    return f"{', '.join(map(shortened, labels[:most]))}{more}"
+
+
+def summary_lines(*lines: str) -> str:
+    r"""Write the lines of a summary of a test, those below the first under it.
+
+    Example:
+        >>> summary_lines("9 texts", "accuracy 50.00 %")
+        'test:  9 texts\n       accuracy 50.00 %\n'
+    """
+    heads = ("test:  ", *[" " * 7] * (len(lines) - 1))
+    return "".join(f"{head}{line}\n" for head, line in zip(heads, lines, strict=True))
+
+
+class UnseenLabels(NamedTuple):
+    """Labels that a model does not know, because no training item has them."""
+
+    labels: tuple[str, ...] = ()
+    """The labels, in alphabetical order."""
+    num_items: int = 0
+    """Number of items that have one of them."""
+
+    @classmethod
+    def of(cls, items: Iterable[Sequence[str]], known: Collection[str]) -> Self:
+        """Find the labels that a model does not know.
+
+        Args:
+            items: right labels of each item.
+            known: labels of the model.
+
+        Example:
+            >>> UnseenLabels.of([["a"], ["b", "c"], ["c"]], {"a", "b"})
+            UnseenLabels(labels=('c',), num_items=2)
+        """
+        unseen = [others for labels in items if (others := {*labels} - {*known})]
+        return cls(tuple(sorted(set[str]().union(*unseen))), len(unseen))
+
+    def to_text(self, noun: str = "text", label_noun: str = "label") -> str:
+        """Write a line about the labels.
+
+        Args:
+            noun: noun for an item.
+            label_noun: noun for a label.
+
+        Returns:
+            The line, without its end; empty where there are none.
+        """
+        if not self.labels:
+            return ""
+        number = f"{counted(self.num_items, noun)} with {counted(len(self.labels), label_noun)}"
+        return f"{number} unseen in training: {named(self.labels, _SHOWN_UNSEEN)}"
 
 
 def wilson_interval(num_right: int, number: int) -> tuple[float, float]:
@@ -100,6 +166,10 @@ class LabelReport(Shown):
     """Probability of what was predicted for each item; none where it is not known."""
     num_cut: int = 0
     """Number of items of which the model read the beginning only."""
+    label_noun: str = "label"
+    """Noun for a label, in texts."""
+    unseen: UnseenLabels = field(default_factory=UnseenLabels)
+    """Labels that the model does not know, so that it is never right about their items."""
 
     def __repr__(self) -> str:
         scores = f"accuracy {self.accuracy:.2f}, macro-F1 {self.macro_f1:.2f}"
@@ -116,13 +186,18 @@ class LabelReport(Shown):
         return sum(score.f1 for score in self.by_label) / len(self.by_label)
 
     @property
+    def majority(self) -> float:
+        """Share of the items that have the most frequent label, which is right so often alone, in percent."""
+        return 100.0 * max(score.num_items for score in self.by_label) / self.num_items
+
+    @property
     def never_predicted(self) -> tuple[str, ...]:
-        """Labels of items that were predicted for none."""
+        """Labels of items that were predicted for none, although the model knows them."""
         predicted = [sum(column) for column in zip(*self.confusion, strict=True)]
         return tuple(
             score.label
             for score, number in zip(self.by_label, predicted, strict=False)
-            if score.num_items and not number
+            if score.num_items and not number and score.label not in self.unseen.labels
         )
 
     @property
@@ -133,23 +208,20 @@ class LabelReport(Shown):
     def summary(self) -> str:
         """Summarise the scores in two lines."""
         low, high = self.interval
-        return (
-            f"test:  {counted(self.num_items, self.noun)}; 95 % interval\n"
-            f"       accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %"
-            f"{self._error()}\n"
-            f"{self._never_predicted_line()}"
-        )
+        accuracy = f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}], macro-F1 {self.macro_f1:.2f} %"
+        scores = f"{accuracy}{self._error()}; {self._baseline()}"
+        return summary_lines(f"{counted(self.num_items, self.noun)}; 95 % interval", scores, *self._label_lines())
+
+    def _baseline(self) -> str:
+        return f"the most frequent {self.label_noun} alone has {self.majority:.2f} %"
 
     def _error(self) -> str:
         return "" if self.mean_error is None else f", mean error {self.mean_error:.3f}"
 
-    def _never_predicted_line(self) -> str:
-        never = self.never_predicted
-        if not never:
-            return ""
-        listed = ", ".join(map(shortened, never[:_SHOWN_LABELS]))
-        more = f", and {len(never) - _SHOWN_LABELS:,} more" if len(never) > _SHOWN_LABELS else ""
-        return f"       never predicted: {listed}{more}\n"
+    def _label_lines(self) -> list[str]:
+        """Lines about labels that are never right, because the model does not know or never predicts them."""
+        never = f"never predicted: {named(self.never_predicted)}" if self.never_predicted else ""
+        return [line for line in (self.unseen.to_text(self.noun, self.label_noun), never) if line]
 
     def to_text(self) -> str:
         """Write all scores, one label a line.
@@ -161,7 +233,7 @@ class LabelReport(Shown):
         width = max(len(score.label) for score in self.by_label)
         lines = [
             counted(self.num_items, self.noun),
-            f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]",
+            f"accuracy {self.accuracy:.2f} % [{low:.2f}, {high:.2f}]; {self._baseline()}",
             f"macro-F1 {self.macro_f1:.2f} %{self._error()}",
             *(
                 f"{score.label:{width}}  precision {score.precision:6.2f}  recall {score.recall:6.2f}  "
@@ -170,7 +242,7 @@ class LabelReport(Shown):
             ),
         ]
         lines += [each.to_text(self.noun) for each in self.selected]
-        return "".join(line + "\n" for line in (*lines, *self._confusion_lines())) + self._never_predicted_line()
+        return "".join(line + "\n" for line in (*lines, *self._confusion_lines(), *self._label_lines()))
 
     def _confusion_lines(self) -> list[str]:
         """Confusion matrix, a row for each label; none where a row would be too wide for a terminal."""
@@ -201,7 +273,9 @@ class LabelReport(Shown):
             "accuracy": self.accuracy,
             "low": low,
             "high": high,
+            "majority": self.majority,
             "macro_f1": self.macro_f1,
+            "unseen": self.unseen._asdict(),
             "labels": [vars(score) | {"f1": score.f1} for score in self.by_label],
             "confusion": [list(row) for row in self.confusion],
             "selected": [each._asdict() for each in self.selected],
@@ -240,7 +314,9 @@ def scores_by_label(right: Counter[str], predicted: Counter[str], gold: Counter[
     )
 
 
-def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "text") -> LabelReport:
+def score_labels(
+    predicted: Sequence[str], gold: Sequence[str], noun: str = "text", label_noun: str = "label"
+) -> LabelReport:
     """Compare predicted labels with the right ones.
 
     Args:
@@ -262,7 +338,7 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str], noun: str = "tex
     scores = scores_by_label(right, said, wanted)
     pairs, names = Counter(zip(gold, predicted, strict=True)), [score.label for score in scores]
     confusion = tuple(tuple(pairs[label, other] for other in names) for label in names)
-    return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion, noun)
+    return LabelReport(len(gold), sum(right.values()), scores, is_right, confusion, noun, label_noun=label_noun)
 
 
 def compare_labels(right: Sequence[bool], baseline: Sequence[bool], seed: int = 12345) -> Difference:

@@ -112,6 +112,26 @@ def select_confident(confidences: Sequence[float], right: Sequence[bool], wanted
     return None if last is None else curve.selection(last)
 
 
+def select_most_precise(confidences: Sequence[float], right: Sequence[bool]) -> Selection | None:
+    """Choose the least confidence from which on the largest share of labels is right.
+
+    Args:
+        confidences: probability of the label of each text.
+        right: whether each is right.
+
+    Returns:
+        The largest selection of the most confident texts with this share; None = no label is right.
+
+    Example:
+        >>> select_most_precise([0.9, 0.8, 0.7, 0.6], [False, True, True, False])
+        Selection(min_confidence=0.7, coverage=75.0, accuracy=66.66666666666667)
+    """
+    if not any(right):
+        return None
+    curve = _Curve.of(confidences, right)
+    return select_confident(confidences, right, float(curve.shares[curve.lasts].max()))
+
+
 def selections(confidences: Sequence[float], right: Sequence[bool]) -> tuple[Selection, ...]:
     """Choose points of the curve of coverage and accuracy by the least confidence.
 

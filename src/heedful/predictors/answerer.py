@@ -1,7 +1,7 @@
 """Answerer: a loaded model that answers questions about facts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast, final
@@ -19,6 +19,7 @@ from heedful.engines.spans import NO_ANSWER_SHIFT, best_answers
 from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, score_spans
+from heedful.evaluation.labels import UnseenLabels
 from heedful.pages.attention_map import FactMap
 from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
@@ -226,13 +227,13 @@ class Answerer(LabelPredictor):
         if not isinstance(items, Stories):
             raise TypeError(f"a question answerer is measured on stories, got {type(items).__name__}")
         answers = [*self.stream(items.stories)]
-        score = score_answers if self.labels else score_spans
-        return score(
-            [answer.answer for answer in answers],
-            items.labels,
-            [story.supporting for story in items.stories],
-            [answer.weights for answer in answers],
-        )
+        said, weights = [answer.answer for answer in answers], [answer.weights for answer in answers]
+        supporting = [story.supporting for story in items.stories]
+        if not self.labels:
+            return score_spans(said, items.labels, supporting, weights)
+        report = score_answers(said, items.labels, supporting, weights)
+        unseen = UnseenLabels.of(([label] for label in items.labels), self.labels)
+        return replace(report, answers=replace(report.answers, unseen=unseen))
 
     def evaluate(self, *data: Any, columns: Columns = (1, 2)) -> AnswerReport | SpanReport:
         """Answer questions and compare with their answers, as `heedful evaluate` does.

@@ -231,6 +231,7 @@ class Classifier(LabelPredictor):
     ) -> "LabelReport | SetReport | NumberReport":
         # Measuring takes modules that a start without it does not wait for.
         from heedful.evaluation.label_sets import NumberReport, report_labels
+        from heedful.evaluation.labels import UnseenLabels
         from heedful.evaluation.selective import selections
 
         self._refuse_search(metrics, beam)
@@ -241,9 +242,10 @@ class Classifier(LabelPredictor):
         num_cut = sum(each.was_cut for each in results)
         if isinstance(report, NumberReport):
             return replace(report, num_cut=num_cut)
+        unseen = UnseenLabels.of(map(split_labels, items.labels), self.labels)
         confidences = tuple(each.probability for each in results)
         selected = selections(confidences, report.right)
-        return replace(report, num_cut=num_cut, selected=selected, confidences=confidences)
+        return replace(report, num_cut=num_cut, unseen=unseen, selected=selected, confidences=confidences)
 
     def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
         return [

@@ -1,7 +1,6 @@
 """Classification: texts with a label each, learned by a text classifier."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -155,7 +154,8 @@ class ClassificationTask(LabelTask[PairFile]):
             f"{len(parts['test']):,} for testing; {_about(kind, labels)}",
             *_unseen(kind, parts, labels),
         ]
-        sets = {name: asdict(LabelledTexts.of(parts[name])) for name in ("dev", "test")}
+        held_out = {name: LabelledTexts.of(parts[name]) for name in ("dev", "test")}
+        sets = {name: {"texts": items.texts, "labels": items.labels} for name, items in held_out.items()}
         lines = [pair.source for pair in islice(parts["train"], TOKENIZER_LINES)]
         encoded = partial(_encoded, parts["train"], labels, config, described)
         facts: dict[str, Any] = {"report": described, TEXT_COLUMNS: file.source_names, **sets}
