@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
-from heedful.data.corpus import Pair
 from heedful.data.split_positions import part_at, split_of, split_position
 from heedful.errors import DataError
+
+if TYPE_CHECKING:
+    from heedful.data.corpus import Pair
 
 MIN_PAIRS: Final = 10
 """Number of different pairs below which nothing can be trained."""
@@ -38,7 +40,7 @@ class Split:
         # A user who gives validation data decides about test data too: none are held out.
         self.test_share = 0.0 if has_test or has_dev or num_pairs < LEAST_TO_SPLIT else share
 
-    def __call__(self, pair: Pair) -> str:
+    def __call__(self, pair: "Pair") -> str:
         """Choose the part that a pair belongs to.
 
         Returns:
@@ -56,7 +58,7 @@ class SourceSpread:
         self._has_inner = False
         self._last = 0.0
 
-    def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def watch(self, pairs: "Iterable[Pair]") -> "Iterator[Pair]":
         """Add pairs while iterating over them.
 
         Args:
@@ -69,7 +71,7 @@ class SourceSpread:
             self.add(pair)
             yield pair
 
-    def add(self, pair: Pair) -> None:
+    def add(self, pair: "Pair") -> None:
         """Add a pair.
 
         Args:
