@@ -96,6 +96,21 @@ def test_words_and_their_links_move_with_kept_spans(attention: bool):
         assert (one.alignment, one.links) == (None, ())
 
 
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("10", "dog 10 a"),  # as the model wrote it
+        ("101", "dog a 10"),  # another number, which contains this one
+        ("10.5", "dog a 10"),
+        ("10 1", "dog a 10"),  # a number that no one wrote
+        ("10th", "dog 10th a"),
+    ],
+)
+def test_numbers_are_those_of_the_source(written: str, text: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(WORDS, "10", written)
+    assert translate("Ein 10 Hund").text == text
+
+
 def test_without_attention_a_lexicon_places_spans():
     assert translate("roter {x} Hund auf", can_align=False).text == "on dog red {x}"
 

@@ -170,8 +170,9 @@ export function spansIn(output, spans) {
   return places.sort((one, other) => one.start - other.start);
 }
 
-/** Whether each span stands in a text as often as it is listed. @param {readonly string[]} spans @param {string} text */
-export function standOnce(spans, text) {
+/** Whether each span stands in a text as often as in a source, and no more digits do, so that no number is longer. @param {readonly string[]} spans @param {string} source @param {string} text */
+export function standOnce(spans, source, text) {
+  if (numDigits(text) > numDigits(source)) return false;
   let rest = text;
   for (const span of [...spans].sort((one, other) => other.length - one.length)) {
     if (!rest.includes(span)) return false;
@@ -179,3 +180,5 @@ export function standOnce(spans, text) {
   }
   return !spans.some((span) => rest.includes(span));
 }
+
+const numDigits = (/** @type {string} */ text) => (text.match(/\p{Nd}/gu) ?? []).length;
