@@ -1,10 +1,13 @@
 """`heedful translate` with a document."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from heedful.documents.table import FORMATS
+from heedful.text.tagged_text import TaggedText
 from tests.cli.command import heedful
 from tests.cli.conftest import Trained
 from tests.documents import made
@@ -26,10 +29,13 @@ def test_what_is_no_document_is_refused(trained: Trained, tmp_path: Path):
     page, other = tmp_path / "a.html", tmp_path / "a.pdf"
     page.write_bytes(b"<p>abc")
     other.write_bytes(b"x")
+    strange = tmp_path / "a.resx"
+    strange.write_bytes(b"<root/>")
     broken = tmp_path / "b.docx"
     broken.write_bytes(b"x")
     for arguments, message, code in (
         ((other, "-o", tmp_path / "b.pdf"), "files of the format .pdf are not read; read are .txt, .html, ", 2),
+        ((strange, "-o", tmp_path / "b.resx"), "files of the format .resx are not read; read are .txt", 2),
         ((page,), "a document is written to a file; add -o a.translated.html", 2),
         ((page, "-o", tmp_path / "b.txt"), "give a name that ends in .html", 2),
         ((page, "-o", page), "read by this command", 2),
@@ -40,4 +46,18 @@ def test_what_is_no_document_is_refused(trained: Trained, tmp_path: Path):
         done = heedful("translate", trained.model, *arguments)
         assert (done.code, len(done.errors)) == (code, 1), done.err
         assert message in done.errors[0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.pdf", "b.docx"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.pdf", "a.resx", "b.docx"]
+
+
+def test_passages_without_a_translation_are_told(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    source, target = tmp_path / "a.md", tmp_path / "b.md"
+    source.write_text("abc\n\nfed\n\nbad\n", encoding="utf-8")
+
+    def faulty(_: object, passages: Sequence[TaggedText], **settings: object) -> Iterator[tuple[TaggedText, object]]:
+        del settings
+        return ((one, SimpleNamespace(was_cut=False, fault="loop" * (one.text != "fed"))) for one in passages)
+
+    monkeypatch.setattr("heedful.predictors.tagged.translate_tagged", faulty)
+    done = heedful("translate", trained.model, source, "-o", target)
+    assert done.code == 0
+    assert "no translation, only a fault, of 2 passages; the source stands there\n" in done.err

@@ -41,7 +41,9 @@ def document_among(texts: Sequence[str] | None, source: Path | None, target: Pat
         is_table = is_table_file(source) and source.suffix.lower() not in FORMATS
         if is_table and (source.is_file() or target is not None):
             raise UsageError(f"{source}: a table; to translate a column of it: --input {source}")
-        is_document = source.suffix.lower() in FORMATS.keys() | _UNREAD and (source.is_file() or target is not None)
+        # Of the name of a file, the ending of a format and an output file, two make a document.
+        signs = (source.is_file() and bool(source.suffix), source.suffix.lower() in FORMATS.keys() | _UNREAD)
+        is_document = (*signs, target is not None).count(True) >= 2
     else:
         return None
     if not is_document:
@@ -89,13 +91,14 @@ def translate_document(
         raise DataError(f"{source}: {error}") from None
     passages = document.passages
     outputs = [*passages]
-    num_cut = 0
+    num_cut = num_faults = 0
     for start in range(0, len(passages), _WINDOW):
         for index, (tagged, plain) in enumerate(
             translate_tagged(translator, passages[start : start + _WINDOW], **settings), start
         ):
             outputs[index] = tagged
             num_cut += plain.was_cut
+            num_faults += bool(plain.fault)
         if start + _WINDOW < len(passages):
             messages.say(f"{start + _WINDOW:,} of {counted(len(passages), 'passage')}")
     with temporary_path(target) as temporary:
@@ -105,4 +108,6 @@ def translate_document(
     sync(target.parent)
     if num_cut:
         messages.warn(f"{num_cut:,} passages have sentences that are too long for the model; their ends are missing")
+    if num_faults:
+        messages.warn(f"no translation, only a fault, of {counted(num_faults, 'passage')}; the source stands there")
     messages.say(f"{target}: {counted(len(passages), 'passage')} translated")
