@@ -10,6 +10,7 @@ such outputs is without the spans. `--segments off` translates each line as a wh
 
 import argparse
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -25,11 +26,12 @@ from heedful.text.word_alignment import align_pairs
 
 FINAL = ".!?…"
 FOLDED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
+NUMBER = "a number"  # of one to six digits, another one each time
 SPANS = (
     "https://example.org/a?b=1",
     "max.muster@example.org",
     "@heedful",
-    "48213",
+    NUMBER,
     "2026-11-28",
     "{name}",
     "%s",
@@ -79,7 +81,7 @@ class Marked:
         for (source, _), (one, other), links in zip(pairs, words, linked, strict=False):
             usable = [(left, right) for left, right in links if is_word(one[left][0]) and is_word(other[right][0])]
             chosen = sorted(draw.sample(usable, min(len(usable), draw.randint(1, MOST_SPANS))))
-            spans = draw.sample(SPANS, len(chosen))
+            spans = [_number(draw) if span == NUMBER else span for span in draw.sample(SPANS, len(chosen))]
             written = source
             for (left, _), span in reversed([*zip(chosen, spans, strict=True)]):
                 stop = one[left][2]
@@ -96,11 +98,14 @@ class Marked:
             left = output
             for span, word in spans:
                 total += 1
-                present += output.count(span) == 1
-                words = output.replace(span, " \0 ").casefold()
+                # Not within a longer number.
+                places = re.compile(rf"(?<!\d){re.escape(span)}(?!\d)")
+                is_once = len(places.findall(output)) == 1
+                present += is_once
+                words = places.sub(" \0 ", output).casefold()
                 for other, _ in spans:
                     words = words.replace(other.casefold(), " ")
-                units = [unit for unit, _, _ in _words(words)] if output.count(span) == 1 else []
+                units = [unit for unit, _, _ in _words(words)] if is_once else []
                 if units.count(word) == 1 and "\0" in units:
                     known += 1
                     beside += abs(units.index("\0") - units.index(word)) == 1
@@ -108,6 +113,10 @@ class Marked:
             rest.append(" ".join(left.split()))
         kept, right = 100 * present / total, 100 * beside / max(1, known)
         return f"{scores(rest, references)} | {kept:.2f} % of {total:,} | {right:.1f} % of {known:,} |"
+
+
+def _number(draw: random.Random) -> str:
+    return str(draw.randrange(10 ** draw.randrange(1, 7)))
 
 
 def scores(outputs: Sequence[str], references: Sequence[str]) -> str:
@@ -120,6 +129,7 @@ def rows(translator: Translator, pairs: Sequence[Pair], marked: Marked, segments
     def outputs(sources: Sequence[str]) -> list[str]:
         return [one.text for one in translator.translate(sources, segments=segments)]
 
+    alone: list[str] = []  # translations of the clean sentences, one by one
     for name, form in FORMS.items():
         draw = random.Random(1)
         changed = [form(pair, draw) for pair in pairs]
@@ -127,13 +137,16 @@ def rows(translator: Translator, pairs: Sequence[Pair], marked: Marked, segments
         texts = outputs([source for source, _ in changed])
         seconds = time.perf_counter() - started
         yield f"| {name} | {scores(texts, [target for _, target in changed])} | | | {seconds:.0f} s"
+        alone = alone or texts
     for size in (2, 4, 10):
         lines = [pairs[start : start + size] for start in range(0, len(pairs) - size + 1, size)]
         found = translator.translate([" ".join(source for source, _ in line) for line in lines], segments=segments)
         lost = sum(size - len(one.segments) for one in found if segments)
         references = [" ".join(target for _, target in line) for line in lines]
         counted = f"{lost} sentences without an end mark" if segments else ""
+        one_by_one = [" ".join(alone[start : start + size]) for start in range(0, len(pairs) - size + 1, size)]
         yield f"| {size} sentences on a line | {scores([one.text for one in found], references)} | {counted} | |"
+        yield f"| the same, one by one | {scores(one_by_one, references)} | | |"
     yield f"| with kept spans | {marked.row(outputs(marked.sources), [target for _, target in pairs])}"
 
 
