@@ -8,13 +8,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from heedful.cli.train import ending
-from heedful.data.split import on_training
 from tests.cli.command import disk_quota, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.test_main import ENVIRONMENT
@@ -268,13 +264,3 @@ def test_messages_that_nobody_can_read_cost_no_result(trained: Trained):
         done = subprocess.run(cold, input=source, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=errors, check=False)
         assert (done.returncode, done.stdout.decode()) == (0, whole.out)
         os.close(errors)
-
-
-def test_a_score_on_the_training_data_is_called_so():
-    outcome: Any = SimpleNamespace(step=9, best_step=9, best=50.0, reason="9 steps", seconds=1.0)
-    experiment = SimpleNamespace(training=SimpleNamespace(select_by="accuracy"))
-    info: Any = SimpleNamespace(step=0, experiment=experiment, data=SimpleNamespace(report=[on_training("pairs")]))
-    expected = "accuracy 50.00 % on the training pairs, at step 9; it says nothing about new ones: give --dev FILE"
-    assert ending(info, outcome).endswith(expected)
-    info.data.report = ["90 pairs for training"]
-    assert ending(info, outcome).endswith("accuracy 50.00 % on validation, at step 9")

@@ -3,7 +3,8 @@ from typing import Any, cast
 
 import pytest
 
-from heedful.runs.finish import judge
+from heedful.data.split import on_training
+from heedful.runs.finish import ending, judge
 from heedful.runs.train import RunInfo
 from heedful.training.progress import Outcome
 from tests.requests import load_experiment
@@ -19,3 +20,37 @@ def test_a_soft_start_as_long_as_the_training_is_told(steps: int, is_told: bool)
     outcome = Outcome(steps, 1.0, 30.0, steps, f"{steps} steps", 100, 100.0)
     told = judge(cast("RunInfo", info), outcome)
     assert ("training.soft_start is 9 steps, and the training ended after 9" in told) == is_told
+
+
+def run_of(step: int, report: tuple[str, ...] = ()) -> RunInfo:
+    """Run that began at a step."""
+    experiment = load_experiment(settings=["training.select_by=exact_match"])
+    return cast("RunInfo", SimpleNamespace(step=step, experiment=experiment, data=SimpleNamespace(report=report)))
+
+
+def test_a_score_on_the_training_data_is_called_so():
+    outcome = Outcome(9, 1.0, 50.0, 9, "9 steps", 100, 100.0)
+    by_heart = ending(run_of(0, (on_training("pairs"),)), outcome)
+    assert by_heart == (
+        "finished: 9 steps (step 9, 1 s)\n"
+        "best:  exact match 50.00 % on the training pairs, at step 9; it says nothing about new ones: give --dev FILE"
+    )
+    assert ending(run_of(0), outcome).endswith("exact match 50.00 % on validation, at step 9")
+
+
+@pytest.mark.parametrize(
+    ("reason", "more"),
+    [
+        ("3 minutes", "--minutes"),
+        ("1 minute", "--minutes"),
+        ("8 steps", "training.max_steps"),
+        ("24 epochs", "training.max_epochs"),
+        ("900 target tokens", "training.max_target_tokens"),
+        ("no better bleu in 8 validations", "training.patience"),
+    ],
+)
+def test_a_training_that_had_ended_tells_what_would_continue_it(reason: str, more: str):
+    outcome = Outcome(9, 240.0, 50.0, 9, reason, 100, 100.0)
+    status = ending(run_of(9), outcome).split("\n")[0]
+    assert status == f"already finished: {reason} (step 9, 4 min 00 s in all); a larger {more} continues"
+    assert "continues" not in ending(run_of(5), outcome)

@@ -134,6 +134,25 @@ def test_a_rate_that_has_fallen_keeps_its_limit_where_none_is_named(tmp_path: Pa
     assert again("training.max_steps=7").training.max_minutes == 0
 
 
+def test_a_limit_that_is_new_takes_the_place_of_the_epochs_of_a_training_without_one(tmp_path: Path):
+    articles = write_articles(tmp_path / "articles.tsv", 30, 4)
+    schedule, epochs = "training.optimizer.schedule.kind=linear", "training.max_epochs=9"
+
+    def resumed(earlier: Experiment, *settings: str, chosen_epochs: int = 0) -> Experiment:
+        request = make_request((articles,), settings=settings)
+        return SettingsLayers(TranslationTask(), request, earlier).resolve({"training": {"max_epochs": chosen_epochs}})
+
+    unlimited = chosen(articles, epochs, schedule)
+    assert resumed(unlimited).training.max_epochs == 9
+    longer = resumed(unlimited, "training.max_minutes=5").training
+    assert (longer.max_minutes, longer.max_epochs) == (5, 0)
+    assert resumed(unlimited, "training.max_minutes=5", chosen_epochs=27).training.max_epochs == 27
+    # The same command resumes the same training.
+    limited = chosen(articles, epochs, schedule, "training.max_minutes=5")
+    assert resumed(limited, "training.max_minutes=5").training.max_epochs == 9
+    assert resumed(limited, "training.max_minutes=8").training.max_epochs == 0
+
+
 def test_labels_in_place_of_targets_are_told(tmp_path: Path):
     path = tmp_path / "reviews.csv"
     rows = (f"text {number},{'good' if number % 2 else 'bad'}\n" for number in range(60))

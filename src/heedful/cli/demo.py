@@ -120,10 +120,10 @@ def run(
     out = out or Path("dates.model")
     messages.say(f"making {NUM_PAIRS:,} pairs of dates and numbers, in English and Chinese")
     train, validation = _write_pairs(out, seed)
-    from heedful.cli.train import ending, train_and_watch
+    from heedful.cli.train import train_and_watch
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
-    from heedful.runs.finish import export_engines
+    from heedful.runs.finish import ending, export_engines
     from heedful.runs.request import TrainRequest, merged_settings
 
     limits = (f"training.seed={seed}", *([f"training.max_minutes={minutes}"] if minutes else []))

@@ -35,10 +35,10 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         device: PyTorch device.
     """
     from heedful.cli.demo_files import write_examples
-    from heedful.cli.train import ending, train_and_watch
+    from heedful.cli.train import train_and_watch
     from heedful.predictors.answerer import Answerer
     from heedful.predictors.table import load
-    from heedful.runs.finish import export_engines
+    from heedful.runs.finish import ending, export_engines
     from heedful.runs.request import TrainRequest, merged_settings
 
     out = out or Path("stories.model")

@@ -64,10 +64,10 @@ class PictureDemo:
             seed: seed of weights and order.
             device: PyTorch device.
         """
-        from heedful.cli.train import ending, train_and_watch
+        from heedful.cli.train import train_and_watch
         from heedful.predictors.captioner import Captioner
         from heedful.predictors.table import load
-        from heedful.runs.finish import export_engines
+        from heedful.runs.finish import ending, export_engines
         from heedful.runs.request import TrainRequest
 
         out = out or Path(f"{self.name}.model")

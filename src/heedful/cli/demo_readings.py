@@ -35,10 +35,10 @@ def demonstrate(
         device: PyTorch device.
         language: language of the readings.
     """
-    from heedful.cli.train import ending, train_and_watch
+    from heedful.cli.train import train_and_watch
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
-    from heedful.runs.finish import export_engines
+    from heedful.runs.finish import ending, export_engines
     from heedful.runs.request import TrainRequest, merged_settings
 
     out = out or Path("readings.model" if language == "en" else f"readings-{language}.model")

@@ -47,7 +47,6 @@ from heedful.cli.options import (
 )
 from heedful.cli.seeds import MOST_SEEDS, train_seeds
 from heedful.errors import EndedElsewhere, ResourceError, UsageError
-from heedful.text.durations import duration
 from heedful.text.text_files import begin_fingerprints
 from heedful.training.rank import rank_info
 
@@ -266,7 +265,14 @@ def print_results(info: "RunInfo", outcome: "Outcome", messages: Messages, by_fi
         messages: printer of what is not a result.
         by_file: whether the data are several files, each of which is scored too.
     """
-    from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
+    from heedful.runs.finish import (
+        compare_with_pretrained,
+        ending,
+        export_and_calibrate,
+        judge,
+        remember,
+        score_test,
+    )
     from heedful.tasks.table import find_task
 
     print(ending(info, outcome))
@@ -352,22 +358,6 @@ def describe(info: "RunInfo", preset: str) -> list[str]:
         *([info.device_line] if info.device_line else []),
     ]
     return [*lines, f"resuming at step {info.step:,}"] if info.step else [*lines, *info.advice]
-
-
-def ending(info: "RunInfo", outcome: "Outcome") -> str:
-    """Describe how a training ended."""
-    from heedful.data.split import validated_on
-    from heedful.evaluation.metrics.table import score_text
-
-    was_done = info.step > 0 and outcome.step == info.step
-    status = "already finished" if was_done else "finished"
-    metric = info.experiment.training.select_by
-    text = f"{status}: {outcome.reason} (step {outcome.step:,}, {duration(outcome.seconds)})"
-    if not outcome.best_step:
-        return text
-    items = validated_on(info.data.report)
-    note = "" if items == "validation" else "; it says nothing about new ones: give --dev FILE"
-    return f"{text}\nbest:  {score_text(metric, outcome.best)} on {items}, at step {outcome.best_step:,}{note}"
 
 
 def _write_page(folder: Path) -> Path:

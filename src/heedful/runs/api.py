@@ -17,7 +17,7 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.table import PredictorT, load, predictor_of
 from heedful.predictors.translator import Translator
 from heedful.runs.facts import request_task
-from heedful.runs.finish import compare_with_pretrained, export_and_calibrate, judge, remember, score_test
+from heedful.runs.finish import compare_with_pretrained, ending, export_and_calibrate, judge, remember, score_test
 from heedful.runs.progress_display import followed
 from heedful.runs.python_terms import in_python, speaking_python
 from heedful.runs.request import TrainRequest, merged_settings
@@ -213,6 +213,7 @@ def _trained(request: TrainRequest, watch: Watcher | None, quiet: bool, together
 
 def _results(run: RunInfo, outcome: Outcome, device: str, say: Callable[[str], None]) -> list[str]:
     """Lines about the result of a training."""
+    say(ending(run, outcome))
     remember(run, say)
     texts = score_test(run, outcome, device, say), compare_with_pretrained(run, device), judge(run, outcome)
     return [text.rstrip() for text in texts if text]

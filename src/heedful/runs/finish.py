@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from heedful.data.split import validated_on
 from heedful.engines.exported import find_exported
@@ -22,7 +23,40 @@ from heedful.runs.train import RunInfo
 from heedful.tasks.advice import ENOUGH_EPOCHS, RISING_SHARE, verdict
 from heedful.tasks.table import find_task
 from heedful.tasks.translation import TranslationData
+from heedful.text.durations import duration
 from heedful.training.progress import Outcome
+
+
+_LIMITS: Final = {
+    "steps": "training.max_steps",
+    "epochs": "training.max_epochs",
+    "target tokens": "training.max_target_tokens",
+    "validations": "training.patience",
+    "": "--minutes",
+}
+"""Limit that ended a training, by the last words of the reason."""
+
+
+def ending(info: RunInfo, outcome: Outcome) -> str:
+    """Describe how a training ended, and its best score.
+
+    Args:
+        info: facts about a completed run.
+
+    Returns:
+        One or two lines; the first tells of a training that had ended before what would continue it.
+    """
+    training, is_done = info.experiment.training, info.step > 0 and outcome.step == info.step
+    limit = next(name for unit, name in _LIMITS.items() if outcome.reason.endswith(unit))
+    more = f"; a larger {limit} continues" if is_done else ""
+    time = f"{duration(outcome.seconds)}{' in all' if is_done else ''}"
+    status = f"{'already ' if is_done else ''}finished: {outcome.reason} (step {outcome.step:,}, {time}){more}"
+    if not outcome.best_step:
+        return status
+    items = validated_on(info.data.report)
+    note = "" if items == "validation" else "; it says nothing about new ones: give --dev FILE"
+    best = score_text(training.select_by, outcome.best)
+    return f"{status}\nbest:  {best} on {items}, at step {outcome.best_step:,}{note}"
 
 
 def judge(info: RunInfo, outcome: Outcome) -> str:

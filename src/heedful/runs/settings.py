@@ -85,14 +85,16 @@ class SettingsLayers:
         if self.earlier is None or self.earlier.task != self.task.name:
             return {}
         stored = self.earlier.model_dump(mode="json")
-        chosen = _auto_settings(stored)
-        if self.earlier.training.optimizer.schedule.kind not in LANDING:
+        chosen, before = _auto_settings(stored), stored["training"]
+        section = self.request.settings.get("training", {})
+        named = {name: section[name] for name in LIMITS if name in section} if isinstance(section, dict) else {}
+        if any(value != before[name] for name, value in named.items()):
+            # Another limit has other epochs beside it, which are chosen as in a new training.
+            return {**chosen, "training": {k: v for k, v in chosen["training"].items() if k not in LIMITS}}
+        if named or self.earlier.training.optimizer.schedule.kind not in LANDING:
             return chosen
         # A rate that falls to zero at a limit needs one; without another, the training ends as it did.
-        named = self.request.settings.get("training", {})
-        has_limit = isinstance(named, dict) and not named.keys().isdisjoint(LIMITS)
-        limits = {} if has_limit else {name: stored["training"][name] for name in LIMITS}
-        return merge(chosen, {"training": {name: value for name, value in limits.items() if value}})
+        return merge(chosen, {"training": {name: before[name] for name in LIMITS if before[name]}})
 
     def resolve(self, chosen: Tree) -> Experiment:
         """Resolve the settings: every value is determined.
