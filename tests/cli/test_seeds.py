@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heedful.cli.seeds import _command as seed_command  # pyright: ignore[reportPrivateUsage]
+from heedful.cli.seeds import _tested as tested_lines  # pyright: ignore[reportPrivateUsage]
 from heedful.data.rows import Columns, RequestedColumns
 from heedful.engines.folder import ModelFolder, commit, open_folder
 from heedful.engines.members import members_of
@@ -16,6 +17,7 @@ from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
 from heedful.predictors.translator import Translator
 from heedful.tasks import classification
+from heedful.tasks.advice import label_verdict
 from tests.cli.command import heedful
 from tests.requests import make_request
 from tests.tasks.reviews import BAD, GOOD
@@ -62,6 +64,7 @@ def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path, monkeyp
     stored = json.loads((tmp_path / "m/run/test.json").read_text("utf-8"))
     assert stored["members"] == facts["members"]
     assert stored["text"] in done.out
+    assert done.out.count("n-grams alone have ") == 1
     again = heedful(*command)
     assert (again.code, again.out, open_folder(tmp_path / "m").facts) == (0, done.out, facts)
 
@@ -79,6 +82,17 @@ def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path, monkeyp
     assert heedful(*single, "--seed", "1").code == 0
     assert numbers == [1]  # further members
     assert open_folder(tmp_path / "m").facts == facts
+
+
+def test_simple_models_stand_once_beside_the_scores_of_an_ensemble():
+    verdict = label_verdict(91.0, 23.2, 84.9, 400, 6)
+    tested = ["test:  119 texts; 95 % interval", "       accuracy 85.00 %"]
+    shown = tested_lines(["finished: 8 epochs", *tested, verdict, "model: m"])
+    simple = "       on validation, the most frequent label alone has 23.20 %, n-grams alone have 84.90 %"
+    assert shown.split("\n") == [*tested, simple, ""]
+    assert tested_lines(["finished: 8 epochs", *tested, "model: m"]).split("\n") == [*tested, ""]
+    worse = tested_lines([*tested, label_verdict(23.0, 23.2, 84.9, 400, 6)])
+    assert simple in worse
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from heedful.runs.request import TrainRequest
 
 MOST_SEEDS: Final = 20
+_BASELINES: Final = re.compile(r"result: [^;]* on validation; ([^;]* alone have [^;]*)")
+"""Line about a result, with the scores of simple models on validation."""
 FOLDER: Final = Path("run/seeds")
 """Folder of the models of further seeds, within that of the first."""
 
@@ -100,9 +103,13 @@ def _best(lines: list[str]) -> str:
 
 
 def _tested(lines: list[str]) -> str:
-    """Lines of test scores, of which the further ones are indented."""
+    """Lines of test scores, of which the further ones are indented, and one of simple models, where there are any."""
     tested = dropwhile(lambda line: not line.startswith("test:"), lines)
-    return "".join(f"{line}\n" for line in takewhile(lambda line: line.startswith(("test:", " ")), tested))
+    shown = [*takewhile(lambda line: line.startswith(("test:", " ")), tested)]
+    # The score of that line is of the first seed, and those of simple models are of all.
+    compared = next((match for line in lines if (match := _BASELINES.match(line))), None)
+    shown += [f"       on validation, {compared[1]}"] if compared else []
+    return "".join(f"{line}\n" for line in shown)
 
 
 def _run(

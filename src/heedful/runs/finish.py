@@ -26,7 +26,6 @@ from heedful.tasks.translation import TranslationData
 from heedful.text.durations import duration
 from heedful.training.progress import Outcome
 
-
 _LIMITS: Final = {
     "steps": "training.max_steps",
     "epochs": "training.max_epochs",
