@@ -7,7 +7,7 @@ from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.noise import CHANGES, Noise
 from heedful.data.random_changes import RandomChanges
-from heedful.data.sentence_counts import usual_sentences
+from heedful.data.sentence_counts import usual_sentences, usual_tokens
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import EOS
 
@@ -78,6 +78,13 @@ def test_batches_resume_exactly_and_share_zero_changes_nothing(corpus: EncodedCo
         assert (one.target_out == other.target_out).all()
     clean = zip(sampler(RandomChanges()), sampler(RandomChanges(noise=noise)), range(20), strict=False)
     assert any(one.source.shape != other.source.shape for one, other, _ in clean)
+
+
+def test_one_source_in_a_hundred_is_longer_than_usual():
+    lengths = [*range(1, 101)]
+    assert usual_tokens(EncodedSide.of([[EOS] * length for length in lengths])) == 100
+    assert usual_tokens(EncodedSide.of([[EOS] * length for length in (*lengths * 2, 500)])) == 100
+    assert usual_tokens(EncodedSide.of([[EOS] * 7])) == 7
 
 
 def test_usual_sentences(tokenizer: PieceTokenizer):

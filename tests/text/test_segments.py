@@ -66,6 +66,17 @@ def test_long_segments_are_cut_at_clauses_then_at_spaces():
     assert pieces("x" * 30) == ["x" * 15, "x" * 15]
 
 
+def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywhere():
+    def sources(text: str) -> list[str]:
+        segments = split(text, fits=lambda one: len(one) <= 40, is_usual=lambda one: len(one) <= 20).segments
+        return [segment.source for segment in segments]
+
+    assert sources("A dog runs, a cat sleeps, a man reads.") == ["A dog runs,", "a cat sleeps,", "a man reads."]
+    assert sources("A large dog runs on the green grass.") == ["A large dog runs on the green grass."]
+    assert sources("A dog runs over a bridge and a man reads now.") == ["A dog runs over a bridge", "and a man reads now."]
+
+
+
 @pytest.mark.parametrize(
     ("text", "outputs", "expected"),
     [

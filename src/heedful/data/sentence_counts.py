@@ -1,6 +1,8 @@
-"""Number of sentences that the sources of training pairs usually have."""
+"""Numbers of sentences and of tokens that the sources of training pairs usually have."""
 
 from typing import Final
+
+import numpy as np
 
 from heedful.data.encoded import EncodedSide
 from heedful.text.sentences import split_sentences
@@ -8,6 +10,19 @@ from heedful.text.tokenizer import Tokenizer
 
 MOST_COUNTED: Final = 2_000
 """Number of sources whose sentences are counted, about."""
+
+USUAL_SHARE: Final = 0.99
+"""Share of the training sources that have a usual length: models lose the ends of longer ones. Of four clauses of
+Multi30k's length joined by "und", a model left a sixth of the words out, and of ten more than half."""
+
+
+def usual_tokens(sources: EncodedSide) -> int:
+    """Find the number of tokens that training sources usually have.
+
+    Returns:
+        The number, EOS included, that `USUAL_SHARE` of the sources do not exceed.
+    """
+    return int(np.quantile(sources.lengths, USUAL_SHARE, method="higher"))
 
 
 def usual_sentences(sources: EncodedSide, tokenizer: Tokenizer) -> int:

@@ -10,6 +10,7 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  * @property {boolean} is_whole whether it reads a text as a whole
  * @property {boolean} reads_sentences whether it reads sentences; if not, lines
  * @property {number} usual number of sentences up to which a line stays whole
+ * @property {number} [usual_tokens] of sources, up to which a sentence stays whole
  * @property {number} alignment_shift number of steps between the one that predicts a token and the one whose attention aligns it
  * @property {import('./documents.js').SentenceRules} [rules] of models that read sentences, as are all that follow
  * @property {import('./kept.js').KeptFacts} [kept]
@@ -48,6 +49,7 @@ export class Segmenter {
     this.facts = facts;
     this.tokenizer = tokenizer;
     this.mostTokens = mostTokens - 1; // room for EOS
+    this.mostUsual = Math.min(mostTokens, facts.usual_tokens ?? mostTokens) - 1;
     this.scripts = new Scripts(facts.scripts ?? { blocks: [], unspaced: [] });
     this.sentences = facts.rules && new Sentences(facts.rules);
     this.kept = facts.kept && new KeptRules(facts.kept, this.scripts);
@@ -133,27 +135,27 @@ export class Segmenter {
     const waiting = [[start, end]];
     for (let span = waiting.pop(); span; span = waiting.pop()) {
       [start, end] = span;
-      if (end - start < 2 || this.fits(text.slice(start, end))) {
+      const source = text.slice(start, end);
+      if (end - start < 2 || this.hasRoom(source, this.mostUsual)) {
         yield [start, end];
         continue;
       }
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
-      let cut = middle;
-      for (const pattern of [CLAUSE_ENDS, SPACES]) {
-        const ends = Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length);
-        if (!ends.length) continue;
-        cut = ends.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
-        break;
+      const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
+      if (!clauses.length && this.hasRoom(source, this.mostTokens)) {
+        yield [start, end];
+        continue;
       }
+      const ends = [clauses, spaces, [middle]].find(({ length }) => length) ?? [];
+      let cut = ends.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
       cut = Math.min(Math.max(cut + offset, start + 1), end - 1);
       if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut
       waiting.push([cut, end], [start, cut]);
     }
   }
 
-  /** Whether the model takes a sentence without cutting it. @param {string} sentence */
-  fits(sentence) {
-    const most = this.mostTokens;
+  /** Whether a sentence has at most so many tokens. @param {string} sentence @param {number} most */
+  hasRoom(sentence, most) {
     return sentence.length <= most >> 2 || (sizeOf(sentence) <= LONGEST_PIECE * most && this.tokenizer.encode(sentence).length <= most);
   }
 

@@ -26,6 +26,7 @@ class Segmenter:
         self._text: Final = text
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
+        self._most_usual: Final = min(text.max_tokens, int(folder.facts.get("usual_tokens", text.max_tokens)))
         self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
         self.reads_sentences: Final = text.reads_sentences
 
@@ -45,7 +46,7 @@ class Segmenter:
         if not self.reads_sentences:
             return split(text, self._language, policy, self._usual, self._fits)
         find = self._finder(constraints.keep if constraints else ())
-        return split(text, self._language, policy, self._usual, self._fits, find)
+        return split(text, self._language, policy, self._usual, self._fits, find, self._is_usual)
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
@@ -58,7 +59,15 @@ class Segmenter:
 
     def _fits(self, sentence: str) -> bool:
         """Tell whether the model takes a sentence without cutting it."""
-        most = self._text.max_tokens - 1  # room for EOS
+        return self._has_room(sentence, self._text.max_tokens)
+
+    def _is_usual(self, sentence: str) -> bool:
+        """Tell whether the model has learned sentences as long as this one."""
+        return self._has_room(sentence, self._most_usual)
+
+    def _has_room(self, sentence: str, most: int) -> bool:
+        """Tell whether a sentence has at most so many tokens, EOS included."""
+        most -= 1
         if len(sentence) <= most // 4:
             return True
         # No piece is longer than 16 characters; a space belongs to the piece of a word.

@@ -6,7 +6,7 @@ Sources and layout together are the text, to the character, so that nothing of a
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from typing import Final, Literal, final
 
@@ -121,6 +121,7 @@ def split(
     usual: int = 1,
     fits: Callable[[str], bool] = lambda _: True,
     find: Callable[[str], Sequence[Kept]] = lambda _: (),
+    is_usual: Callable[[str], bool] | None = None,
 ) -> Text:
     r"""Split a text into the segments that a model translates one by one.
 
@@ -134,6 +135,8 @@ def split(
         fits: whether a segment is short enough for the model; a longer one is cut behind a clause, else at a space,
             else anywhere.
         find: finds the spans of a line that stay as they are; no segment ends within one.
+        is_usual: whether a segment that fits is no longer than those that the model has learned; a longer one is cut
+            behind a clause, if it has any. None = as `fits`.
 
     Returns:
         The segments, none of them blank, and the layout.
@@ -143,7 +146,8 @@ def split(
         ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
     """
     find = lru_cache(1)(find)  # most lines are one segment
-    spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, fits, find)
+    cut = partial(_cut, text, fits=fits, is_usual=is_usual or fits)
+    spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, cut, find)
     segments: list[Segment] = []
     layout: list[str] = []
     last = 0
@@ -162,7 +166,7 @@ def _sentences(
     text: str,
     policy: Policy,
     usual: int,
-    fits: Callable[[str], bool],
+    cut: Callable[[str, int, int, int], Iterator[tuple[int, int]]],
     find: Callable[[str], Sequence[Kept]],
 ) -> Iterator[tuple[int, int]]:
     for start, end in _paragraphs(text):
@@ -173,7 +177,7 @@ def _sentences(
         if policy == "auto" and len(spans) <= usual:
             spans = [(0, len(line))]
         for first, last in spans:
-            yield from _cut(text, line, start, start + first, start + last, fits)
+            yield from cut(line, start, start + first, start + last)
 
 
 def _masked(line: str, fixed: Sequence[Kept]) -> str:
@@ -239,7 +243,13 @@ def _unwrapped(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[in
 
 
 def _cut(
-    text: str, line: str, offset: int, start: int, end: int, fits: Callable[[str], bool]
+    text: str,
+    line: str,
+    offset: int,
+    start: int,
+    end: int,
+    fits: Callable[[str], bool],
+    is_usual: Callable[[str], bool],
 ) -> Iterator[tuple[int, int]]:
     """A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle.
 
@@ -248,16 +258,19 @@ def _cut(
     waiting = [(start, end)]
     while waiting:
         start, end = waiting.pop()
-        if end - start < 2 or fits(text[start:end]):
+        source = text[start:end]
+        if end - start < 2 or is_usual(source):
             yield start, end
             continue
         middle, around = (start + end) // 2 - offset, min((end - start) // 4, _MOST_AROUND)
-        cut = middle
-        for pattern in (_CLAUSE_END, _SPACE):
-            ends = [match.end() for match in pattern.finditer(line, middle - around, middle + around)]
-            if ends:
-                cut = min(ends, key=lambda one: abs(one - middle))
-                break
+        clauses, spaces = (
+            [match.end() for match in pattern.finditer(line, middle - around, middle + around)]
+            for pattern in (_CLAUSE_END, _SPACE)
+        )
+        if not clauses and fits(source):
+            yield start, end
+            continue
+        cut = min(clauses or spaces or [middle], key=lambda one: abs(one - middle))
         cut = min(max(cut + offset, start + 1), end - 1)
         waiting += [(cut, end), (start, cut)]
 
