@@ -304,7 +304,7 @@ def test_a_training_of_another_task_survives_a_death_to_the_same_bits(kind: str,
 @together
 def test_one_that_stands_still_ends_the_others(tmp_path: Path):
     record = Record()
-    prove_ddp.sweep_hangs(tmp_path, [Doom(1, "forward", "hang"), Doom(0, "validation", "hang")], 2, record, 1.0)
+    prove_ddp.sweep_hangs(tmp_path, [Doom(1, "forward", "hang"), Doom(0, "validation", "hang")], 2, record, 2.0)
     assert (record.num_cases, record.failures) == (2, [])
 
 
