@@ -25,7 +25,7 @@ from heedful.cli import main as command_line
 from heedful.cli.main import COMMANDS
 from heedful.export.web_runtime import has_runtime
 from tests.cli.command import heedful
-from tests.js.node import NODE, PACKAGE
+from tests.js.node import NODE, PACKAGE, QUICK_START
 
 PART = re.compile(
     r"^#+ (?P<section>[^\n]+)$|^(?P<indent> *)```(?P<kind>\w*)\n(?P<code>.*?)^(?P=indent)```$"
@@ -296,7 +296,7 @@ class Reader:
         (runtime / "index.js").write_text(RUNTIME.format(PACKAGE / "runtime"), "utf-8")
         (self.folder / "block.mjs").write_bytes(block.code.encode())
         # The package finds ONNX Runtime where it is linked, not where it lies.
-        command = [NODE, "--preserve-symlinks", "block.mjs"]
+        command = [NODE, QUICK_START, "--preserve-symlinks", "block.mjs"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
 

@@ -16,6 +16,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from tests import shapes
+from tests.recorded import keep_graphs
 from tests.thorough import mark_left_out
 
 if TYPE_CHECKING:
@@ -68,6 +69,29 @@ def seeded_torch() -> None:
     """Draw PyTorch's seed from Python's generator, which pytest-randomly seeds, so that its seed tells all of a run."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(random.getrandbits(62))
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what all processes of one run share."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "shared"
+    shared.mkdir(exist_ok=True)
+    return shared
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk() -> Generator[None]:
+    """Write without waiting until the disk has it, which matters to no test; what is asked for is still seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def recorded_once(shared_folder: Path) -> None:
+    """Record each graph of a model once, however many tests export it."""
+    keep_graphs(shared_folder)
 
 
 @pytest.fixture(autouse=True)

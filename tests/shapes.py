@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar, get_args
+from weakref import WeakKeyDictionary
 
 import beartype
 import torch
@@ -105,8 +106,25 @@ def _shape_of(value: object) -> object:
     if isinstance(value, torch.Tensor):
         return value.shape, value.dtype
     if isinstance(value, torch.nn.Module):
-        return id(value)
+        return _number_of(value)
     return value if isinstance(value, int | str | None) else type(value)
+
+
+_NUMBERS: Final[dict[object, int]] = {}
+_OF_MODULES: Final[WeakKeyDictionary[torch.nn.Module, int]] = WeakKeyDictionary()
+
+
+def _number_of(module: torch.nn.Module) -> int:
+    """Number of a module, the same for all of equal classes, sizes and plain settings, down to its parts."""
+    number = _OF_MODULES.get(module)
+    if number is None:
+        parts = tuple(
+            (type(part), *((name, each) for name, each in vars(part).items() if isinstance(each, int | str | float)))
+            for part in module.modules()
+        )
+        sizes = tuple(parameter.shape for parameter in module.parameters())
+        number = _OF_MODULES[module] = _NUMBERS.setdefault((parts, sizes), len(_NUMBERS))
+    return number
 
 
 def is_shaped(function: Callable[..., Any]) -> bool:

@@ -30,7 +30,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def joined(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     model = tmp_path_factory.mktemp("model") / "m"
     parts = [f"--{part}={path}" for part in ("dev", "test") for path in files]
-    return model, heedful("train", *files, "--together", "--out", model, *parts, *SIZES, *QUICK)
+    settings = (*SIZES, *QUICK, "--set=training.export=false")
+    return model, heedful("train", *files, "--together", "--out", model, *parts, *settings)
 
 
 def test_each_file_is_a_column_and_has_scores(joined: tuple[Path, Done]):

@@ -42,10 +42,11 @@ def test_a_table_that_is_also_the_output_layer_is_stored_once(tmp_path: Path):
     assert sum(np.array_equal(values, table) or np.array_equal(values.T, table) for values in stored) == 1
 
 
-def test_quantised_products_are_of_constants(tmp_path: Path):
+@pytest.mark.parametrize("name", thinned(["luong", "transformer-pre"], 2))
+def test_quantised_products_are_of_constants(name: str, tmp_path: Path):
     import onnx
 
-    model = make_model("transformer-pre").float()
+    model = make_model(name).float()
     export_graphs(model, tmp_path, MOST, is_int8=True)
     kinds = [node.op_type for node in onnx.load(tmp_path / "step.onnx").graph.node]
     assert "MatMulInteger" in kinds

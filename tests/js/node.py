@@ -16,6 +16,8 @@ NODE: Final = shutil.which("node")
 PACKAGE: Final = Path(str(files("heedful").joinpath("js")))
 MODULES: Final = Path(__file__).resolve().parents[2] / "build/npm/node_modules"
 """Folder in which `make js` installs TypeScript."""
+QUICK_START: Final = "--liftoff-only"
+"""Switch of V8 that compiles WebAssembly once and quickly, since no model of a test runs for long."""
 TYPE_OPTIONS: Final = (
     *("--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"),
     *("--lib", "es2024,dom"),
@@ -42,7 +44,7 @@ def answers(*runs: Run) -> list[Any]:
     given = [{**run._asdict(), "folder": str(run.folder)} for run in runs]
     request = {"runtime": str(PACKAGE / "runtime"), "runs": given}
     done = subprocess.run(
-        [str(NODE), str(Path(__file__).with_name("run.mjs"))],
+        [str(NODE), QUICK_START, str(Path(__file__).with_name("run.mjs"))],
         input=json.dumps(request, default=str),
         capture_output=True,
         encoding="utf-8",

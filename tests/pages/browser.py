@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, final
 
 import pytest
 
@@ -16,7 +16,8 @@ AXE: Final = Path(os.environ.get("HEEDFUL_AXE", "axe.min.js"))
 """Script of axe-core, which checks accessibility; not part of the project."""
 SWITCHES: Final = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
+    # WebAssembly is compiled once and quickly, since no model of a test runs for long.
+    "--disable-component-update --disable-sync --js-flags=--liftoff-only"
 ).split()
 needs_chromium: Final = pytest.mark.skipif(
     CHROMIUM is None or importlib.util.find_spec("playwright") is None,
@@ -32,22 +33,16 @@ def chromium() -> Generator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield browser
+        for key in [key for key in _FREE if key[0] == id(browser)]:
+            del _FREE[key]
         browser.close()
 
 
-class Tab:
-    """Page in a browser that records errors and refuses requests to other machines."""
+@final
+class _Window:
+    """What shows one tab after another: to start one for each takes as long as the page of most tests."""
 
-    def __init__(
-        self,
-        browser: Any,
-        address: str,
-        ready: str = "#view > *",
-        width: int = 1280,
-        language: str = "en-US",
-        scheme: str = "light",
-        is_touched: bool = False,
-    ) -> None:
+    def __init__(self, browser: Any, width: int, language: str, scheme: Literal["light", "dark"], is_touched: bool):
         self.faults: list[str] = []
         self.refused: list[str] = []
         self.context = browser.new_context(
@@ -61,8 +56,16 @@ class Tab:
         self.page.route("**/*", self._check)
         self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.goto(address)
-        self.page.wait_for_selector(ready)
+
+    def forget(self) -> None:
+        """Leave nothing of a tab: neither its page, nor what that stored, nor where the mouse was."""
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.context.clear_cookies()
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.page.goto("about:blank")
+        self.page.route("**/*", self._check)
+        self.page.mouse.move(0, 0)
+        self.faults, self.refused = [], []
 
     def _check(self, route: Any) -> None:
         address = route.request.url
@@ -72,11 +75,50 @@ class Tab:
             self.refused.append(address)
             route.abort()
 
+
+class Tab:
+    """Page in a browser that records errors and refuses requests to other machines."""
+
+    def __init__(
+        self,
+        browser: Any,
+        address: str,
+        ready: str = "#view > *",
+        width: int = 1280,
+        language: str = "en-US",
+        scheme: Literal["light", "dark"] = "light",
+        is_touched: bool = False,
+    ) -> None:
+        self._free = _FREE.setdefault((id(browser), width, language, scheme, is_touched), [])
+        self._window = self._free.pop() if self._free else _Window(browser, width, language, scheme, is_touched)
+        self.context, self.page = self._window.context, self._window.page
+        self.page.goto(address)
+        self.page.wait_for_selector(ready)
+
+    @property
+    def faults(self) -> list[str]:
+        """Errors that the page has logged."""
+        return self._window.faults
+
+    @property
+    def refused(self) -> list[str]:
+        """Addresses of other machines that the page has asked."""
+        return self._window.refused
+
     def close(self) -> None:
         """Close the tab; the page has logged no error and asked nobody else."""
-        self.context.close()
-        assert self.faults == [], self.faults
-        assert self.refused == [], self.refused
+        faults, refused = self.faults, self.refused
+        if faults or refused or len(self.context.pages) > 1:
+            self.context.close()
+        else:
+            self._window.forget()
+            self._free.append(self._window)
+        assert faults == [], faults
+        assert refused == [], refused
+
+
+_FREE: Final[dict[tuple[Any, ...], list[_Window]]] = {}
+"""Windows without a tab, by browser and the settings of tabs."""
 
 
 def assert_accessible(tab: Tab) -> None:

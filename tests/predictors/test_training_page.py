@@ -12,6 +12,7 @@ from heedful.runs.api import train_model
 
 TINY = {"model.kind": "rnnsearch", "model.embedding_size": 8, "model.hidden_size": 8, "model.alignment_size": 8}
 RUN = {"training.max_steps": 4, "training.validate_every": 2, "training.batch_tokens": 256, "text.max_tokens": 20}
+UNITS = {"text.source_units": "characters", "text.target_units": "characters", "training.export": False}
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = folder / "words.tsv"
     words = [f"{first}{second}{third}" for first in "abcde" for second in "abcde" for third in "abcde"]
     data.write_text("".join(f"{word}\t{word.upper()}\n" for word in words))
-    units = {"text.source_units": "characters", "text.target_units": "characters"}
-    train_model(data, out=folder / "m", settings=TINY | RUN | units, quiet=True)
+    train_model(data, out=folder / "m", settings=TINY | RUN | UNITS, quiet=True)
     return folder / "m"
 
 

@@ -28,10 +28,10 @@ def make_run(data: Path, out: Path, *settings: str, **options: str) -> Run:
 
 def test_it_learns_which_facts_tell_and_says_how_well(tmp_path: Path):
     run = make_run(
-        write_stories(tmp_path / "stories.jsonl", 8_000),
+        write_stories(tmp_path / "stories.jsonl", 4_000),
         tmp_path / "m",
-        "training.max_steps=400",
-        "training.batch_tokens=4096",
+        "training.max_steps=300",
+        "training.batch_tokens=2048",
         "model.num_steps=1",
         "model.hidden_size=32",
     )

@@ -71,14 +71,15 @@ def test_captions_too_short_for_bleu_are_selected_by_errors(num_words: int, metr
 
 
 @pytest.mark.parametrize(
-    ("preset", "kind"),
-    thinned([("show_attend_tell", "png"), ("show_attend_tell", "npy"), ("image_transformer", "png")], 3),
+    ("preset", "kind", "num_steps"),
+    thinned([("show_attend_tell", "png", 150), ("show_attend_tell", "npy", 600), ("image_transformer", "png", 600)], 3),
 )
-def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, tmp_path: Path):
+def test_it_learns_to_describe_pictures_and_features(preset: str, kind: str, num_steps: int, tmp_path: Path):
     data = write_scenes(tmp_path / "scenes.tsv", 120, kind=kind)
     dev = write_scenes(tmp_path / "dev.tsv", 60, seed=2, kind=kind)
     test = write_scenes(tmp_path / "test.tsv", 20, seed=3, kind=kind)
-    run = Run(data, tmp_path / "m", "training.max_steps=600", preset=preset, dev=(dev,), test=(test,))
+    steps = f"training.max_steps={num_steps}"
+    run = Run(data, tmp_path / "m", steps, preset=preset, dev=(dev,), test=(test,))
     outcome = run.train()
     scores = run.watched[-1].validation
     assert scores is not None
