@@ -115,6 +115,13 @@ class Marked:
         return f"{scores(rest, references)} | {kept:.2f} % of {total:,} | {right:.1f} % of {known:,} |"
 
 
+def _one_sentence(pairs: Sequence[Pair]) -> Pair:
+    """Sentences as the clauses of one, with commas between them."""
+    sides = ([one.rstrip(FINAL) for one in side] for side in zip(*pairs, strict=True))
+    source, target = (", ".join([side[0], *(one[:1].lower() + one[1:] for one in side[1:])]) + "." for side in sides)
+    return source, target
+
+
 def _number(draw: random.Random) -> str:
     return str(draw.randrange(10 ** draw.randrange(1, 7)))
 
@@ -147,6 +154,12 @@ def rows(translator: Translator, pairs: Sequence[Pair], marked: Marked, segments
         one_by_one = [" ".join(alone[start : start + size]) for start in range(0, len(pairs) - size + 1, size)]
         yield f"| {size} sentences on a line | {scores([one.text for one in found], references)} | {counted} | |"
         yield f"| the same, one by one | {scores(one_by_one, references)} | | |"
+    for size in (2, 4, 10):
+        joined = [_one_sentence(pairs[start : start + size]) for start in range(0, len(pairs) - size + 1, size)]
+        found = translator.translate([source for source, _ in joined], segments=segments)
+        references = [target for _, target in joined]
+        words = sum(len(one.text.split()) for one in found) / sum(len(one.split()) for one in references)
+        yield f"| {size} in one sentence | {scores([one.text for one in found], references)} | {words:.2f} words | |"
     yield f"| with kept spans | {marked.row(outputs(marked.sources), [target for _, target in pairs])}"
 
 
