@@ -12,6 +12,7 @@ import torch
 import heedful
 from heedful.data.corpus import find_pairs
 from heedful.data.in_memory import SIDES, column_of, example_files, in_rows, with_column
+from heedful.data.tables import data_lines
 from heedful.errors import DataError, UsageError
 
 ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
@@ -328,3 +329,33 @@ def test_a_dictionary_of_splits_names_them():
         pass
     with pytest.raises(DataError, match=f"^{said}$"):
         heedful.train(splits)
+
+
+def test_dictionaries_are_values_such_as_the_answers_of_squad():
+    rows = [{"question": "Who?", "context": "Ada sang .", "answers": {"text": ["Ada"], "answer_start": np.array([0])}}]
+    plain = {**rows[0], "answers": {"text": ["Ada"], "answer_start": [0]}}
+    assert written([rows])[0] == [plain]
+    faulty = [{**rows[0], "answers": {"text": [None]}}]
+    with pytest.raises(DataError, match=r"^train: row 0, 'answers', 'text' is None"), example_files((faulty,), "train"):
+        pass
+
+
+def test_tables_of_the_library_datasets_are_rows(tmp_path: Path):
+    datasets: Any = pytest.importorskip("datasets")
+    labelled = datasets.Dataset.from_dict({"text": ["good", "bad"], "label": [1, 0]})
+    rows = [{"text": "good", "label": 1}, {"text": "bad", "label": 0}]
+    for table in (labelled, labelled.to_iterable_dataset(), labelled.with_format("numpy")):
+        assert written(table, ("text", "label"))[0] == rows
+    added = with_column(labelled, "length", [4, 3])
+    assert (type(added), added["length"][:]) == (type(labelled), [4, 3])
+    assert column_of(labelled, "text") == ["good", "bad"]
+    translations = datasets.Dataset.from_dict({"translation": [{"de": "Tag", "en": "day"}]})
+    assert written(translations)[0] == [{"translation": {"de": "Tag", "en": "day"}}]
+    answers = datasets.Dataset.from_dict({"answers": [{"text": ["Ada"], "answer_start": [0]}]})
+    assert written(answers)[0] == [{"answers": {"text": ["Ada"], "answer_start": [0]}}]
+    parts = datasets.DatasetDict(train=labelled, test=labelled)
+    with pytest.raises(DataError, match="a dictionary of the tables 'train', 'test'"), example_files((parts,), "train"):
+        pass
+    answers.save_to_disk(tmp_path / "saved")
+    lines = [*data_lines(tmp_path / "saved")]
+    assert [json.loads(line) for line in lines if line] == [{"answers": {"text": ["Ada"], "answer_start": [0]}}]

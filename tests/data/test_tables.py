@@ -58,6 +58,12 @@ def test_translations_may_be_nested_and_other_columns_are_let_be(tmp_path: Path,
     assert [pair[:2] for pair in find_pairs([write(tmp_path / "a.parquet", rows, pyarrow)])] == [("a", "b")]
 
 
+def test_answers_with_their_places_are_kept(tmp_path: Path, pyarrow: Any):
+    rows = [{"question": "Who?", "answers": {"text": ["Ada"], "answer_start": [0]}}]
+    (line,) = filter(None, data_lines(write(tmp_path / "a.parquet", rows, pyarrow)))
+    assert json.loads(line) == rows[0]
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "stream.arrow", "file.arrow"])
 def test_a_damaged_table_is_refused_by_name(name: str, tmp_path: Path, pyarrow: Any):
     path = write(tmp_path / name, ROWS, pyarrow)

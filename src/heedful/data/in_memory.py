@@ -127,8 +127,8 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2), sides: Colu
         Columns by which the file is read.
 
     Raises:
-        DataError: the data are of another kind, there are none, or a value is missing or no text, number, truth value
-            or list of these; the message has the index of the row.
+        DataError: the data are of another kind, there are none, or a value is missing or no text, number, truth value,
+            or list or dictionary of these; the message has the index of the row.
     """
     name = path.name.partition(".")[0]
     rows = example_rows(data, name, sides)
@@ -379,13 +379,15 @@ def _value(value: Any, position: str, depth: int = 0) -> Any:
     plain = plain.tolist() if hasattr(plain, "tolist") else plain
     if isinstance(plain, list | tuple) and depth < _MOST_NESTED:
         return [_value(one, position, depth + 1) for one in plain]
+    if isinstance(plain, Mapping) and depth < _MOST_NESTED:  # such as the answers of SQuAD
+        return {str(key): _value(one, f"{position}, {key!r}", depth + 1) for key, one in plain.items()}
     if plain is None or (isinstance(plain, float) and not math.isfinite(plain)):
         raise DataError(f"{position} is {plain!r}; give a value, or leave the row out")
     if isinstance(plain, int) and plain.bit_length() > _MOST_BITS:
         raise DataError(f"{position} is a number of {plain.bit_length()} bits; give one of {_MOST_BITS} at most")
     if isinstance(plain, str | int | float):
         return plain
-    raise DataError(f"{position} is a {type(value).__name__}; give a text, a number or a list of them")
+    raise DataError(f"{position} is a {type(value).__name__}; give a text, a number, or a list or dictionary of them")
 
 
 def _listed(names: Iterable[str]) -> str:

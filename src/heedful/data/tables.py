@@ -154,7 +154,7 @@ class _Rows(io.RawIOBase):
 
 
 def _json_rows(path: Path) -> Iterator[bytes]:
-    """Rows of a table as JSON lines, batch by batch; columns other than text and numbers are null.
+    """Rows of a table as JSON lines, batch by batch; columns other than text, numbers and structs of texts are null.
 
     Raises:
         MissingExtra: pyarrow is not installed.
@@ -251,9 +251,13 @@ def _plain_columns(schema: Any) -> list[str]:
     def is_text(kind: Any) -> bool:
         return any(is_kind(kind.value_type if types.is_dictionary(kind) else kind) for is_kind in texts)
 
+    def is_listed(kind: Any) -> bool:
+        is_list = types.is_list(kind) or types.is_large_list(kind)
+        return is_list and (is_text(kind.value_type) or types.is_integer(kind.value_type))
+
     def is_plain(kind: Any) -> bool:
-        if types.is_struct(kind):  # {"de": ..., "en": ...}
-            return all(is_text(field.type) for field in kind)
+        if types.is_struct(kind):  # {"de": ..., "en": ...}, {"text": [...], "answer_start": [...]}
+            return all(is_text(field.type) or is_listed(field.type) for field in kind)
         return is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
 
     return [field.name for field in schema if is_plain(field.type)]
