@@ -42,6 +42,7 @@ def test_the_nearest_measured_corpus_is_named():
         one.num_pairs > FEW_PAIRS for name, corpora in MEASURED.items() for one in corpora if name != "pronunciations"
     )
     assert expectation("pieces", 20).startswith("expect little: from 20 pairs")
+    assert "headlines reached ROUGE-L" in expectation("pieces", 9_000, are_summaries=True)
 
 
 def test_a_poor_result_says_what_would_help_most():
@@ -55,6 +56,9 @@ def test_a_poor_result_says_what_would_help_most():
     assert "more pairs" in verdict("BLEU 4.00", True, 1.0, "3 minutes", 20)  # by heart sooner or later
     assert "more time" in verdict("accuracy 0.00 %", True, 1.0, "3 minutes", 900, num_epochs=0.5)
     assert "more pairs" in verdict("accuracy 0.00 %", True, 1.0, "3 minutes", 900, num_epochs=40.0)
+    begun = verdict("BLEU 0.26", True, 0.6, "1 minute", 9_499, num_epochs=0.2)
+    assert begun.startswith("result: poor, BLEU 0.26 on validation; most help would come from more time: it ended ")
+    assert "after 1 minute, 0.2 epochs; the same command with a larger limit continues" in begun
     assert verdict("BLEU 40.00", False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
     assert verdict("BLEU 40.00", False, 0.5, "3 minutes", 20_000) == ""
     assert verdict("BLEU 40.00", False, 1.0, "", 20_000) == ""

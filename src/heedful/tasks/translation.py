@@ -221,8 +221,8 @@ class TranslationTask(Task[PairFile, TranslationData]):
         return reasons(units, kind, data.num_examples, minutes, has_copy, are_phones)
 
     def expectation(self, data: TranslationData, experiment: Experiment) -> str:
-        are_phones = _are_pronunciations(data, experiment)
-        return expectation(experiment.text.source_units, data.num_examples, are_phones)
+        are_phones, text = _are_pronunciations(data, experiment), experiment.text
+        return expectation(text.source_units, data.num_examples, are_phones, text.cut_sources)
 
     @property
     def poor_scores(self) -> Mapping[str, float]:
