@@ -11,6 +11,7 @@ from heedful.errors import UsageError
 from heedful.text.kept import Kept, find_kept, has_words, kept_rules, own_spans
 from heedful.text.kept_places import lift, put_back, word_places
 from heedful.text.tag_placement import CharacterLink
+from tests.text.kept_cases import CASES, ORDINARY, SCRIPTS
 
 TEXT = (
     "Siehe https://example.org/a?b=(1), max.muster@example.org, @heini #tag {name} {{x}} ${V} %s %(x)d $HOME "
@@ -33,21 +34,33 @@ def spans(text: str, **settings: object) -> list[str]:
 def test_spans_of_each_rule():
     found = find_kept(TEXT, knows=lambda script: script != "Cyrillic")
     assert {one.kind for one in found} == {*kept_rules(), "script"}
-    expected = "https://example.org/a?b=(1 max.muster@example.org @heini #tag {name} {{x}} ${V} %s %(x)d".split()
+    expected = "https://example.org/a?b=(1) max.muster@example.org @heini #tag {name} {{x}} ${V} %s %(x)d".split()
     expected += ["$HOME", "<b>", "</b>"]
     expected += ["3.5.2024", "12:30", "2026-11-28", "1.234,56 €", "A4", "COVID-19", "MP3", "`x = 1`"]
     expected += [
         "{n, plural, one {# dog} other {# dogs}}",
         "3",
-        "🐶",
-        "👨\u200d👩\u200d👧",
-        "🇩🇪",
-        "☀\ufe0f",
+        "🐶👨\u200d👩\u200d👧🇩🇪☀\ufe0f",
         "Привет",
         "мир",
     ]
     assert [TEXT[one.start : one.end] for one in found] == expected
     assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES)
+def test_spans_of_many_forms(text: str, expected: list[str]):
+    assert spans(text) == expected
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_words_are_no_spans(text: str):
+    assert spans(text) == []
+
+
+@pytest.mark.parametrize(("text", "expected"), SCRIPTS)
+def test_words_in_unknown_scripts_have_their_marks(text: str, expected: list[str]):
+    assert spans(text, knows=lambda script: script == "Latin") == expected
 
 
 def test_a_number_has_its_sign():
@@ -83,6 +96,15 @@ PARTS = [
     "$HOME",
     "🇩🇪",
     "‼",
+    "½",
+    "--help",
+    "a.de",
+    "™",
+    "x.js",
+    "+",
+    "1️⃣",
+    "[",
+    "_",
 ]
 
 
@@ -115,6 +137,31 @@ def test_texts_without_words():
         "😀",
         "\u200d☀",
         "www.",
+        "http://a(",
+        "http://a(b",
+        "http://a()",
+        "{ {x}",
+        "{{x",
+        "a.",
+        "a.de",
+        "a1",
+        "a_",
+        "a-",
+        "/a",
+        "a/",
+        " /a",
+        "1'000",
+        "```a",
+        "``a",
+        "` a",
+        "<% ",
+        " --a-",
+        "+1 ",
+        "C:\\a\\",
+        "__A_",
+        "1️⃣",
+        "🏴\U000e0067",
+        "с\u0301",
     ],
 )
 def test_time_is_linear(part: str):
@@ -136,6 +183,8 @@ def test_time_is_linear(part: str):
         ("Ein Hund ({x}) bellt.", "A dog barks.", [(1, 1), (2, 2)], "A dog ({x}) barks."),
         ("{x}", "", [], "{x}"),
         ("a {x} b {y} c", "A B C", [], "A {x} B {y} C"),
+        ("Windows™ läuft", "Windows runs", [(0, 0), (1, 1)], "Windows™ runs"),
+        ("Der <%= x %> Hund", "The dog", [(0, 0), (1, 1)], "The <%= x %> dog"),
     ],
 )
 def test_spans_are_put_beside_their_words(source: str, output: str, links: list[tuple[int, int]], expected: str):

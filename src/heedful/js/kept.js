@@ -13,10 +13,14 @@ import { isBlank, isSpace, SPACE, splitWords, stripEnd, stripStart } from './whi
  */
 
 const LETTER = /\p{L}/u, ASCII = /^[\0-\x7f]*$/;
-const FOREIGN = new RegExp(`[\\p{L}\\p{Nl}\\p{No}]+(?:[${SPACE}'’-]+[\\p{L}\\p{Nl}\\p{No}]+)*`, 'gu');
+const WORD = '[\\p{L}\\p{M}\\p{Nl}\\p{No}\\u200c\\u200d]+', FOREIGN = new RegExp(`${WORD}(?:[${SPACE}'’-]+${WORD})*`, 'gu');
+/** Character that belongs to the letter before it, as vowel signs of Indic scripts do. */
+const MARK = /^[\p{M}\u200c\u200d]$/u;
 const BRACKETS = ['()', '[]', '（）', '「」', '“”', '""', '«»'], OPENING = '([{"\'“„«（「', ENDS = '.,;:!?…)]}"\'”»。，；：！？）」';
 const SPACE_BEFORE_MARK = /(?<! ) +(?=[.,;:!?…)\]}。，；：！？）」])/g;
-const OPENING_TAG = /^<[^/!?][^>]*(?<!\/)>$/;
+const OPENING_TAG = /^<[^/!?%][^>]*(?<!\/)>$/;
+/** Beginning of spans that touch the word before them. */
+const CLOSING = /^(?:<\/|[™®])/;
 /** Weight of the links of the word behind a span against those of the word before it. */
 const FOLLOWING = 0.5;
 
@@ -52,8 +56,10 @@ export class KeptRules {
     for (const { 0: run, index } of text.matchAll(FOREIGN)) {
       let start = -1, end = 0, place = index;
       for (const character of run) {
-        const script = this.scripts.of(character);
-        if (!this.known.has(script)) {
+        const isMark = MARK.test(character), script = isMark ? '' : this.scripts.of(character);
+        if (isMark && start >= 0 && end === place) {
+          end += character.length;
+        } else if (!this.known.has(script)) {
           if (start < 0) start = place;
           end = place + character.length;
         } else if (script && start >= 0) {
@@ -123,7 +129,7 @@ export function putBack(lifted, output, links, scripts) {
     const offset = offsets[index], span = lifted.spans[index];
     const before = output.slice(last, offset).slice(-1) || result.slice(-1), after = output.slice(offset, offset + 1);
     const isOpening = OPENING_TAG.test(span), touches = followsOpening && offset === last;
-    const left = before && !(isSpace(before) || OPENING.includes(before) || touches || span.startsWith('</')) ? ' ' : '';
+    const left = before && !(isSpace(before) || OPENING.includes(before) || touches || CLOSING.test(span)) ? ' ' : '';
     const right = after && !(isOpening || isSpace(after) || ENDS.includes(after)) ? ' ' : '';
     result += `${output.slice(last, offset)}${left}${span}${right}`;
     last = offset;

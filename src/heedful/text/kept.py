@@ -6,6 +6,7 @@ Python and JavaScript. The time of each is linear in the text.
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,12 @@ FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
 FEWEST_PIECES: Final = 8
 """Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
-_SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ]|www\.", re.IGNORECASE)
+_SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ¼-¾⅐-⅞]|\.[^\W\d_]|--")
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
 _WORDS: Final = re.compile(r"[^\W\d_]++(?:[\s'’-]++[^\W\d_]++)*+")
+_JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+_MARK: Final = "a"
+"""Letter that stands for a combining mark while words are looked for."""
 
 
 @final
@@ -142,12 +146,16 @@ def own_spans(patterns: Sequence[str]) -> Callable[[str], list[tuple[int, int]]]
 def _foreign(text: str, knows: Callable[[str], bool]) -> list[tuple[int, int]]:
     """Runs of words in scripts that a model does not know."""
     spans: list[tuple[int, int]] = []
-    for match in _WORDS.finditer(text):
+    letters = "".join(_MARK if _is_mark(character) else character for character in text)
+    for match in _WORDS.finditer(letters):
         start = -1
         end = 0
         for index in range(match.start(), match.end()):
-            script = script_of(text[index])
-            if script and not knows(script):
+            is_mark = _is_mark(text[index])
+            script = "" if is_mark else script_of(text[index])
+            if is_mark and start >= 0 and index == end:
+                end = index + 1
+            elif script and not knows(script):
                 start, end = (index if start < 0 else start), index + 1
             elif script and start >= 0:
                 spans.append((start, end))
@@ -155,6 +163,11 @@ def _foreign(text: str, knows: Callable[[str], bool]) -> list[tuple[int, int]]:
         if start >= 0:
             spans.append((start, end))
     return spans
+
+
+def _is_mark(character: str) -> bool:
+    """Tell whether a character belongs to the letter before it, as vowel signs of Indic scripts do."""
+    return character in _JOINERS or unicodedata.category(character)[0] == "M"
 
 
 def has_words(text: str, fixed: Sequence[Kept]) -> bool:

@@ -11,7 +11,9 @@ from heedful.text.tag_placement import CharacterLink, words
 
 _WORD: Final = re.compile(r"\S+")
 _END_MARKS: Final = ".,;:!?…)]}\"'”»。，；：！？）」"
-_OPENING_TAG: Final = re.compile(r"<[^/!?][^>]*(?<!/)>\Z")
+_OPENING_TAG: Final = re.compile(r"<[^/!?%][^>]*(?<!/)>\Z")
+_CLOSING: Final = ("</", "™", "®")
+"""Beginnings of spans that touch the word before them."""
 _FOLLOWING: Final = 0.5
 """Weight of the links of the word behind a span against those of the word before it."""
 _BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»")
@@ -72,7 +74,7 @@ def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tup
 
     A span goes between the two words that are most strongly linked with the words before and behind it, where there is
     a space or a mark that ends a clause; at the beginning and at the end it stays there. An opening tag touches the
-    word behind it, and a closing tag the word before it.
+    word behind it, and a closing tag or a sign of a trade mark the word before it.
 
     Args:
         lifted: result of `lift`.
@@ -99,7 +101,7 @@ def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tup
         after = output[offset : offset + 1]
         is_opening, touches = bool(_OPENING_TAG.match(span)), follows_opening and offset == last
         left = " " if before and not (before.isspace() or before in "([{\"'“„«（「") else ""
-        left = "" if touches or span.startswith("</") else left
+        left = "" if touches or span.startswith(_CLOSING) else left
         right = " " if after and not (is_opening or after.isspace() or after in _END_MARKS) else ""
         parts += [output[last:offset], f"{left}{span}{right}"]
         targets += range(size, size + offset - last)
