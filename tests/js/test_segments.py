@@ -191,6 +191,7 @@ MUTANTS: Final = (
     ("kept.js", "if (numDigits(text) > numDigits(source)) return false;", ""),
     ("kept.js", "if (OPENING_TAG.test(span) && isLast", "if (false"),
     ("kept.js", "touches || ", ""),
+    ("kept.js", "offsets[tags[rank]] = offset;", ""),
     ("kept.js", "(isLeft ? weight : FOLLOWING * weight)", "FOLLOWING * weight"),
     ("kept.js", "distance(one[0]) < distance(best[0])", "distance(one[0]) > distance(best[0])"),
     ("links.js", "(PLAIN.test(right[row]) === PLAIN.test(left[column]) ? 1 : UNLIKE)", "1"),

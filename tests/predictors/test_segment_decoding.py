@@ -1,5 +1,6 @@
 """Decoding of segments: readings, kept spans and the links between both sides."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -109,6 +110,13 @@ def test_words_and_their_links_move_with_kept_spans(attention: bool):
 def test_numbers_are_those_of_the_source(written: str, text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(WORDS, "10", written)
     assert translate("Ein 10 Hund").text == text
+
+
+@pytest.mark.parametrize("text", ["<b>roter</b> Hund <i>auf</i> Straße", "<b>roter <i>Hund</i></b> auf<br/> Straße"])
+def test_tags_stand_in_the_order_of_the_source(text: str):
+    """The words between them change places, which would put the end of one before its beginning."""
+    tags = re.compile("<[^>]+>")
+    assert tags.findall(translate(text).text) == tags.findall(text)
 
 
 def test_without_attention_a_lexicon_places_spans():

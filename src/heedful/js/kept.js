@@ -18,6 +18,7 @@ const WORD = '[\\p{L}\\p{M}\\p{Nl}\\p{No}\\u200c\\u200d]+', FOREIGN = new RegExp
 const MARK = /^[\p{M}\u200c\u200d]$/u;
 const BRACKETS = ['()', '[]', '（）', '「」', '“”', '""', '«»'], OPENING = '([{"\'“„«（「', ENDS = '.,;:!?…)]}"\'”»。，；：！？）」';
 const SPACE_BEFORE_MARK = /(?<! ) +(?=[.,;:!?…)\]}。，；：！？）」])/g;
+const TAG = /^<\/?[^<>%?!][^<>]*>$/;
 const OPENING_TAG = /^<[^/!?%][^>]*(?<!\/)>$/;
 /** Beginning of spans that touch the word before them. */
 const CLOSING = /^(?:<\/|[™®])/;
@@ -119,6 +120,9 @@ export function lift(text, kept) {
 export function putBack(lifted, output, links, scripts) {
   const gaps = [0, ...words(output, scripts).map(([, end]) => end).filter((end) => isSpace(output.slice(end, end + 1)) || ENDS.includes(output.slice(end, end + 1)) || scripts.isUnspaced(characterBefore(output, end)))];
   const offsets = lifted.places.map((place) => offsetOf(lifted.text, place, output, gaps, links));
+  // Tags stand in the order of the source, so that those which were well formed still are.
+  const tags = [...offsets.keys()].filter((index) => TAG.test(lifted.spans[index]));
+  tags.map((index) => offsets[index]).sort((one, other) => one - other).forEach((offset, rank) => { offsets[tags[rank]] = offset; });
   lifted.spans.forEach((span, index) => {
     // The space of a gap goes before an opening tag, unless another span stands behind the tag in the gap.
     const isLast = !offsets.includes(offsets[index], index + 1);

@@ -11,6 +11,7 @@ from heedful.text.tag_placement import CharacterLink, words
 
 _WORD: Final = re.compile(r"\S+")
 _END_MARKS: Final = ".,;:!?…)]}\"'”»。，；：！？）」"
+_TAG: Final = re.compile(r"</?[^<>%?!][^<>]*>")
 _OPENING_TAG: Final = re.compile(r"<[^/!?%][^>]*(?<!/)>\Z")
 _CLOSING: Final = ("</", "™", "®")
 """Beginnings of spans that touch the word before them."""
@@ -87,6 +88,10 @@ def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tup
     """
     gaps = _gaps(output)
     offsets = [_offset(lifted, offset, output, gaps, links) for offset in lifted.places]
+    # Tags stand in the order of the source, so that those which were well formed still are.
+    tags = [index for index, span in enumerate(lifted.spans) if _TAG.fullmatch(span)]
+    for index, offset in zip(tags, sorted(offsets[index] for index in tags), strict=True):
+        offsets[index] = offset
     for index, (offset, span) in enumerate(zip(offsets, lifted.spans, strict=True)):
         # The space of a gap goes before an opening tag, unless another span stands behind the tag in the gap.
         is_last = offset not in offsets[index + 1 :]
