@@ -50,6 +50,7 @@ def test_texts_are_found_and_all_else_stays(source: str, texts: list[str] | None
         ("a <code>x</code> b", "A <code>x</code> B"),
         ("<img alt=a>b<p alt=c>", '<img alt="A">B<p alt="C">'),
         ("&lt;b&gt; &amp;amp;", "&lt;B&gt; &amp;AMP;"),
+        ("zwei <img src=x> hunde <svg/> im <b>schnee </b> da", "ZWEI <img src=x> HUNDE <svg/> IM <b>SCHNEE </b>DA"),
         ("haus<br>mit garten", "HAUS<br> MIT GARTEN"),
     ],
 )

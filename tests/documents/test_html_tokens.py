@@ -92,3 +92,23 @@ def test_tokens_are_those_of_the_standard(document: str):
 )
 def test_foreign_content_and_scripts(document: str, kinds: str):
     assert " ".join(token.kind for token in html_tokens(document)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("declaration", "following"),
+    [
+        ('<!DOCTYPE doc [<!ENTITY c "x">\n]>', "start"),
+        ("<!DOCTYPE doc [<!-- ]> ' --><?x ]> ?><!ENTITY c ']>'>] >", "start"),
+        ('<!DOCTYPE doc SYSTEM "a>b">', "start"),
+        ("<!DOCTYPE doc>", "start"),
+        ("<!DOCTYPE doc [<!ENTITY c 'x>]>", ""),
+        ("<!DOCTYPE doc [<!--", ""),
+    ],
+)
+def test_a_declaration_of_xml_ends_behind_its_brackets(declaration: str, following: str):
+    kinds = [token.kind for token in html_tokens(f"{declaration}<doc>a</doc>", is_xml=True)]
+    assert kinds == ["other", following, "text", "end"][: 4 if following else 1]
+
+
+def test_a_declaration_of_html_ends_at_its_first_sign():
+    assert next(token.end for token in html_tokens('<!DOCTYPE doc [<!ENTITY c "x">]>')) == 30

@@ -4,6 +4,7 @@ import pytest
 
 from heedful.documents.html import HtmlMarkup
 from heedful.documents.markup_rules import TagHandling
+from heedful.text.tagged_text import TaggedText
 
 
 def texts(document: str, handling: TagHandling) -> list[str]:
@@ -21,6 +22,7 @@ def texts(document: str, handling: TagHandling) -> list[str]:
         ("a<p>b</p>", TagHandling("xml", splitting=frozenset("p")), ["a", "b"]),
         ("take <k>X</k> now <k>Y</k>", TagHandling("xml", ignored=frozenset("k")), ["take X now Y"]),
         ("<d><k>X</k></d>", TagHandling("xml", ignored=frozenset("k")), []),
+        ('<!DOCTYPE d [<!ENTITY c "x">\n]>\n<d><p>a &c; b &amp; &#99;</p></d>', TagHandling("xml"), ["a  b & c"]),
         ("<Par>a</Par><script/>b<![CDATA[c<d]]>", TagHandling("xml"), ["ab"]),
         ("<p>a<div>b</div>", TagHandling(non_splitting=frozenset(("div",))), ["ab"]),
         ("a <q>b</q>", TagHandling(splitting=frozenset("q")), ["a", "b"]),
@@ -29,3 +31,10 @@ def texts(document: str, handling: TagHandling) -> list[str]:
 )
 def test_sentences_end_where_the_request_says(document: str, handling: TagHandling, expected: list[str]):
     assert texts(document, handling) == expected
+
+
+def test_entities_of_a_document_stay():
+    source = '<!DOCTYPE d [<!ENTITY c "x>">\n]>\n<d><p>a &c; b &lt;</p></d>'
+    markup = HtmlMarkup(source, TagHandling("xml").rules(source))
+    outputs = [TaggedText(each.text.upper(), each.tags) for each in markup.passages]
+    assert markup.write(outputs) == source.replace("a &c; b", "A &c; B")

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from html import unescape
+from html.entities import html5
 from typing import Final, NamedTuple, final
 
 from heedful.documents.html_tokens import Attribute, Token, html_tokens
@@ -21,6 +22,7 @@ _NEXT_CHARACTER: Final = re.compile(r"[\t\n\f\r ]*+([^\t\n\f\r ])")
 _SPACES: Final = "\t\n\f\r "
 _REFERENCE: Final = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});?")
 _CLOSED_REFERENCE: Final = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ENTITY: Final = re.compile(r"&([^\W\d][\w.-]*+;)")
 
 
 class Slice(NamedTuple):
@@ -133,7 +135,7 @@ class HtmlMarkup:
                 excluded = None
             part = Slice(token.start, token.end)
             if token.kind == "text":
-                self._add_text(_plain(document[part.start : part.end]), part)
+                self._add_texts(part)
             elif token.kind == "start":
                 is_marked = self._is_marked(token)
                 if not is_marked:
@@ -148,7 +150,7 @@ class HtmlMarkup:
                 elif token.name == "br" and self._rules.has_html:
                     self._break(part)
                 elif token.is_empty:
-                    self._extend(part).point(part)
+                    self._add_point(part)
                 else:
                     self._extend(part).begin(token.name, part)
             elif token.kind == "end" and token.name in self._rules.blocks:
@@ -166,6 +168,22 @@ class HtmlMarkup:
         self._first = part.start if self._first < 0 else self._first
         self._last = part.end
         return self._block
+
+    def _add_texts(self, part: Slice) -> None:
+        """Add text; references that only the document itself explains are points, and stay."""
+        offset = part.start
+        if self._rules.is_xml:
+            for match in _ENTITY.finditer(self._document, part.start, part.end):
+                if match[1] not in html5:
+                    self._add_text(_plain(self._document[offset : match.start()]), Slice(offset, match.start()))
+                    self._add_point(Slice(match.start(), match.end()))
+                    offset = match.end()
+        self._add_text(_plain(self._document[offset : part.end]), Slice(offset, part.end))
+
+    def _add_point(self, part: Slice) -> None:
+        """Add something that is seen, so that spaces on both sides of it are two."""
+        self._extend(part).point(part)
+        self._ends_in_space = self._ends_in_space and not self._block.has_text
 
     def _add_text(self, text: str, part: Slice) -> None:
         """Add text with white space as in HTML."""
@@ -209,7 +227,7 @@ class HtmlMarkup:
         if excluded.is_block:
             self._flush()
         elif excluded.is_opaque:
-            self._extend(part).point(part)
+            self._add_point(part)
         else:
             text = self._spaced("".join(excluded.texts))
             self._extend(part).keep(text, part)

@@ -25,6 +25,8 @@ _ATTRIBUTE: Final = re.compile(
 _TAG_END: Final = re.compile(rf"[{_SPACE}/]*+>")
 _COMMENT_END: Final = re.compile(r"--!?>")
 _SHORT_COMMENT: Final = re.compile(r"-?>")
+_DECLARATION_PARTS: Final = re.compile(r"<!--|<\?|[\"'\[\]>]")
+_DECLARATION_ENDS: Final = {"<!--": "-->", "<?": "?>", '"': '"', "'": "'"}
 _SCRIPT_PARTS: Final = re.compile(rf"<!--|-->|<(?P<close>/?)script(?=[{_SPACE}/>])", re.IGNORECASE)
 VOID: Final = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
@@ -140,7 +142,28 @@ class _Tokenizer:
         if (self._is_xml or self._foreign.is_inside) and document.startswith("[CDATA[", offset + 2):
             end = document.find("]]>", offset + 9)
             return Token("raw", offset, end + 3 if end >= 0 else len(document))
+        if self._is_xml and document.startswith("DOCTYPE", offset + 2):
+            return Token("other", offset, self._declaration_end(offset + 2))
         return self._until(">", offset, offset + 2)
+
+    def _declaration_end(self, offset: int) -> int:
+        """End of a declaration of XML, which may declare more between brackets."""
+        document = self._document
+        is_within = False
+        while (part := _DECLARATION_PARTS.search(document, offset)) is not None:
+            offset = part.end()
+            if part[0] in "[]":
+                is_within = part[0] == "["
+            elif part[0] == ">":
+                if not is_within:
+                    return offset
+            else:
+                ending = _DECLARATION_ENDS[part[0]]
+                end = document.find(ending, offset)
+                if end < 0:
+                    break
+                offset = end + len(ending)
+        return len(document)
 
     def _begins_name(self, character: str) -> bool:
         if self._is_xml:

@@ -16,7 +16,7 @@ from math import inf
 from typing import Final, NamedTuple, final
 
 from heedful.text.scripts import UNSPACED, script_of
-from heedful.text.tagged_text import OUTERMOST, Tag, TaggedText
+from heedful.text.tagged_text import OUTERMOST, Tag, TaggedText, weave
 
 _WORD: Final = re.compile(r"[^\W_]++(?:['’][^\W_]++)*+|[^\s]")
 _UNALIGNED: Final = -0.05
@@ -84,7 +84,7 @@ def place_tags(source: TaggedText, target: str, segments: Sequence[AlignedSegmen
     Returns:
         The translation with the same tags in the same order, each within its parent, siblings apart. A tag around whole
         segments stays around them; a tag whose words have no counterpart encloses the word that is nearest, or nothing
-        where all words belong to its siblings.
+        where all words belong to its siblings. An element without text between two spaces stands between two again.
 
     Cost: number of tags that begin or end within a segment, times the links of that segment.
 
@@ -98,7 +98,45 @@ def place_tags(source: TaggedText, target: str, segments: Sequence[AlignedSegmen
         if pieces:
             for piece, offset in _Placement(source, target, segment).place(pieces).items():
                 spans.set(piece, offset)
-    return TaggedText(target, tuple(spans.nested(len(target))))
+    return _with_spaces(source, TaggedText(target, tuple(spans.nested(len(target)))))
+
+
+def _with_spaces(source: TaggedText, output: TaggedText) -> TaggedText:
+    """Translation in which a space is on each side of what stands between two spaces in the source."""
+    text = source.text
+    spaced = {
+        index
+        for index, tag in enumerate(source.tags)
+        if tag.start == tag.end and not tag.is_break and text[max(0, tag.start - 1) : tag.start + 1].isspace()
+        if 0 < tag.start < len(text)
+    }
+    if not spaced:
+        return output
+    pieces: list[str] = []
+    size = offset = behind = 0  # characters written, those read, and those written up to the last such element
+    starts, ends = [[0] * len(source.tags) for _ in range(2)]
+    for piece in weave(output):
+        if isinstance(piece, str):
+            pieces.append(piece)
+            size += len(piece)
+            offset += len(piece)
+            continue
+        edge, index = piece
+        has_spaces = edge == "point" and index in spaced
+        if has_spaces and 0 < offset and (size == behind or not pieces[-1][-1].isspace()):
+            pieces.append(" ")
+            size += 1
+        if edge != "close":
+            starts[index] = size
+        if edge != "open":
+            ends[index] = size
+        if has_spaces:
+            behind = size
+            if 0 < offset < len(output.text) and not output.text[offset].isspace():
+                pieces.append(" ")
+                size += 1
+    tags = tuple(tag._replace(start=starts[index], end=ends[index]) for index, tag in enumerate(output.tags))
+    return TaggedText("".join(pieces), tags)
 
 
 class _Piece(NamedTuple):
