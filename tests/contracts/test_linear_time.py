@@ -158,6 +158,8 @@ KNOWN = (
     ("html", "<!---->"),
     ("html", ("<b>", "</i>")),
     ("xml", "<a>"),
+    ("xml", "<!DOCTYPE a [<!--"),
+    ("xml", "&c; "),
     ("srt", "<"),  # 8.4 s for 40 KB once
     ("srt", "{"),
     ("md", "` "),
@@ -196,6 +198,9 @@ KNOWN_STRUCTURES = (
     ("xliff", "units in groups"),
     ("epub", "paragraphs"),
     ("md", "rows"),
+    ("md", "nested notes"),
+    ("md", "open math in lists"),
+    ("md", "open keys"),
     ("tmx", "languages, then units"),  # 1.6 s once
     ("tmx", "a unit within others"),
     ("tbx", "a concept within others"),  # 2.9 million terms once
@@ -232,7 +237,7 @@ UNREAD = {
     *(("docx", name) for name in ("empty paragraphs", "deep insertions", "without an end", "names")),
     *(("xliff", name) for name in ("done", "deep codes")),
     *(("csv", name) for name in ("open cells", "uneven rows")),
-    *(("md", name) for name in ("footnotes", "code")),
+    ("md", "code"),
     *(("tmx", name) for name in ("segments", "languages", "languages, then units")),
     *(
         ("odt", "deep spans"),
