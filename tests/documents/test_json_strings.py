@@ -33,3 +33,14 @@ def test_texts_of_a_file_without_tags_end_no_script():
     ):
         file = JsonFile(source.encode(), 0)
         assert file.write([TaggedText("</script>")]).decode() == expected
+
+
+def test_identifiers_stay():
+    source = (
+        '{"id": "user_name", "userId": "hund", "a": "#ff0000", "b": "./x/y.png", "c": "menu.file", "d": "userName", '
+        '"e": "https://x.de", "f": {"id": "k-1", "list": ["hund", {"id": "z"}, "katze"]}, "g": "und/oder", '
+        '"h": "t-shirt", "i": "z.B.", "key": "hund"}'
+    )
+    assert texts(".json", source) == ["hund", "katze", "und/oder", "t-shirt", "z.B.", "hund"]
+    assert in_capitals(".json", '{"id": "a_b", "c": "d"}') == '{"id": "a_b", "c": "D"}'
+    assert texts(".properties", "a.id=x\nb=logo.png\nc: MAX_SIZE\nd=hund\n") == ["hund"]

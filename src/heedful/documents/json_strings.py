@@ -1,4 +1,4 @@
-"""Texts of apps in JSON and ARB: values are translated, keys, order and layout stay to the character."""
+"""Texts of apps in JSON and ARB: values are translated; keys, identifiers, order and layout stay to the character."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from typing import Final, final
 
 from heedful.documents.interface import DocumentFile, decode_text
 from heedful.errors import DataError
+from heedful.text.identifiers import is_identifier
 from heedful.text.tagged_text import TaggedText
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
@@ -30,13 +31,14 @@ class JsonFile(DocumentFile):
         except (ValueError, RecursionError) as error:
             raise DataError(f"not readable JSON: {error}") from None
         self._spans: Final[list[tuple[int, int]]] = []
-        outer: list[tuple[bool, bool]] = []  # of each open object or array: is it an array, and does it hold no texts
+        # Of each open object or array: is it an array, does it hold no texts, and its key.
+        outer: list[tuple[bool, bool, str]] = []
         key, is_hidden, is_value = "", False, True
         for token in _TOKEN.finditer(self._document):
             match token[0]:
                 case "{" | "[" as bracket:
                     is_value = bracket == "["
-                    outer.append((is_value, is_hidden))
+                    outer.append((is_value, is_hidden, key))
                     if len(outer) > _DEEPEST:
                         raise DataError(f"JSON that is nested deeper than {_DEEPEST}")
                 case "}" | "]":
@@ -45,10 +47,10 @@ class JsonFile(DocumentFile):
                     is_value = True
                     is_hidden = outer[-1][1] or key.startswith("@")
                 case ",":
-                    is_value, is_hidden = outer[-1]
+                    is_value, is_hidden, key = outer[-1]
                 case written if not is_value:
                     key = json.loads(written)
-                case written if not is_hidden and _is_text(json.loads(written)):
+                case written if not is_hidden and _is_text(json.loads(written), key):
                     self._spans.append(token.span())
                 case _:
                     pass
@@ -74,6 +76,7 @@ class JsonFile(DocumentFile):
         return "".join([*written, self._document[offset:]]).encode("utf-8")
 
 
-def _is_text(value: str) -> bool:
-    """Whether there is something to translate: no half of a surrogate pair, which is no character."""
-    return bool(value.strip()) and not any("\ud800" <= character <= "\udfff" for character in value)
+def _is_text(value: str, key: str) -> bool:
+    """Whether there is text: no identifier, and no half of a surrogate pair, which is no character."""
+    is_whole = not any("\ud800" <= character <= "\udfff" for character in value)
+    return bool(value.strip()) and is_whole and not is_identifier(value, key)

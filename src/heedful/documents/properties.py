@@ -1,4 +1,4 @@
-r"""Texts of Java programs (.properties): values are translated, keys, comments and layout stay to the character.
+r"""Texts of Java programs (.properties): values are translated, the rest stays to the character.
 
 Source: java.util.Properties.load: a value goes on in the next line after a backslash, and ``\u00e4`` is a character.
 """
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from heedful.documents.interface import DocumentFile, decode_text
+from heedful.text.identifiers import is_identifier
 from heedful.text.tagged_text import TaggedText
 
 _LOGICAL_LINE: Final = re.compile(r"(?:[^\\\r\n]|\\\r\n|\\[^\r]|\\\r(?!\n)|\\\Z)++")
@@ -36,7 +37,8 @@ class PropertiesFile(DocumentFile):
                 continue
             key = _KEY.match(written)
             text = _text(written[key.end() :]) if key else ""
-            if key and text.strip() and not any("\ud800" <= character <= "\udfff" for character in text):
+            is_whole = not any("\ud800" <= character <= "\udfff" for character in text)
+            if key and text.strip() and is_whole and not is_identifier(text, key[0].strip(" \t\f:=")):
                 self._texts.append((line.start() + key.end(), line.end(), text))
 
     @property
