@@ -4,6 +4,7 @@ import pytest
 
 from heedful.documents.xliff import XliffFile
 from heedful.errors import DataError
+from heedful.text.tag_placement import AlignedSegment, place_tags
 from tests.documents.changed import in_capitals, texts
 
 pytest.importorskip("lxml")
@@ -44,7 +45,7 @@ def test_encodings_that_files_declare_are_read_and_written_as_utf_8():
         assert [each.text for each in opened.passages] == [f"a red {text}."]
         written = opened.write(opened.passages).decode("utf-8")
         assert written.count(text) == 2
-        assert "encoding='UTF-8'" in written
+        assert written.startswith('<?xml version="1.0" encoding="UTF-8"?><xliff ')
 
 
 def test_what_is_no_encoding_of_files_is_refused_by_name():
@@ -57,3 +58,29 @@ def test_what_is_no_encoding_of_files_is_refused_by_name():
         XliffFile(long, 10_000)
     with pytest.raises(DataError, match="not readable XML: 'gbk' codec"):
         XliffFile(f'<?xml version="1.0" encoding="GBK"?>{NEWER}'.encode() + b"\xff\xff", 10_000)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_declaration_attributes_and_ends_of_lines_stay(encoding: str):
+    root = '<xliff version="1.2"  xmlns="urn:oasis:names:tc:xliff:document:1.2">'
+    head = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}" ?>\r\n<!-- x -->\r\n'
+    unit = '<trans-unit id="1"><source>ä</source></trans-unit>'
+    document = f'{head}{root}\r\n<file datatype="x" original="y"><body>{unit}</body></file></xliff>\r\n'
+    opened = XliffFile(document.encode(encoding), 10_000)
+    written = opened.write(opened.passages).decode("utf-8-sig" if encoding == "utf-8-sig" else "utf-8")
+    expected = document.replace("</source>", "</source><target>ä</target>")
+    assert written == expected.replace(encoding.removesuffix("-sig"), "UTF-8")
+
+
+def test_a_file_without_a_declaration_gets_none():
+    opened = XliffFile(OLDER.encode(), 10_000)
+    assert opened.write(opened.passages).startswith(OLDER.partition("<file")[0].encode())
+
+
+def test_spaces_around_a_code_stay():
+    source = NEWER.replace('dog<ph id="2"/>', 'dogs <ph id="2"/> wait')
+    opened = XliffFile(source.encode(), 10_000)
+    (passage,) = opened.passages
+    target = "zwei rote Hunde warten."
+    placed = place_tags(passage, target, [AlignedSegment(0, len(passage.text), 0, len(target))])
+    assert 'Hunde <ph id="2"/> warten.</target>' in opened.write([placed]).decode()

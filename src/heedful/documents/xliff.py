@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, final
 
 from heedful.documents.interface import DocumentFile
+from heedful.documents.xml_heads import with_head
 from heedful.documents.xml_parts import (
     MOST_AROUND,
     Item,
@@ -18,6 +19,7 @@ from heedful.documents.xml_parts import (
 )
 from heedful.errors import DataError
 from heedful.text.tagged_text import TaggedText
+from heedful.text.xml_files import declared_codec
 
 _UNITS: Final = {
     "{urn:oasis:names:tc:xliff:document:1.2}": "trans-unit",
@@ -48,6 +50,7 @@ class XliffFile(DocumentFile):
         namespace = str(self._root.tag).rpartition("}")[0] + "}"
         if namespace not in _UNITS:
             raise DataError("not XLIFF 1.2 or 2.0")
+        self._content: Final = content
         self._namespace: Final = namespace
         self._text: Final = TextOfParagraphs(self._targets())
 
@@ -74,7 +77,8 @@ class XliffFile(DocumentFile):
 
     def write(self, outputs: Sequence[TaggedText]) -> bytes:
         self._text.rewrite(outputs)
-        return write_xml(self._root)
+        encoding = declared_codec(self._content) or self._root.getroottree().docinfo.encoding or "UTF-8"
+        return with_head(write_xml(self._root), self._content, encoding)
 
 
 def _items(target: Any) -> list[Item]:
