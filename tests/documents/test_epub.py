@@ -1,5 +1,7 @@
 """Electronic books."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,23 @@ def test_chapters_and_contents_are_translated(tmp_path: Path):
     assert '<p>A <b>RED</b> DOG.<img src="x.png" alt=""/></p>' in content
     assert "<p>END</p>" in content
     assert [entry.title for entry in written.toc] == ["CHAPTER"]
+    assert written.title == "TITLE"
+    assert written.get_metadata("DC", "identifier")[0][0] == "i"
+
+
+def test_only_titles_of_a_package_are_translated():
+    package = (
+        '<?xml version="1.0"?>\n<package><metadata xmlns:dc="x"><dc:title id="t">ein &amp; hund</dc:title>\n'
+        '<dc:creator>ein mann</dc:creator><meta property="title-type">main</meta></metadata>'
+        "<manifest><item/></manifest><guide><reference title='x'/></guide></package>"
+    )
+    content = made.archive({"a.opf": package.encode(), "b.opf": b"\xff\xfe<\0", "c.xhtml": b"<p>a</p>"})
+    document = EpubFile(content, 10_000_000)
+    assert [each.text for each in document.passages] == ["ein & hund", "a"]
+    written = document.write([TaggedText(each.text.upper(), each.tags) for each in document.passages])
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        assert archive.read("a.opf").decode() == package.replace("ein &amp; hund", "EIN &amp; HUND")
+        assert archive.read("b.opf") == b"\xff\xfe<\0"
 
 
 def test_other_files_are_refused():

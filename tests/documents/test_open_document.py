@@ -1,6 +1,7 @@
 """OpenDocument texts and presentations."""
 
 import io
+import zipfile
 
 import pytest
 
@@ -30,3 +31,23 @@ def test_slides_are_read():
     assert [each.text for each in document.passages] == ["title"]
     written = odfdo.Document(io.BytesIO(document.write([TaggedText("TITEL")])))
     assert "TITEL" in written.body.serialize()
+
+
+def test_a_translated_cell_has_no_value_in_the_other_language():
+    names = " ".join(
+        f'xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"' for one in ("office", "table", "text")
+    )
+    cell = (
+        '<table:table-cell office:value-type="string" office:string-value="{0}"><text:p>{0}</text:p></table:table-cell>'
+    )
+    table = f"<table:table><table:table-row>{cell.format('hund')}{cell.format('X')}</table:table-row></table:table>"
+    body = f"<office:body><office:text>{table}</office:text></office:body>"
+    content = made.archive(
+        {"content.xml": f"<office:document-content {names}>{body}</office:document-content>".encode()}
+    )
+    document = OpenDocumentFile(content, MOST)
+    written = document.write([TaggedText(each.text.upper(), each.tags) for each in document.passages])
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        changed = archive.read("content.xml").decode()
+    assert '<table:table-cell office:value-type="string"><text:p>HUND</text:p>' in changed
+    assert 'office:string-value="X"><text:p>X</text:p>' in changed

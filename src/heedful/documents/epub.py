@@ -1,19 +1,23 @@
-"""Electronic books (EPUB): chapters in XHTML and the table of contents; all other members stay to the byte."""
+"""Electronic books (EPUB): title, chapters in XHTML and table of contents; all other members stay to the byte."""
 
 import io
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final, final
 
 from heedful.documents.html import HtmlMarkup
+from heedful.documents.html_tokens import html_tokens
 from heedful.documents.interface import DocumentFile, decode_text
-from heedful.documents.markup_rules import XHTML, TagHandling
+from heedful.documents.markup_rules import XHTML, MarkupRules, TagHandling
 from heedful.documents.xml_parts import check_archive, copy_archive
 from heedful.errors import DataError
 from heedful.text.tagged_text import TaggedText
 
 _CHAPTERS: Final = frozenset((".xhtml", ".html", ".htm"))
+_PACKAGE: Final = ".opf"
+_AROUND_TITLES: Final = frozenset(("package", "metadata", "dc-metadata"))
 
 
 @final
@@ -41,6 +45,10 @@ class EpubFile(DocumentFile):
                     ending = PurePosixPath(name).suffix.lower()
                     if ending in _CHAPTERS:
                         self._markup[name] = HtmlMarkup(decode_text(archive.read(name)), XHTML)
+                    elif ending == _PACKAGE:
+                        with suppress(UnicodeDecodeError):  # a package in UTF-16 stays
+                            text = archive.read(name).decode("utf-8")
+                            self._markup[name] = HtmlMarkup(text, _package_rules(text))
                     elif ending == ".ncx":
                         text = decode_text(archive.read(name))
                         self._markup[name] = HtmlMarkup(text, TagHandling("xml").rules(text))
@@ -48,7 +56,7 @@ class EpubFile(DocumentFile):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
             raise DataError(f"not a readable electronic book ({type(error).__name__})") from None
-        if not self._markup:
+        if all(PurePosixPath(name).suffix.lower() == _PACKAGE for name in self._markup):
             raise DataError("not a readable electronic book: it has no chapters")
 
     @property
@@ -63,3 +71,11 @@ class EpubFile(DocumentFile):
             changed[name] = markup.write(outputs[start:stop]).encode("utf-8")
             start = stop
         return copy_archive(self._content, changed)
+
+
+def _package_rules(package: str) -> MarkupRules:
+    """Rules by which only titles are translated."""
+    names = frozenset(token.name for token in html_tokens(package, is_xml=True) if token.kind == "start")
+    read = frozenset(name for name in names if name.rpartition(":")[2] in {"title", *_AROUND_TITLES})
+    nothing = frozenset[str]()
+    return MarkupRules(names, nothing, names - read, nothing, is_xml=True, has_html=False)
