@@ -1,5 +1,7 @@
 """Noise of training texts."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.noise import CHANGES, Noise
 from heedful.data.random_changes import RandomChanges
-from heedful.data.sentence_counts import usual_sentences, usual_tokens
+from heedful.data.sentence_counts import usual_characters, usual_sentences
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import EOS
 
@@ -80,11 +82,14 @@ def test_batches_resume_exactly_and_share_zero_changes_nothing(corpus: EncodedCo
     assert any(one.source.shape != other.source.shape for one, other, _ in clean)
 
 
-def test_one_source_in_a_hundred_is_longer_than_usual():
-    lengths = [*range(1, 101)]
-    assert usual_tokens(EncodedSide.of([[EOS] * length for length in lengths])) == 100
-    assert usual_tokens(EncodedSide.of([[EOS] * length for length in (*lengths * 2, 500)])) == 100
-    assert usual_tokens(EncodedSide.of([[EOS] * 7])) == 7
+def test_one_source_in_a_hundred_is_longer_than_usual(tokenizer: PieceTokenizer):
+    def number(lengths: Iterable[int]) -> int:
+        texts = ("e" * length for length in lengths)
+        return usual_characters(EncodedSide.of([[*tokenizer.encode(text), EOS] for text in texts]), tokenizer)
+
+    assert number(range(1, 101)) == 100
+    assert number([*range(1, 101), *range(1, 101), 500]) == 100
+    assert number([7]) == 7
 
 
 def test_usual_sentences(tokenizer: PieceTokenizer):

@@ -180,8 +180,8 @@ MUTANTS: Final = (
     ("segments.js", "spans.length > this.facts.usual", "false"),
     ("segments.js", "sizeOf(line) + word > width", "false"),
     ("segments.js", "[clauses, spaces, [middle]]", "[spaces, [middle]]"),
-    ("segments.js", "if (!clauses.length && this.hasRoom(source, this.mostTokens))", "if (false)"),
-    ("segments.js", "Math.min(mostTokens, facts.usual_tokens ?? mostTokens)", "mostTokens"),
+    ("segments.js", "if (!clauses.length && this.fits(source))", "if (false)"),
+    ("segments.js", "sizeOf(source) <= this.mostUsual && ", ""),
     ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
     ("documents.js", "!strip(before) || ", ""),
     ("kept.js", "if (start >= end || isTaken.subarray(start, end).includes(1)) return;", ""),
@@ -208,7 +208,7 @@ MUTANTS: Final = (
 
 
 def test_segments_and_their_outputs_are_those_of_python_and_wrong_rules_are_told_from_right_ones(tmp_path: Path):
-    folder = ModelFolder(tmp_path, {"languages": ["de", "en"], "sentences": 2, "usual_tokens": 9, "files": {}})
+    folder = ModelFolder(tmp_path, {"languages": ["de", "en"], "sentences": 2, "usual_characters": 40, "files": {}})
     packages = [changed_package(tmp_path / str(index), *one) for index, one in enumerate(MUTANTS)]
     runs = [*(run(folder, *kind) for kind in KINDS.values()), *(run(folder, True, 1, package) for package in packages)]
     found = [joined(one) if isinstance(one, list) else one for one in answers(*runs)]

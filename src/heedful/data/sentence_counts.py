@@ -1,5 +1,6 @@
-"""Numbers of sentences and of tokens that the sources of training pairs usually have."""
+"""Numbers of sentences and of characters that the sources of training pairs usually have."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -16,13 +17,13 @@ USUAL_SHARE: Final = 0.99
 Multi30k's length joined by "und", a model left a sixth of the words out, and of ten more than half."""
 
 
-def usual_tokens(sources: EncodedSide) -> int:
-    """Find the number of tokens that training sources usually have.
+def usual_characters(sources: EncodedSide, tokenizer: Tokenizer) -> int:
+    """Find the length that training sources usually have, which depends on no one's spelling as tokens do.
 
     Returns:
-        The number, EOS included, that `USUAL_SHARE` of the sources do not exceed.
+        The number of characters that `USUAL_SHARE` of a sample of the sources do not exceed.
     """
-    return int(np.quantile(sources.lengths, USUAL_SHARE, method="higher"))
+    return int(np.quantile([len(text) for text in _sample(sources, tokenizer)], USUAL_SHARE, method="higher"))
 
 
 def usual_sentences(sources: EncodedSide, tokenizer: Tokenizer) -> int:
@@ -31,7 +32,10 @@ def usual_sentences(sources: EncodedSide, tokenizer: Tokenizer) -> int:
     Returns:
         The number, 1 or more, that nine tenths of a sample of the sources do not exceed.
     """
-    sample = range(0, len(sources), max(1, len(sources) // MOST_COUNTED))
-    texts = (tokenizer.decode(sources[index][:-1].tolist()) for index in sample)
-    numbers = sorted(len(split_sentences(text)) for text in texts)
+    numbers = sorted(len(split_sentences(text)) for text in _sample(sources, tokenizer))
     return max(1, numbers[(len(numbers) * 9 - 1) // 10]) if numbers else 1
+
+
+def _sample(sources: EncodedSide, tokenizer: Tokenizer) -> Iterator[str]:
+    sample = range(0, len(sources), max(1, len(sources) // MOST_COUNTED))
+    return (tokenizer.decode(sources[index][:-1].tolist()) for index in sample)

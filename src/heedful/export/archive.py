@@ -165,7 +165,7 @@ class ArchivedTranslator(ArchivedModel):
             "is_whole": self.text.reads_whole,
             "reads_sentences": self.text.reads_sentences,
             "usual": int(self.folder.facts.get("sentences", 1)),
-            "usual_tokens": int(self.folder.facts.get("usual_tokens", self.text.max_tokens)),
+            "usual_characters": self.folder.facts.get("usual_characters"),
             "alignment_shift": self.alignment_shift,
         }
         if not self.text.reads_sentences:

@@ -10,7 +10,7 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  * @property {boolean} is_whole whether it reads a text as a whole
  * @property {boolean} reads_sentences whether it reads sentences; if not, lines
  * @property {number} usual number of sentences up to which a line stays whole
- * @property {number} [usual_tokens] of sources, up to which a sentence stays whole
+ * @property {number | null} [usual_characters] up to which a sentence stays whole
  * @property {number} alignment_shift number of steps between the one that predicts a token and the one whose attention aligns it
  * @property {import('./documents.js').SentenceRules} [rules] of models that read sentences, as are all that follow
  * @property {import('./kept.js').KeptFacts} [kept]
@@ -49,7 +49,7 @@ export class Segmenter {
     this.facts = facts;
     this.tokenizer = tokenizer;
     this.mostTokens = mostTokens - 1; // room for EOS
-    this.mostUsual = Math.min(mostTokens, facts.usual_tokens ?? mostTokens) - 1;
+    this.mostUsual = facts.usual_characters ?? Infinity;
     this.scripts = new Scripts(facts.scripts ?? { blocks: [], unspaced: [] });
     this.sentences = facts.rules && new Sentences(facts.rules);
     this.kept = facts.kept && new KeptRules(facts.kept, this.scripts);
@@ -136,13 +136,13 @@ export class Segmenter {
     for (let span = waiting.pop(); span; span = waiting.pop()) {
       [start, end] = span;
       const source = text.slice(start, end);
-      if (end - start < 2 || this.hasRoom(source, this.mostUsual)) {
+      if (end - start < 2 || (sizeOf(source) <= this.mostUsual && this.fits(source))) {
         yield [start, end];
         continue;
       }
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
       const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
-      if (!clauses.length && this.hasRoom(source, this.mostTokens)) {
+      if (!clauses.length && this.fits(source)) {
         yield [start, end];
         continue;
       }
@@ -154,8 +154,9 @@ export class Segmenter {
     }
   }
 
-  /** Whether a sentence has at most so many tokens. @param {string} sentence @param {number} most */
-  hasRoom(sentence, most) {
+  /** Whether the model takes a sentence without cutting it. @param {string} sentence */
+  fits(sentence) {
+    const most = this.mostTokens;
     return sentence.length <= most >> 2 || (sizeOf(sentence) <= LONGEST_PIECE * most && this.tokenizer.encode(sentence).length <= most);
   }
 

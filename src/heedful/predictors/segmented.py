@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from math import prod
+from math import inf, prod
 from typing import Final, final
 
 from heedful.engines.folder import ModelFolder
@@ -26,7 +26,7 @@ class Segmenter:
         self._text: Final = text
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
-        self._most_usual: Final = min(text.max_tokens, int(folder.facts.get("usual_tokens", text.max_tokens)))
+        self._most_usual: Final = float(folder.facts.get("usual_characters", inf))
         self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
         self.reads_sentences: Final = text.reads_sentences
 
@@ -59,19 +59,15 @@ class Segmenter:
 
     def _fits(self, sentence: str) -> bool:
         """Tell whether the model takes a sentence without cutting it."""
-        return self._has_room(sentence, self._text.max_tokens)
-
-    def _is_usual(self, sentence: str) -> bool:
-        """Tell whether the model has learned sentences as long as this one."""
-        return self._has_room(sentence, self._most_usual)
-
-    def _has_room(self, sentence: str, most: int) -> bool:
-        """Tell whether a sentence has at most so many tokens, EOS included."""
-        most -= 1
+        most = self._text.max_tokens - 1  # room for EOS
         if len(sentence) <= most // 4:
             return True
         # No piece is longer than 16 characters; a space belongs to the piece of a word.
         return len(sentence) <= 16 * most and len(self._tokenizer.encode(sentence)) <= most
+
+    def _is_usual(self, sentence: str) -> bool:
+        """Tell whether the model takes a sentence, and has learned sentences as long."""
+        return len(sentence) <= self._most_usual and self._fits(sentence)
 
     def _finder(self, patterns: Sequence[str]) -> Callable[[str], Sequence[Kept]]:
         own = own_spans(patterns) if patterns else None
