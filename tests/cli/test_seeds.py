@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heedful.cli.seeds import _command as seed_command  # pyright: ignore[reportPrivateUsage]
-from heedful.cli.seeds import _tested as tested_lines  # pyright: ignore[reportPrivateUsage]
+from heedful.cli.seeds import _tested as lines_of_test  # pyright: ignore[reportPrivateUsage]
 from heedful.data.rows import Columns, RequestedColumns
 from heedful.engines.folder import ModelFolder, commit, open_folder
 from heedful.engines.members import members_of
@@ -87,11 +87,11 @@ def test_an_ensemble_chooses_its_own_share_and_is_tested(tmp_path: Path, monkeyp
 def test_simple_models_stand_once_beside_the_scores_of_an_ensemble():
     verdict = label_verdict(91.0, 23.2, 84.9, 400, 6)
     tested = ["test:  119 texts; 95 % interval", "       accuracy 85.00 %"]
-    shown = tested_lines(["finished: 8 epochs", *tested, verdict, "model: m"])
+    shown = lines_of_test(["finished: 8 epochs", *tested, verdict, "model: m"])
     simple = "       on validation, the most frequent label alone has 23.20 %, n-grams alone have 84.90 %"
     assert shown.split("\n") == [*tested, simple, ""]
-    assert tested_lines(["finished: 8 epochs", *tested, "model: m"]).split("\n") == [*tested, ""]
-    worse = tested_lines([*tested, label_verdict(23.0, 23.2, 84.9, 400, 6)])
+    assert lines_of_test(["finished: 8 epochs", *tested, "model: m"]).split("\n") == [*tested, ""]
+    worse = lines_of_test([*tested, label_verdict(23.0, 23.2, 84.9, 400, 6)])
     assert simple in worse
 
 

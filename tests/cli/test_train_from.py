@@ -63,7 +63,7 @@ def test_it_begins_with_the_weights_sizes_and_tokenizers_of_the_model(pairs: Pat
 def test_it_learns_and_says_what_was_won_and_forgotten(pairs: Path, origin: Path):
     done = go_on(pairs, origin)
     assert done.code == 0, done.err
-    assert f" on validation, with the weights of {origin}\n" in done.err
+    assert f" on the training pairs, with the weights of {origin}\n" in done.err
     assert "before: character error rate " in done.err
     assert "chosen: " not in done.err
     (own,) = (line for line in done.out.split("\n") if line.startswith("own:"))

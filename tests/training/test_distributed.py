@@ -506,7 +506,7 @@ def test_the_command_goes_on_from_a_model_in_several_processes(tmp_path: Path):
     more = ("--from", str(tmp_path / "old.model"), "--set", "training.parallel=sharded")
     first, other = run_command(tmp_path, *more)
     assert first[0] == 0, first
-    assert " on validation, with the weights of " in first[2]
+    assert ", with the weights of " in first[2]
     assert other == (0, "", "")
 
 
