@@ -39,6 +39,8 @@ def words() -> UnitTokenizer:
         ("年我去了北京大学读书", 4, 6, "北京"),  # no spaces between words
         ("在Berlin住", 1, 4, "Berlin"),
         ("see \U0001d400\U0001d401 there", 4, 5, "\U0001d400\U0001d401"),  # two code units each in JavaScript
+        ("수도는 서울에서 멀다", 4, 6, "서울"),  # a particle follows
+        ("it is 60km away", 6, 8, "60"),
         ("a  b", 1, 3, ""),
     ],
 )
@@ -163,5 +165,5 @@ def test_weights_of_facts_are_those_of_their_tokens(pieces: PieceTokenizer):
     assert totals.shape == (2, len(STORIES[0].facts))
     np.testing.assert_allclose(totals.sum(axis=1), weights.sum(axis=1), rtol=1e-5)
     low, high = passage.facts[1]
-    inside = [index for index, (first, after) in enumerate(passage.ranges) if low - 1 <= first < high]
+    inside = [index for index, (first, _) in enumerate(passage.ranges) if low - 1 <= first < high]
     np.testing.assert_allclose(totals[:, 1], weights[:, inside].sum(axis=1), rtol=1e-5)

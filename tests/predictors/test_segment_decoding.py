@@ -105,11 +105,18 @@ def test_words_and_their_links_move_with_kept_spans(attention: bool):
         ("10.5", "dog a 10"),
         ("10 1", "dog a 10"),  # a number that no one wrote
         ("10th", "dog 10th a"),
+        ("10.", "dog 10. a"),
     ],
 )
 def test_numbers_are_those_of_the_source(written: str, text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(WORDS, "10", written)
     assert translate("Ein 10 Hund").text == text
+
+
+def test_numbers_do_not_become_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(WORDS, "10", "105")
+    monkeypatch.setitem(WORDS, "5", "")
+    assert sorted(re.findall(r"\d+", translate("Ein 10 Hund 5").text)) == ["10", "5"]
 
 
 @pytest.mark.parametrize("text", ["<b>roter</b> Hund <i>auf</i> Straße", "<b>roter <i>Hund</i></b> auf<br/> Straße"])

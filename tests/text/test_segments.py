@@ -73,8 +73,12 @@ def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywher
 
     assert sources("A dog runs, a cat sleeps, a man reads.") == ["A dog runs,", "a cat sleeps,", "a man reads."]
     assert sources("A large dog runs on the green grass.") == ["A large dog runs on the green grass."]
-    assert sources("A dog runs over a bridge and a man reads now.") == ["A dog runs over a bridge", "and a man reads now."]
-
+    two = split("A dog runs. A cat, a man sleep.", policy="auto", usual=2, is_usual=lambda one: len(one) <= 20)
+    assert [segment.source for segment in two.segments] == ["A dog runs.", "A cat, a man sleep."]
+    assert sources("A dog runs over a bridge and a man reads now.") == [
+        "A dog runs over a bridge",
+        "and a man reads now.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class FirstReading:
         Raises:
             DataError: fewer than 10 usable pairs, too few different sources to split, or a malformed file.
 
-        Cost: one pass; memory for a million pairs, and 8 bytes for each further one.
+        Cost: one pass; memory for `TOKENIZER_LINES` pairs, and 8 bytes for each further one.
         """
         self._max_characters: Final = max_characters
         self._has_files: Final = has_dev, has_test
@@ -46,7 +46,7 @@ class FirstReading:
         self.split: Final = self._split()
         spread.check(self.split, file.paths[0])
         self.sample: Final = [pair for pair in sample if self.split(pair) == "train"]
-        """Training pairs from which tokenizers learn: all, or a fixed random sample of about a million."""
+        """Training pairs from which tokenizers learn: all, or a fixed random sample of about `TOKENIZER_LINES`."""
 
     def held_out(self, part: Part) -> Iterator[Pair]:
         """Select the pairs of a part that is held out, each once; those of "train" if they are all in the sample.

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import final
+from typing import Final, final
 from unicodedata import category
 
 import numpy as np
@@ -14,6 +14,7 @@ from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
+_NO_EDGES: Final = UNSPACED | {"Hangul"}
 Floats = NDArray[np.float32]
 Ranges = tuple[tuple[int, int], ...]
 
@@ -88,16 +89,20 @@ class Passage:
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     """The span with the rest of the words at its edges."""
-    while start > 0 and _is_in_word(text[start - 1]) and _is_in_word(text[start]):
+    while start > 0 and _kind(text[start - 1]) == _kind(text[start]) != "":
         start -= 1
-    while end < len(text) and _is_in_word(text[end - 1]) and _is_in_word(text[end]):
+    while end < len(text) and _kind(text[end - 1]) == _kind(text[end]) != "":
         end += 1
     return start, end
 
 
-def _is_in_word(character: str) -> bool:
-    """Whether a letter, a mark on one, or a digit, of a script with spaces between words."""
-    return category(character)[0] in "LMN" and script_of(character) not in UNSPACED
+def _kind(character: str) -> str:
+    """Kind of characters that make words: letters with their marks, or digits; empty for others.
+
+    Words of scripts without spaces have no edges that can be seen, and those of Korean end in particles.
+    """
+    general = category(character)[0]
+    return "" if general not in "LMN" or script_of(character) in _NO_EDGES else "digit" if general == "N" else "letter"
 
 
 def _spaced(text: str) -> str:

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 Item = TypeVar("Item")
 
-BLOCK: Final = 4096
-"""Number of items that are read at once; few, so that memory does not grow with the stream."""
+BLOCK: Final = 256
+"""Number of items that are read at once; few, for each may be a whole document."""
 
 
 def read_ahead(items: Iterable[Item], size: int = BLOCK) -> Generator[list[Item], None, None]:

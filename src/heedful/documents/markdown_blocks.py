@@ -37,20 +37,15 @@ class Block(NamedTuple):
     """Whether it is HTML, and not Markdown."""
 
 
-class _Text:
-    """Text of a block, as the rules fill it in; the rule of lists asks each for its level and type."""
-
-    __slots__ = ("children", "content", "map")
-    level: Final = 0
-    type = "inline"
-
-
 @final
-class _Html(_Text):
-    """Block of HTML."""
+class _Text:
+    """Text of a block or HTML, as the rules fill it in; the rule of lists asks each for its level and type."""
 
-    __slots__ = ()
-    type = "html_block"
+    __slots__ = ("children", "content", "map", "type")
+    level: Final = 0
+
+    def __init__(self, kind: str) -> None:
+        self.type: Final = kind
 
 
 @final
@@ -61,7 +56,7 @@ class _TextBlocks(LayoutState):
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         if ttype in ("inline", "html_block"):
-            text: Any = _Text() if ttype == "inline" else _Html()
+            text: Any = _Text(ttype)
             self.tokens.append(text)
             return text
         self.level += nesting

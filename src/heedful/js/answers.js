@@ -28,6 +28,8 @@ import { isBlank, splitWords } from './whitespace.js';
  */
 
 const MOST_SPANS = 5;
+/** Blocks of Hangul, as of heedful.text.scripts. */
+const HANGUL = '\\u1100-\\u11ff\\u3131-\\u318f\\ua960-\\ua97f\\uac00-\\ud7ff';
 const spaced = (/** @type {string} */ text) => splitWords(text).join(' ');
 const first = (/** @type {string} */ text, /** @type {number} */ most) => Array.from(text.slice(0, 2 * most)).slice(0, most).join('');
 
@@ -38,8 +40,8 @@ export class AnswerModel {
     this.graphs = graphs;
     this.tokenizer = new Tokenizer(facts.tokenizer, facts.folding ? folder(facts.folding) : undefined);
     const blocks = facts.unspaced.map(([low, high]) => `\\u{${low.toString(16)}}-\\u{${high.toString(16)}}`).join('');
-    /** A letter, a mark on one, or a digit, of a script with spaces between words. */
-    this.inWord = new RegExp(`^(?![${blocks}])[\\p{L}\\p{M}\\p{N}]`, 'u');
+    /** Characters that make words: letters with their marks, and digits. Words of scripts without spaces have no edges, and those of Korean end in particles. */
+    this.kinds = ['\\p{L}\\p{M}', '\\p{N}'].map((kind) => new RegExp(`^(?![${blocks}${HANGUL}])[${kind}]`, 'u'));
   }
 
   get name() {
@@ -125,11 +127,12 @@ export class AnswerModel {
   /** A span with the rest of the words at its edges. @param {string} text @param {{ start: number, end: number }} span */
   wholeWords(text, { start, end }) {
     if (start === end) return { start, end };
-    const at = (/** @type {number} */ place) => this.inWord.test(String.fromCodePoint(text.codePointAt(place) ?? 0));
+    const at = (/** @type {number} */ place) => this.kinds.findIndex((kind) => kind.test(String.fromCodePoint(text.codePointAt(place) ?? 0)));
     // The first code unit of the character before a place.
     const before = (/** @type {number} */ place) => place - (/[\udc00-\udfff]/.test(text[place - 1]) && place > 1 ? 2 : 1);
-    while (start > 0 && at(before(start)) && at(start)) start = before(start);
-    while (end < text.length && at(before(end)) && at(end)) end += String.fromCodePoint(text.codePointAt(end) ?? 0).length;
+    const isWithin = (/** @type {number} */ place) => at(place) >= 0 && at(before(place)) === at(place);
+    while (start > 0 && isWithin(start)) start = before(start);
+    while (end < text.length && isWithin(end)) end += String.fromCodePoint(text.codePointAt(end) ?? 0).length;
     return { start, end };
   }
 

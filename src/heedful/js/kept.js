@@ -180,9 +180,10 @@ export function spansIn(output, spans) {
   return places.sort((one, other) => one.start - other.start);
 }
 
-/** Whether each span stands in a text as often as in a source, and no more digits do, so that no number is longer. @param {readonly string[]} spans @param {string} source @param {string} text */
+/** Whether each span stands in a text as often as in a source, and no number but those of the source. @param {readonly string[]} spans @param {string} source @param {string} text */
 export function standOnce(spans, source, text) {
-  if (numDigits(text) > numDigits(source)) return false;
+  const numbers = numbersOf(source);
+  if (numbersOf(text).some((number) => !(numbers.includes(number) && numbers.splice(numbers.indexOf(number), 1)))) return false;
   let rest = text;
   for (const span of [...spans].sort((one, other) => other.length - one.length)) {
     if (!rest.includes(span)) return false;
@@ -191,4 +192,4 @@ export function standOnce(spans, source, text) {
   return !spans.some((span) => rest.includes(span));
 }
 
-const numDigits = (/** @type {string} */ text) => (text.match(/\p{Nd}/gu) ?? []).length;
+const numbersOf = (/** @type {string} */ text) => Array.from(text.matchAll(/\p{Nd}+(?:[.,]\p{Nd}+)*/gu), ([number]) => number);

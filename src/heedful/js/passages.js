@@ -121,7 +121,7 @@ function unchanged({ reading: text, kept }) {
   return { source: text, text, logProb: 0, score: 0, alternatives: [{ text, logProb: 0, score: 0 }], wasCut: false, sourcePieces: [], targetPieces: [], attention: null, kept, reading: '', fault: '' };
 }
 
-/** Whether each kept span stands in each alternative as often as in its segment, and no other digits do. @param {Translation} output @param {Segment} segment */
+/** Whether each kept span stands in each alternative as often as in its segment, and no other number does. @param {Translation} output @param {Segment} segment */
 function hasAll({ alternatives }, { reading, kept }) {
   const spans = kept.map(({ start, end }) => reading.slice(start, end));
   return !spans.length || alternatives.every(({ text }) => standOnce(spans, reading, text));

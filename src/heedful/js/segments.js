@@ -85,7 +85,7 @@ export class Segmenter {
       // Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
       const line = masked(text.slice(start, end).replace(BREAKS, (one) => ' '.repeat(one.length)), (plain) => kept.find(plain).filter(({ kind }) => !READ.includes(kind)));
       const spans = [...sentences.spans(line)].filter(([first, last]) => !isBlank(line.slice(first, last)));
-      for (const [first, last] of spans.length > this.facts.usual ? spans : [[0, line.length]]) yield* this.cut(text, line, start, start + first, start + last);
+      for (const [first, last] of spans.length > this.facts.usual || (spans.length > 1 && !this.isUsual(line)) ? spans : [[0, line.length]]) yield* this.cut(text, line, start, start + first, start + last);
     }
   }
 
@@ -136,7 +136,7 @@ export class Segmenter {
     for (let span = waiting.pop(); span; span = waiting.pop()) {
       [start, end] = span;
       const source = text.slice(start, end);
-      if (end - start < 2 || (sizeOf(source) <= this.mostUsual && this.fits(source))) {
+      if (end - start < 2 || this.isUsual(source)) {
         yield [start, end];
         continue;
       }
@@ -152,6 +152,11 @@ export class Segmenter {
       if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut
       waiting.push([cut, end], [start, cut]);
     }
+  }
+
+  /** Whether the model takes a sentence, and has learned sentences as long. @param {string} sentence */
+  isUsual(sentence) {
+    return sizeOf(sentence) <= this.mostUsual && this.fits(sentence);
   }
 
   /** Whether the model takes a sentence without cutting it. @param {string} sentence */

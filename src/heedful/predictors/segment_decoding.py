@@ -1,6 +1,7 @@
 """Decoding of segments: spans that stay as they are, text in unusual case, and outputs that are no translation."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -21,7 +22,7 @@ from heedful.text.tag_placement import CharacterLink
 
 _READ: Final = frozenset({"number", "date", "identifier"})
 """Kinds of kept spans that models may have learned to write."""
-_DIGIT: Final = re.compile(r"\d")
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*+")
 _NGRAM: Final = 3
 """Number of tokens in a row that come once only when a degenerate output is searched again."""
 _ALTERNATIVES: Final = 5
@@ -166,15 +167,15 @@ def _unchanged(text: str) -> Translation:
 
 
 def _has_all(output: Translation, segment: Segment) -> bool:
-    """Tell whether each kept span stands in each alternative as often as in its segment, and no other digits do."""
+    """Tell whether each kept span stands in each alternative as often as in its segment, and no other number does."""
     spans = [segment.reading[one.start : one.end] for one in segment.kept]
-    num_digits = len(_DIGIT.findall(segment.reading))
-    return all(_stand_once(spans, each.text, num_digits) for each in output.alternatives) if spans else True
+    numbers = Counter(_NUMBER.findall(segment.reading))
+    return all(_stand_once(spans, each.text, numbers) for each in output.alternatives) if spans else True
 
 
-def _stand_once(spans: Sequence[str], text: str, num_digits: int) -> bool:
-    """Tell whether a text has each span once, and no more than a number of digits, so that no number is longer."""
-    if len(_DIGIT.findall(text)) > num_digits:
+def _stand_once(spans: Sequence[str], text: str, numbers: Counter[str]) -> bool:
+    """Tell whether a text has each span once, and no number but those of the source."""
+    if Counter(_NUMBER.findall(text)) - numbers:
         return False
     for span in sorted(spans, key=len, reverse=True):
         if span not in text:

@@ -136,7 +136,7 @@ def split(
             else anywhere.
         find: finds the spans of a line that stay as they are; no segment ends within one.
         is_usual: whether a segment that fits is no longer than those that the model has learned; a longer one is cut
-            behind a clause, if it has any. None = as `fits`.
+            behind a clause, if one ends about its middle. None = as `fits`.
 
     Returns:
         The segments, none of them blank, and the layout.
@@ -146,8 +146,11 @@ def split(
         ['Good day, Dr. Brown.', 'How are you?', 'Fine.']
     """
     find = lru_cache(1)(find)  # most lines are one segment
-    cut = partial(_cut, text, fits=fits, is_usual=is_usual or fits)
-    spans = _lines(text) if policy == "line" else _sentences(text, policy, usual, cut, find)
+    is_usual = is_usual or fits
+    cut = partial(_cut, text, fits=fits, is_usual=is_usual)
+    spans = (
+        _lines(text) if policy == "line" else _sentences(text, usual if policy == "auto" else 0, is_usual, cut, find)
+    )
     segments: list[Segment] = []
     layout: list[str] = []
     last = 0
@@ -164,8 +167,8 @@ def split(
 
 def _sentences(
     text: str,
-    policy: Policy,
     usual: int,
+    is_usual: Callable[[str], bool],
     cut: Callable[[str, int, int, int], Iterator[tuple[int, int]]],
     find: Callable[[str], Sequence[Kept]],
 ) -> Iterator[tuple[int, int]]:
@@ -174,7 +177,7 @@ def _sentences(
         line = _BREAKS.sub(lambda match: " " * len(match[0]), text[start:end])
         line = _masked(line, [one for one in find(line) if one.kind not in _READ])
         spans = [span for span in sentence_spans(line) if line[slice(*span)].strip()]
-        if policy == "auto" and len(spans) <= usual:
+        if len(spans) <= usual and (len(spans) == 1 or is_usual(line)):
             spans = [(0, len(line))]
         for first, last in spans:
             yield from cut(line, start, start + first, start + last)
