@@ -2,6 +2,7 @@
 
 import json
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from heedful.data.in_memory import SIDES, column_of, example_files, in_rows, wit
 from heedful.data.tables import data_lines
 from heedful.errors import DataError, UsageError
 
+OWN = Path(tempfile.gettempdir(), "dev.tsv")
+"""File of the caller's own, which stands where files of examples in memory are made."""
 ROWS = [{"text": "good", "label": "a"}, {"text": "bäd\n\t", "label": "b"}]
 COLUMNS = {"text": ["good", "bäd\n\t"], "label": ["a", "b"]}
 
@@ -168,6 +171,12 @@ def test_errors_of_readers_name_rows_of_the_data():
     messages = {
         "{path}: bad": "train: bad",
         "{path}:2: 2 are bad (lines 2, 13)": "train: row 1: 2 are bad (rows 1, 12)",
+        "{path}: 2 rows left out as unreadable: lines 1,001, 2,000, ...; the first: {path}:1001: bad": (
+            "train: 2 rows left out as unreadable: rows 1,000, 1,999, ...; the first: train: row 1000: bad"
+        ),
+        "{path}: 'see line 1' -> \"don't (line 2)\" (line 3)": "train: 'see line 1' -> \"don't (line 2)\" (row 2)",
+        "{path}:2: unknown: line 3, see line 4": "train: row 1: unknown: line 3, see line 4",
+        f"{{path}}:2: as in {OWN} (line 4); {OWN}:5": f"train: row 1: as in {OWN} (line 4); {OWN}:5",
     }
     for message, expected in messages.items():
         with pytest.raises(DataError) as refused, example_files(ROWS, "train") as files:
@@ -215,7 +224,7 @@ def test_training_and_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert torch.get_num_threads() == threads
     assert len(model.folder.path.joinpath("run/history.jsonl").read_bytes()) >= len(finished)
     with pytest.raises(
-        UsageError, match=r"changed\); choose another out=, or delete the folder"
+        UsageError, match=r"changed\); choose another out, or delete the folder"
     ):  # the same folder with other examples
         heedful.train(pairs[1:], dev=pairs[:10], test=pairs[:5], **options)
     with pytest.raises(UsageError, match="give all data as pairs"):

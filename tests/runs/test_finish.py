@@ -22,6 +22,15 @@ def test_a_soft_start_as_long_as_the_training_is_told(steps: int, is_told: bool)
     assert ("training.soft_start is 9 steps, and the training ended after 9" in told) == is_told
 
 
+@pytest.mark.parametrize(("epochs", "told"), [(0.97, "less than one epoch"), (1.5, "1.5 epochs")])
+def test_a_part_of_an_epoch_has_no_number(epochs: float, told: str, monkeypatch: pytest.MonkeyPatch):
+    task = SimpleNamespace(judgement=lambda data, best, short: short)
+    monkeypatch.setattr("heedful.runs.finish.find_task", lambda name: task)
+    info = SimpleNamespace(experiment=load_experiment("syntactic", settings=["training.max_steps=8"]), data=None)
+    outcome = Outcome(8, 1.0, 30.0, 8, "8 steps", 100, 100.0, epochs)
+    assert judge(cast("RunInfo", info), outcome) == f"after 8 steps, {told}"
+
+
 def run_of(step: int, report: tuple[str, ...] = ()) -> RunInfo:
     """Run that began at a step."""
     experiment = load_experiment(settings=["training.select_by=exact_match"])

@@ -58,7 +58,8 @@ def test_a_poor_result_says_what_would_help_most():
     assert "more pairs" in verdict("accuracy 0.00 %", True, 1.0, "3 minutes", 900, num_epochs=40.0)
     begun = verdict("BLEU 0.26", True, 0.6, "1 minute", 9_499, num_epochs=0.2)
     assert begun.startswith("result: poor, BLEU 0.26 on validation; most help would come from more time: it ended ")
-    assert "after 1 minute, 0.2 epochs; the same command with a larger limit continues" in begun
+    assert "after 1 minute, less than one epoch; the same command with a larger limit continues" in begun
+    assert "8 steps, less than one epoch;" in verdict("BLEU 0.26", True, 0.6, "8 steps", 9_499, num_epochs=0.97)
     assert verdict("BLEU 40.00", False, 1.0, "3 minutes", 20_000).startswith("result: still improving; most help")
     assert verdict("BLEU 40.00", False, 0.5, "3 minutes", 20_000) == ""
     assert verdict("BLEU 40.00", False, 1.0, "", 20_000) == ""
@@ -77,7 +78,7 @@ def test_a_classifier_is_judged_by_its_baselines():
 
 
 def test_a_training_that_a_limit_ended_needs_time_before_texts():
-    short = "after 15 steps, 0.9 epochs"
+    short = "after 15 steps, 3.0 epochs"
     for best in (60.0, 30.0):
         assert f"it ended {short}; the same command with" in label_verdict(best, 30.0, 55.0, 385, 77, short=short)
     assert "check that labels follow" in label_verdict(30.0, 30.0, 55.0, 385, 77)

@@ -28,9 +28,14 @@ _FEWEST_ROWS: Final = 3
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _SCALARS: Final = str | int | float | None
 """Types of values that no column and no row is of; an example may have lists beside them."""
-_MADE: Final = re.compile(r"\S*\.heedful-\d+-\d+\.unfinished[/\\](\w+)\.jsonl(?::(\d+))?")
+QUOTED: Final = r"""(?<!\w)(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")(?!\w)"""
+"""Pattern of a text in quotes within a message."""
+_MADE: Final = r"\S*\.heedful-\d+-\d+\.unfinished[/\\](?P<name>\w+)\.jsonl(?::(?P<line>\d+))?"
 """File of examples in memory, and a line of it."""
-_LINES: Final = re.compile(r"\bline(s?) (\d+(?:, \d+)*)")
+_NUMBER: Final = r"\d+(?:,\d{3})*"
+_LINES: Final = rf"(?:(?<=\()|(?<=unreadable: ))line(?P<plural>s?) (?P<lines>{_NUMBER}(?:, {_NUMBER})*)"
+_PLACES: Final = re.compile(rf"{QUOTED}|{_MADE}|(?P<other>\S*(?:[/\\]\S|\.[A-Za-z])\S*)|{_LINES}")
+"""Parts of a message that say where: files of examples in memory, other files, and lines; and texts in quotes."""
 _MOST_BITS: Final = 64
 _MOST_NESTED: Final = 8
 """Lists within one another."""
@@ -82,22 +87,33 @@ def in_rows(text: str) -> str:
     """Name rows of examples in memory in place of lines of the files that were made of them.
 
     Args:
-        text: message about files of `example_files`, or about any others, which stays as it is.
+        text: message about files of `example_files`; texts in quotes and the lines of other files stay as they are.
 
     Example:
         >>> in_rows("/tmp/.heedful-9-0.unfinished/train.jsonl:3: 2 rows are empty (lines 3, 4)")
         'train: row 2: 2 rows are empty (rows 2, 3)'
     """
-    if not _MADE.search(text):
+    if not re.search(_MADE, text):
         return text
-    text = text.replace(f"{tempfile.gettempdir()}{os.sep}", "")
-    text = _MADE.sub(lambda file: f"{file[1]}: row {int(file[2]) - 1}" if file[2] else file[1], text)
-    return _LINES.sub(lambda lines: f"row{lines[1]} {_one_less(lines[2])}", text)
+    text = text.replace(f"{tempfile.gettempdir()}{os.sep}.heedful-", ".heedful-")
+    is_made = False
+
+    def as_rows(match: re.Match[str]) -> str:
+        nonlocal is_made
+        if match["name"]:
+            is_made = True
+            return f"{match['name']}: row {_one_less(match['line'])}" if match["line"] else match["name"]
+        is_made = is_made and not match["other"]
+        return f"row{match['plural']} {_one_less(match['lines'])}" if is_made and match["lines"] else match[0]
+
+    return _PLACES.sub(as_rows, text)
 
 
 def _one_less(numbers: str) -> str:
     """Numbers between commas, counted from 0 in place of 1."""
-    return ", ".join(str(int(number) - 1) for number in numbers.split(", "))
+    return ", ".join(
+        f"{int(number.replace(',', '')) - 1:{',' if ',' in number else ''}}" for number in numbers.split(", ")
+    )
 
 
 def _is_table(part: object) -> bool:

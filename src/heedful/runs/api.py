@@ -122,6 +122,8 @@ def train_model(
         >>> heedful.train(pairs, out="reversed.model").translate(["123"])[0].text  # doctest: +SKIP
         '321'
     """
+    if isinstance(languages, str) or len(languages) != 2:
+        raise UsageError(f'train: languages {languages!r}: give those of source and target, such as ("de", "en")')
     device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}
     allow_code(named_code(merged_settings(options=options)))
@@ -193,7 +195,7 @@ def _trained(request: TrainRequest, watch: Watcher | None, quiet: bool, together
 
     if together:
         request = with_joined_files(request, say)
-    with followed(say, quiet) as show:
+    with followed(print, quiet) as show:  # scores and the user's own texts, as they are
 
         def report(progress: Progress) -> None:
             show(progress)

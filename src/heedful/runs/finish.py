@@ -79,7 +79,8 @@ def judge(info: RunInfo, outcome: Outcome) -> str:
     share = outcome.best_step / outcome.step
     is_limited = bool(training.max_steps or training.max_minutes or training.max_target_tokens)
     is_short = is_limited and share >= RISING_SHARE and outcome.num_epochs < ENOUGH_EPOCHS
-    short = f"after {outcome.reason}, {outcome.num_epochs:.1f} epochs" if is_short else ""
+    epochs = f"{outcome.num_epochs:.1f} epochs" if outcome.num_epochs >= 1.0 else "less than one epoch"
+    short = f"after {outcome.reason}, {epochs}" if is_short else ""
     if line := task.judgement(info.data, outcome.best, short):
         return line
     metric = training.select_by

@@ -151,7 +151,7 @@ def verdict(
     result = f"result: poor, {score} on {items}; " if is_poor else "result: still improving; "
     if is_poor and has_begun:
         return (
-            f"{result}most help would come from more time: it ended after {ending}, {num_epochs:.1f} epochs; "
+            f"{result}most help would come from more time: it ended after {ending}, less than one epoch; "
             "the same command with a larger limit continues"
         )
     if is_rising and (num_pairs >= FEW_PAIRS or num_epochs < FEW_EPOCHS):
@@ -200,7 +200,7 @@ def label_verdict(
         num_texts: number of training texts.
         num_labels: number of labels.
         key: name of the score: a percentage, or "mean_error", of which less is better.
-        short: time of a training that a limit ended while it was learning, such as "after 15 steps, 0.9 epochs"; empty
+        short: time of a training that a limit ended while it was learning, such as "after 15 steps, 3.0 epochs"; empty
             for others.
 
     Returns:

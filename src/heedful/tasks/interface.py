@@ -339,7 +339,7 @@ class Task(ABC, Generic[FileT, DataT]):
         Args:
             data: from `completed`.
             best: best score on validation, by which the model was selected.
-            short: time of a training that a limit ended while it was learning, such as "after 15 steps, 0.9 epochs";
+            short: time of a training that a limit ended while it was learning, such as "after 15 steps, 3.0 epochs";
                 empty for others.
 
         Returns:
