@@ -89,7 +89,7 @@ def test_its_model_is_evaluated_and_compared(model: Path, tmp_path: Path):
     assert done.code == 0, done.err
     assert "macro-F1" in done.out
     assert "predicted label" in done.out
-    assert "; the most frequent answer alone has " in done.out.splitlines()[2]
+    assert "; the most frequent answer of these questions alone has " in done.out.splitlines()[2]
     assert "unseen" not in done.out
     story = {"facts": ["Ada went to the moon."], "question": "Where is Ada?", "answer": "moon"}
     other = tmp_path / "unseen.jsonl"

@@ -113,6 +113,10 @@ def test_bad_use_is_refused_in_a_line(calibrated: Path, trained: Trained, data: 
     }
     for complaint, command in cases.items():
         assert complaint in refusal(heedful(*command))
+    out = tmp_path / "out"
+    done = heedful("translate", trained.model, "--ray", data, "-o", out, "--min-confidence", 0.5)
+    assert "not calibrated" in refusal(done)
+    assert not out.exists()
     done = heedful("evaluate", trained.model, data, "--risk-png", tmp_path / "a.png", "-q")
     assert "not calibrated" in refusal(done)
     assert not (tmp_path / "a.png").exists()

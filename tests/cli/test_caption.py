@@ -242,6 +242,10 @@ def test_a_table_comes_back_with_captions(model: Path, tmp_path: Path):
     own = [*csv.reader(io.StringIO(heedful("caption", model, "-i", tmp_path / "own.csv").out))]
     assert own[0] == ["Nr", "My Shot", "Who", "caption", "log_prob"]
     assert [row[3] for row in own[1:]] == [row[3] for row in read[1:]]
+    plain = [f"2,{name}" for name in names]
+    (tmp_path / "plain.csv").write_text("".join(f"{line}\n" for line in plain), "utf-8")
+    done = heedful("caption", model, "-i", tmp_path / "plain.csv", "--columns", "2")
+    assert [line.rsplit(",", 2)[0] for line in done.out.splitlines()] == plain
     with table.open("a") as stream:
         stream.write("7,none.png,mine\n8,../out.png,mine\n")
     done = heedful("caption", model, "-i", table)

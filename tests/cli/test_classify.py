@@ -235,6 +235,13 @@ def test_the_column_of_the_training_is_read_in_any_case_and_without_headings_the
     assert len((tmp_path / "blank.csv").read_text("utf-8").splitlines()) == 2
 
 
+def test_the_number_of_a_column_is_no_heading(model: Path, tmp_path: Path):
+    table = tmp_path / "in.csv"
+    table.write_text("2,a clean room,x\n7,a dirty room,x\n", "utf-8")
+    done = heedful("classify", model, "-i", table, "--columns", "2")
+    assert [line.split(",")[3] for line in done.out.splitlines()] == ["good", "bad"]
+
+
 def test_texts_that_are_cut_are_counted_in_a_table_and_in_an_evaluation(model: Path, tmp_path: Path):
     long = "clean " * 25_000
     (tmp_path / "in.csv").write_text(f"text,label\n{long},good\ndirty,bad\n{long},good\n", "utf-8")
@@ -296,7 +303,13 @@ def test_the_wanted_format_and_compression_of_a_table(model: Path, tmp_path: Pat
             assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
             assert packed.read_bytes()[:2] == b"\x1f\x8b"
         assert heedful("classify", model, "-i", tmp_path / "out.csv.gz").out.count("\n") == 3
-    for name, options in (("no.csv", ("--format", "jsonl")), ("no.parquet.gz", ()), ("no.arrow", ())):
+    for name, options in (
+        ("no.csv", ("--format", "jsonl")),
+        ("no.json", ("--format", "jsonl")),
+        ("no.json.gz", ("--format", "jsonl")),
+        ("no.parquet.gz", ()),
+        ("no.arrow", ()),
+    ):
         done = heedful("classify", model, "-i", tmp_path / "in.csv", "-o", tmp_path / name, *options, "--quiet")
         assert (done.code, len(done.errors), (tmp_path / name).exists()) == (2, 1, False)
         assert "give a name that ends in" in done.err

@@ -63,6 +63,18 @@ def test_a_table_comes_back_with_translations(source: str, trained: Trained, tmp
         assert heedful("translate", trained.model, "-i", table, "--format", "jsonl").out == done.out
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_number_of_a_column_is_no_heading(number: int, trained: Trained, tmp_path: Path):
+    rows = [[str(number), "abc", "fed"], ["7", "fade", "cab"]]
+    outputs = heedful("translate", trained.model, *(row[number - 1] for row in rows)).out.splitlines()
+    table = tmp_path / "in.csv"
+    table.write_text("".join(",".join(row) + "\n" for row in rows), "utf-8")
+    done = heedful("translate", trained.model, "-i", table, "--columns", str(number))
+    assert [*csv.reader(done.out.splitlines())] == [[*row, output] for row, output in zip(rows, outputs, strict=True)]
+    table.write_text("7,Wort\n8,fade\n", "utf-8")
+    assert heedful("translate", trained.model, "-i", table, "--columns", "Wort").out.startswith("7,Wort,translation\n")
+
+
 def test_lines_of_tabs_are_texts_unless_a_column_or_another_form_is_named(trained: Trained, tmp_path: Path):
     table = written(tmp_path / "in.tsv")
     lines = heedful("translate", trained.model, "-i", table)
@@ -98,6 +110,11 @@ def test_alternatives_links_and_long_texts_of_a_table(trained: Trained, tmp_path
         (("-i", "in.csv", "--columns", "german"), "in.csv: no column 'german'; known: id, Source, note"),
         (("in.csv", "-o", "out.csv"), "in.csv: a table; to translate a column of it: --input in.csv"),
         (("in.csv",), "in.csv: a table; to translate a column of it: --input in.csv"),
+        (("in.tsv",), "in.tsv: a table; to translate a column of it: --input in.tsv --columns NAME\n"),
+        (("in.tsv", "-o", "out.csv"), "in.tsv: a table; to translate a column of it: --input in.tsv\n"),
+        (("-i", "in.csv", "--min-confidence", "0.5"), "not calibrated, so it has no confidence"),
+        (("-i", "in.csv", "--min-confidence", "0.5", "-o", "out.csv"), "not calibrated, so it has no confidence"),
+        (("-i", "in.csv", "--format", "jsonl", "-o", "out.json"), "give a name that ends in .jsonl"),
         (("-i", "no.csv"), "no.csv: no such file"),
         (("-i", "empty.csv"), "empty.csv: empty"),
         (("-i", "in.csv", "-o", "out.docx"), "out.docx: give a name that ends in .csv"),
@@ -110,10 +127,11 @@ def test_what_is_no_table_is_refused(
 ):
     monkeypatch.chdir(tmp_path)
     table = written(tmp_path / "in.csv")
+    written(tmp_path / "in.tsv")
     content = table.read_bytes()
     (tmp_path / "empty.csv").write_bytes(b"")
     done = heedful("translate", trained.model, *arguments, "-q")
     assert (done.code, done.out, len(done.errors)) == (2, "", 1), done.err
     assert message in done.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.csv", "in.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.csv", "in.csv", "in.tsv"]
     assert table.read_bytes() == content

@@ -25,12 +25,12 @@ def test_supporting_facts_are_attended_where_they_have_the_largest_weight_of_a_s
 def test_the_most_frequent_answer_alone_stands_beside_the_score():
     report = score_answers(["a", "a", "c"], ["a", "b", "b"], [[], [], []], [None, None, None])
     for text in (report.summary(), report.to_text()):
-        assert "; the most frequent answer alone has 66.67 %\n" in text
+        assert "; the most frequent answer of these questions alone has 66.67 %\n" in text
     assert report.to_dict()["majority"] == pytest.approx(200 / 3)
     spans = score_spans(["the hall", "a", ""], ["Hall", "the hall.", ""])
     assert spans.majority == spans.to_dict()["majority"] == pytest.approx(200 / 3)
-    assert "; the most frequent answer alone has 66.67 %\n" in spans.summary()
-    assert "; the most frequent answer alone has 66.67 %\n" in spans.to_text()
+    assert "; the most frequent answer of these questions alone has 66.67 %\n" in spans.summary()
+    assert "; the most frequent answer of these questions alone has 66.67 %\n" in spans.to_text()
 
 
 def test_without_supporting_facts_nothing_is_said_of_them():

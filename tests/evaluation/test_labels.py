@@ -70,8 +70,8 @@ def test_a_matrix_too_wide_for_a_terminal_is_left_to_json():
 def test_the_most_frequent_label_alone_stands_beside_the_accuracy():
     report = score_labels(["a", "a", "b", "b"], ["a", "a", "a", "b"])
     assert (report.accuracy, report.majority, report.to_dict()["majority"]) == (75.0, 75.0, 75.0)
-    assert "; the most frequent label alone has 75.00 %\n" in report.summary()
-    assert "; the most frequent label alone has 75.00 %\n" in report.to_text()
+    assert "; the most frequent label of these texts alone has 75.00 %\n" in report.summary()
+    assert "; the most frequent label of these texts alone has 75.00 %\n" in report.to_text()
 
 
 def test_labels_that_are_never_predicted_are_named():

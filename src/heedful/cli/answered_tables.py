@@ -43,6 +43,22 @@ def is_table_file(path: Path | None) -> bool:
     return path is not None and path != STANDARD and table_form(path) is not None
 
 
+def named_headings(columns: str) -> list[str]:
+    """List the headings that are named by `--columns`.
+
+    Args:
+        columns: names or numbers of columns with "+" between them; may be empty.
+
+    Returns:
+        The names; a number is the place of a column, and tells nothing about headings.
+
+    Example:
+        >>> named_headings("title+2")
+        ['title']
+    """
+    return [name for part in columns.split("+") if (name := part.strip()) and not name.isdecimal()]
+
+
 def answer_table(
     table: "AnsweredTable",
     target: Path | None,
@@ -98,11 +114,12 @@ def _output_form(source: Path, target: Path | None, output_format: OutputFormat)
     Raises:
         UsageError: there is none, or the name contradicts the format.
     """
+    from heedful.data.cells import suffix_of
     from heedful.data.table_forms import table_form
 
     form = table_form(target or source)
     if output_format == "jsonl":
-        if target is not None and form not in (None, "jsonl"):
+        if target is not None and (form not in (None, "jsonl") or suffix_of(target) == _DOCUMENT):
             raise UsageError(f"--format jsonl: {target} is named like another format; give a name that ends in .jsonl")
         return "jsonl"
     if target is None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file
+from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file, named_headings
 from heedful.cli.lines import LineFormat, OutputFormat, answer_lines, one_line, refuse_overwriting, require_one
 from heedful.cli.messages import Messages, RepeatedWarning
 from heedful.cli.options import (
@@ -145,7 +145,7 @@ def _caption_rows(
     from heedful.data.images import inside
     from heedful.predictors.captioner import WINDOW_IMAGES
 
-    table = AnsweredTable(source, columns.split("+"), have_picture_headings)
+    table = AnsweredTable(source, named_headings(columns), have_picture_headings)
     first = [*islice(table, 200)]
     (name, *_) = table.column(columns or find_image_column(table.names, [row.values for row in first], source))
     folder = image_folder(source, [str(row.values.get(name, "")) for row in first])

@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file, text_of_row, warn_of_cut
+from heedful.cli.answered_tables import (
+    InputColumn,
+    answer_table,
+    is_table_file,
+    named_headings,
+    text_of_row,
+    warn_of_cut,
+)
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, one_line, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
@@ -153,7 +160,7 @@ def _label_table(
     from heedful.predictors.trained_columns import opened_table, trained_columns
 
     trained = classifier.text_columns
-    table = opened_table(source, trained, *columns.split("+"))
+    table = opened_table(source, trained, *named_headings(columns))
     advice = "name the column of the texts with --columns"
     names = table.column(columns) if columns else trained_columns(table, trained, advice)
     if not names:

@@ -157,10 +157,22 @@ class Decoding:
         from heedful.cli.scoring import announce_engine
         from heedful.cli.translation_notes import OutputNotes
 
+        self.check_confidence(translator)
         constraints = self.constraints.of_sources(translator.target_tokenizer).strictest
         search = announce_engine(translator, options.search(translator), self.align, messages, constraints, self.exact)
         warn_of_damage(translator, messages)
         return search, OutputNotes(messages, self.min_confidence)
+
+    def check_confidence(self, translator: "Translator") -> None:
+        """Refuse a model without confidence where it is wanted, before anything is written.
+
+        Raises:
+            UsageError: the model is not calibrated, or the engine gives no attention, which its confidence needs.
+        """
+        if self.min_confidence is not None:
+            from heedful.predictors.confidence import confidence_adder
+
+            confidence_adder(translator.folder, translator.backends.scoring, translator.scored_pairs)
 
     def translate_document(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.cli.answered_tables import is_table_file
 from heedful.cli.lines import refuse_overwriting
 from heedful.cli.messages import Messages
+from heedful.cli.translated_tables import source_table
 from heedful.documents.table import FORMATS, format_of
 from heedful.errors import DataError, UsageError
 from heedful.files.atomic_write import sync, temporary_path
@@ -40,7 +41,8 @@ def document_among(texts: Sequence[str] | None, source: Path | None, target: Pat
         source = Path(texts[0])
         is_table = is_table_file(source) and source.suffix.lower() not in FORMATS
         if is_table and (source.is_file() or target is not None):
-            raise UsageError(f"{source}: a table; to translate a column of it: --input {source}")
+            column = "" if source_table(source, target, "") else " --columns NAME"
+            raise UsageError(f"{source}: a table; to translate a column of it: --input {source}{column}")
         # Of the name of a file, the ending of a format and an output file, two make a document.
         signs = (source.is_file() and bool(source.suffix), source.suffix.lower() in FORMATS.keys() | _UNREAD)
         is_document = (*signs, target is not None).count(True) >= 2

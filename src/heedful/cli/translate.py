@@ -283,6 +283,7 @@ class _Work:
         from heedful.predictors.confidence import ROLE
 
         translator = self.translator()
+        self.decoding.check_confidence(translator)
         constraints = self.decoding.constraints.of_sources(translator.target_tokenizer).strictest
         search, exact = self.options.search(translator), self.decoding.exact
         announce_engine(translator, search, self.decoding.align, messages, constraints, exact)

@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heedful.cli.answered_tables import is_table_file
+from heedful.cli.answered_tables import is_table_file, named_headings
 from heedful.cli.messages import Messages
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def opened_sources(path: Path, columns: str, language: str) -> "tuple[AnsweredTa
 
     groups = {HEADINGS.get(name_of(language).casefold()), HEADINGS["source"]}
     headings = {language, *(word for word, group in HEADINGS.items() if group in groups)} - {""}
-    table = opened_table(path, (), *headings, *columns.split("+"))
+    table = opened_table(path, (), *headings, *named_headings(columns))
     if columns:
         return table, table.column(columns)
     rows = [[row.values.get(name) for name in table.names] for row in islice(table, _SAMPLE_ROWS)]

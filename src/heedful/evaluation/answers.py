@@ -136,7 +136,7 @@ class SpanReport(Shown):
     are_impossible: tuple[bool, ...] = ()
     """Whether the right answer of each is that there is none; empty = of no question."""
     majority: float = 0.0
-    """Share of the questions that have the most frequent right answer, which is right so often alone, in percent."""
+    """Share of these questions that have their own most frequent right answer, right so often alone, in percent."""
 
     def __repr__(self) -> str:
         return f"<SpanReport of {len(self.right):,} questions: exact match {self.exact_match:.2f}, F1 {self.f1:.2f}>"
@@ -184,7 +184,7 @@ class SpanReport(Shown):
         lines = [
             f"test:  {counted(len(self.right), 'question')}; 95 % interval",
             f"       exact match {self.exact_match:.2f} % [{low:.2f}, {high:.2f}], F1 {self.f1:.2f} %; "
-            f"the most frequent answer alone has {self.majority:.2f} %",
+            f"the most frequent answer of these questions alone has {self.majority:.2f} %",
         ]
         if by_answer := self.by_answer:
             answered, f1, recognised = by_answer.values()

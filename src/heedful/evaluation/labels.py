@@ -187,7 +187,7 @@ class LabelReport(Shown):
 
     @property
     def majority(self) -> float:
-        """Share of the items that have the most frequent label, which is right so often alone, in percent."""
+        """Share of these items that have their own most frequent label, which is right so often alone, in percent."""
         return 100.0 * max(score.num_items for score in self.by_label) / self.num_items
 
     @property
@@ -213,7 +213,7 @@ class LabelReport(Shown):
         return summary_lines(f"{counted(self.num_items, self.noun)}; 95 % interval", scores, *self._label_lines())
 
     def _baseline(self) -> str:
-        return f"the most frequent {self.label_noun} alone has {self.majority:.2f} %"
+        return f"the most frequent {self.label_noun} of these {self.noun}s alone has {self.majority:.2f} %"
 
     def _error(self) -> str:
         return "" if self.mean_error is None else f", mean error {self.mean_error:.3f}"
