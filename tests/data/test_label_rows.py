@@ -245,3 +245,26 @@ def test_numbers_of_columns_are_no_labels_of_the_first_row(tmp_path: Path):
     data = write(tmp_path / "a.tsv", rows, "\t")
     assert read(data, RequestedColumns((1, 2))) == rows
     assert read(data, (2, 1)) == [row[::-1] for row in rows]
+
+
+@pytest.mark.parametrize("form", ["{:.2f}", "-{:.1f}", "${:.2f}", "{:,.1f}", "£{:,.2f}", "{:.3f} €", "{:d}"])
+def test_headings_of_measured_numbers_are_known_however_they_are_written(tmp_path: Path, form: str):
+    rows = [(text, form.format(1200 + n if "d" in form else 1200.5 + n)) for n, text in enumerate(TEXTS)]
+    assert read(write(tmp_path / "a.csv", [("text", "price"), *rows], ",")) == rows
+    assert read(write(tmp_path / "b.csv", rows, ",")) == rows
+
+
+@pytest.mark.parametrize("names", ["loc num", "id loc", "key no index", "year score title", "loc row topic"])
+def test_columns_of_zeros_and_ones_are_labels_whatever_their_names(tmp_path: Path, names: str):
+    labels = ["desc", "human", *names.split()]
+    rows = [
+        (str(n), text, *(str(int(i == n % len(labels))) for i in range(len(labels)))) for n, text in enumerate(TEXTS)
+    ]
+    path = write(tmp_path / "a.csv", [("line", "text", *labels), *rows], ",")
+    assert read(path) == [(text, labels[n % len(labels)]) for n, text in enumerate(TEXTS)]
+
+
+def test_a_grade_of_zero_and_one_is_read_without_other_columns_of_zeros_and_ones(tmp_path: Path):
+    rows = [(text, str(n % 2), str(n % 3 // 2), str(n % 5 // 4)) for n, text in enumerate(TEXTS)]
+    path = write(tmp_path / "a.csv", [("text", "label", "is_long", "has_link"), *rows], ",")
+    assert read(path) == [row[:2] for row in rows]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.data.text_columns import HEADER_WORDS, choose_columns, is_header, is_id
+from heedful.data.text_columns import HEADER_WORDS, choose_columns, is_header, is_id, is_number
 
 ID_COLUMN = "column 1 holds numbers"
 TATOEBA = [["1276", "Let's try.", "2", "我們試試看！"], ["1277", "I have to sleep.", "2", "我该去睡觉了。"]]
@@ -122,6 +122,23 @@ def test_a_heading_of_numbers_is_left_out():
         True,
         "column 1 holds numbers",
     )
+
+
+def test_numbers_with_decimals_are_no_identifiers_of_pairs():
+    rows = [["Wert", "Beugung", "Stamm"], ["1.5", "a", "b"], ["2.5", "c", "d"]]
+    assert choose_columns(rows, (1, 2)) == ((1, 2), False, "")
+
+
+@pytest.mark.parametrize(
+    "cell", ["7", " ４２ ", "-3", "+0.5", "32.88", "1,5", "1,240.5", "1,23,456.5", "1.240,50 €", "-$24.50", "1e-3"]
+)
+def test_numbers_are_known(cell: str):
+    assert is_number(cell)
+
+
+@pytest.mark.parametrize("cell", ["", "price", "$", "v1", "1.2.3", "1,2,3", "2026-01-01", "5 stars", "nan", "10 %"])
+def test_other_cells_are_no_numbers(cell: str):
+    assert not is_number(cell)
 
 
 def test_keys_of_identifiers_are_known():

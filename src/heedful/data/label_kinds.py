@@ -35,6 +35,10 @@ NEIGHBOUR: Final = 0.15
 THRESHOLD: Final = 0.5
 """Probability from which on a text has one of several labels."""
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?")
+_CURRENCY: Final = re.compile(r"([-+]?) ?[$€£¥₹₩₽元] ?([-+]?\d.*)|(.*\d) ?[$€£¥₹₩₽元]")
+_THOUSANDS: Final = re.compile(r"[-+]?\d{1,4}(?:(?:,\d{2,4})+\.\d+|(?:,\d{3}){2,}|(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})")
+"""Number with groups of thousands, lakhs or ten thousands that cannot be decimals."""
+_GROUP: Final = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 
 
 def list_labels(kind: LabelKind, values: Iterable[str]) -> list[str]:
@@ -83,13 +87,17 @@ def label_count_fault(num_labels: int, num_rows: int, column: int | str) -> str:
 
 
 def parse_number(text: str) -> float:
-    """Read a number.
+    """Read a number, which may have a sign, decimals, groups of thousands and a currency.
 
     Raises:
         DataError: the text is none, is not finite, or so large that distances between numbers may not be finite.
+
+    Example:
+        >>> parse_number("1,5"), parse_number("$1,240"), parse_number("-$1,240.50"), parse_number("1.240,50 €")
+        (1.5, 1240.0, -1240.5, 1240.5)
     """
     try:
-        number = float(text.replace(",", ".") if text.count(",") == 1 and "." not in text else text)
+        number = float(_plain(text))
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
@@ -97,6 +105,18 @@ def parse_number(text: str) -> float:
     if abs(number) > _LARGEST:
         raise DataError(f"{text[:40]!r} is too large a number; divide all by the same one")
     return number
+
+
+def _plain(text: str) -> str:
+    """A number without currency and groups of thousands, and with a point before its decimals."""
+    currency = _CURRENCY.fullmatch(text.strip())
+    if currency:
+        text = currency[3] or currency[1] + currency[2]
+    has_group = currency and _GROUP.fullmatch(text.strip())  # prices have no three decimals
+    if has_group or _THOUSANDS.fullmatch(text.strip()):
+        group = next(sign for sign in text if sign in ",.")
+        text = text.replace(group, "")
+    return text.replace(",", ".") if text.count(",") == 1 and "." not in text else text
 
 
 def is_number(text: str) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from heedful.data import label_kinds
 from heedful.data.headings import HEADINGS
 
 HEADER_WORDS: Final = frozenset(HEADINGS)
@@ -128,12 +129,16 @@ def _by_names(names: Sequence[str], columns: Sequence[Sequence[Any]], used: Sequ
         usable = usable[:1]  # without known names, the first column has the texts
     text = max(usable, key=lambda index: _mean_length(columns[index]))
     rest = [index for index in others if index != text and not is_id(names[index])]
+    if len(rest) > 1 and all(_is_binary(columns[index]) for index in rest):  # each is a label, whatever its name
+        rest = [index for index in others if index in rest or (index != text and _is_flag(columns[index]))]
     if not labels:
         is_one_hot = len(rest) > 1 and all(_is_binary(columns[index]) for index in rest)
         return LabelColumns((text,), tuple(rest) if is_one_hot else tuple(rest[:1]) or (text,), is_one_hot)
     binary = [index for index in labels if _is_binary(columns[index])]
-    if len(labels) > 1 and len(binary) + sum(_is_binary(columns[index]) for index in rest) == len(labels) + len(rest):
-        return LabelColumns((text,), tuple(sorted((*labels, *rest))), True)
+    flags = tuple(sorted((*labels, *rest)))
+    are_binary = len(binary) + sum(_is_binary(columns[index]) for index in rest) == len(flags)
+    if are_binary and (len(labels) > 1 or (len(flags) > 2 and _are_exclusive([columns[index] for index in flags]))):
+        return LabelColumns((text,), flags, True)
     return LabelColumns((text,), (labels[0],), unread=tuple(labels[1:]))
 
 
@@ -262,6 +267,18 @@ def _is_binary(values: Sequence[Any]) -> bool:
     return all(str(value).strip() in ("0", "1", "0.0", "1.0", "True", "False") for value in values)
 
 
+def _are_exclusive(columns: Sequence[Sequence[Any]]) -> bool:
+    """Whether exactly one of the binary columns has a 1 in each row."""
+    return all(
+        sum(str(cell).strip() in ("1", "1.0", "True") for cell in row) == 1 for row in zip(*columns, strict=True)
+    )
+
+
+def _is_flag(values: Sequence[Any]) -> bool:
+    """Whether values are 0 and 1, and do not count the rows."""
+    return _is_binary(values) and len({*map(str, values)}) < len(values)
+
+
 def _mean_length(values: Sequence[Any]) -> float:
     return sum(len(value) for value in values if isinstance(value, str)) / max(1, len(values))
 
@@ -330,9 +347,9 @@ def choose_columns(rows: Sequence[Sequence[str]], columns: tuple[int, int]) -> C
     if named:
         return ChosenColumns(_ordered(named, columns), True)
     body = rows[1:] or rows
-    numeric = [column for column, cells in enumerate(zip(*body, strict=True)) if all(map(is_number, cells))]
+    numeric = [column for column, cells in enumerate(zip(*body, strict=True)) if all(map(_is_whole, cells))]
     distinct = [column for column in numeric if len({row[column] for row in body}) > len(body) / 2]
-    has_header = any(not is_number(rows[0][column]) for column in numeric)
+    has_header = any(not _is_whole(rows[0][column]) for column in numeric)
     for ids in (numeric, distinct):
         texts = [column for column in range(len(rows[0])) if column not in ids]
         if len(texts) == 2 and texts != [0, 1]:
@@ -397,7 +414,16 @@ def _ordered(texts: Sequence[int], columns: tuple[int, int]) -> tuple[int, int]:
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a whole number."""
+    """Tell whether a cell holds a number, which may have a sign, decimals, groups of thousands and a currency.
+
+    Example:
+        >>> is_number("7"), is_number("-32.88"), is_number("$1,240.50"), is_number("price")
+        (True, True, True, False)
+    """
+    return _is_whole(cell) or label_kinds.is_number(cell)
+
+
+def _is_whole(cell: str) -> bool:
     return cell.strip().isdecimal()
 
 
