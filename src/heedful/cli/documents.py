@@ -40,11 +40,11 @@ def document_among(texts: Sequence[str] | None, source: Path | None, target: Pat
     elif texts is not None and len(texts) == 1 and len(texts[0]) < 4096 and "\n" not in texts[0]:
         source = Path(texts[0])
         is_table = is_table_file(source) and source.suffix.lower() not in FORMATS
-        if is_table and (source.is_file() or target is not None):
+        if is_table and (_is_file(source) or target is not None):
             column = "" if source_table(source, target, "") else " --columns NAME"
             raise UsageError(f"{source}: a table; to translate a column of it: --input {source}{column}")
         # Of the name of a file, the ending of a format and an output file, two make a document.
-        signs = (source.is_file() and bool(source.suffix), source.suffix.lower() in FORMATS.keys() | _UNREAD)
+        signs = (bool(source.suffix) and _is_file(source), source.suffix.lower() in FORMATS.keys() | _UNREAD)
         is_document = (*signs, target is not None).count(True) >= 2
     else:
         return None
@@ -52,6 +52,13 @@ def document_among(texts: Sequence[str] | None, source: Path | None, target: Pat
         return None
     format_of(str(source))
     return source
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a text that is too long for a name
+        return False
 
 
 def check_document(source: Path, target: Path | None) -> None:

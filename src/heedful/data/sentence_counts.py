@@ -16,14 +16,18 @@ USUAL_SHARE: Final = 0.99
 """Share of the training sources that have a usual length: models lose the ends of longer ones. Of four clauses of
 Multi30k's length joined by "und", a model left a sixth of the words out, and of ten more than half."""
 
+LEAST_USUAL: Final = 60
+"""Number of characters up to which a sentence is of a usual length, whatever the training had."""
+
 
 def usual_characters(sources: EncodedSide, tokenizer: Tokenizer) -> int:
     """Find the length that training sources usually have, which depends on no one's spelling as tokens do.
 
     Returns:
-        The number of characters that `USUAL_SHARE` of a sample of the sources do not exceed.
+        The number of characters that `USUAL_SHARE` of a sample of the sources do not exceed, at least `LEAST_USUAL`.
     """
-    return int(np.quantile([len(text) for text in _sample(sources, tokenizer)], USUAL_SHARE, method="higher"))
+    sizes = [len(text) for text in _sample(sources, tokenizer)]
+    return max(LEAST_USUAL, int(np.quantile(sizes, USUAL_SHARE, method="higher")))
 
 
 def usual_sentences(sources: EncodedSide, tokenizer: Tokenizer) -> int:

@@ -6,11 +6,13 @@ Source: GitHub Flavored Markdown, and the Markdown of Pandoc, Docusaurus and Obs
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
 
 _NOTE: Final = re.compile(r"\[\^[^\[\]\s]++\]:[ \t]*+")
 _DEFINITION: Final = re.compile(
@@ -31,7 +33,7 @@ MARKS: Final = {
 """Names of the rules, and texts of which each needs one in the document."""
 
 
-class LayoutState(StateBlock):
+class LayoutState(StateBlock, ABC):
     """Parsing with what these rules remember."""
 
     def __init__(self, source: str, parser: MarkdownIt) -> None:
@@ -45,6 +47,10 @@ class LayoutState(StateBlock):
         """Place behind the marks of these rules, by the line that begins with them."""
         self.is_in_note = False
         self.math: Final = _MathEnds()
+
+    @abstractmethod
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        """Add a token."""
 
 
 @final
