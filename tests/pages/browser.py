@@ -40,7 +40,7 @@ def chromium() -> Generator[Any]:
 
 @final
 class _Window:
-    """What shows one tab after another: to start one for each takes as long as the page of most tests."""
+    """Window that shows one tab after another, because starting one takes as long as most tests of a page."""
 
     def __init__(self, browser: Any, width: int, language: str, scheme: Literal["light", "dark"], is_touched: bool):
         self.faults: list[str] = []

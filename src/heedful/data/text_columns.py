@@ -275,7 +275,7 @@ def _are_exclusive(columns: Sequence[Sequence[Any]]) -> bool:
 
 
 def _is_flag(values: Sequence[Any]) -> bool:
-    """Whether values are 0 and 1, and do not count the rows."""
+    """True for a column of 0 and 1 that does not number the rows."""
     return _is_binary(values) and len({*map(str, values)}) < len(values)
 
 

@@ -77,6 +77,6 @@ class JsonFile(DocumentFile):
 
 
 def _is_text(value: str, key: str) -> bool:
-    """Whether there is text: no identifier, and no half of a surrogate pair, which is no character."""
+    """True for a string to translate: no identifier, and without halves of surrogate pairs, which are no characters."""
     is_whole = not any("\ud800" <= character <= "\udfff" for character in value)
     return bool(value.strip()) and is_whole and not is_identifier(value, key)

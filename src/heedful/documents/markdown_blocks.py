@@ -34,7 +34,7 @@ class Block(NamedTuple):
     start: int = 0
     """Place in the document behind the marks at the beginning of its first line; 0 if there is no such mark."""
     is_html: bool = False
-    """Whether it is HTML, and not Markdown."""
+    """True for a block of HTML."""
 
 
 @final

@@ -109,7 +109,7 @@ def _note(state: Any, first: int, end: int, silent: bool) -> bool:
 
 
 def _definition(state: Any, first: int, end: int, silent: bool) -> bool:
-    """Whether a line directly below a note is the definition of a link, and not more of the note."""
+    """True if a line directly below a note defines a link; any other line continues the note."""
     return bool(silent and state.is_in_note and _DEFINITION.fullmatch(_line(state, first)))
 
 
@@ -164,7 +164,7 @@ def _match(state: Any, pattern: re.Pattern[str], number: int) -> re.Match[str] |
 
 
 def _is_behind(state: Any, start: int, marks: str) -> bool:
-    """Whether the mark before a place, in its line, ends in one of some characters."""
+    """True if the mark that ends at a place of a line ends in one of the given characters."""
     before = state.src[state.src.rfind("\n", 0, start) + 1 : start].rstrip()
     return bool(before) and before[-1] in marks
 

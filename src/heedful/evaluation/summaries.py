@@ -41,13 +41,13 @@ def longest_summary(file: PairFile) -> int:
 
 
 def _are_named(file: PairFile, pairs: Sequence[Pair]) -> bool:
-    """Whether the headings are those of texts and their summaries, and the texts are longer."""
+    """True for headings of texts and their summaries, where the texts are longer."""
     source, target = (HEADINGS.get(name, name) for name in (one.strip().casefold() for one in file.headings))
     return source in _SUMMARISED and target in _SUMMARIES and _ratio(pairs) > 1
 
 
 def _are_cut(pairs: Sequence[Pair]) -> bool:
-    """Whether most sources are too long for other trainings, and many times as long as their targets."""
+    """True where most sources are too long for other trainings, and many times as long as their targets."""
     most = TextConfig().max_characters
     return 2 * sum(len(pair.source) > most for pair in pairs) > len(pairs) and _ratio(pairs) >= _MANY
 
