@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 import heedful
 from heedful.data.prepare import EvaluationSet
+from heedful.engines.folder import open_folder
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.translator import Translator
 from heedful.serving.app import make_app
@@ -112,3 +113,13 @@ def test_the_page_shows_the_segments_and_kept_spans_of_a_passage(sentences: Path
     readings = ["Hund schläft hier.", part["reading"], "", "", ""]
     assert [view["source"]["text"] for view in views] == readings  # beyond the last segment is the last
     assert [bool(view["outputs"]) for view in views] == [True, True, False, False, False]
+
+
+def test_a_trained_model_cuts_sentences_that_are_longer_than_its_sources(sentences: Path):
+    """The usual length of sources reaches the model's folder; without it, any sentence is read whole."""
+    usual = open_folder(sentences).facts["usual_characters"]
+    clauses = [", ".join(["Hund schläft hier"] * number) + "." for number in (2, usual // 10)]
+    short, others = (heedful.load(sentences, kind=Translator).split(text).segments for text in clauses)
+    assert len(clauses[0]) < usual < len(clauses[1])
+    assert len(short) == 1
+    assert len(others) > 1
