@@ -64,6 +64,14 @@ def test_each_word_of_a_caption_has_its_region():
         "   weight  region  word",
         "    0.700       3  dogs",
     ]
+    read = Caption("a.png", "no 7", np.log(0.5), -1.0, (), (*"no 7", "</s>"), np.eye(5, dtype=np.float32), (1, 5))
+    assert caption_text(read).split("\n")[3:] == [
+        "   weight   row  column  character",
+        "    1.000     1       1  n",
+        "    1.000     1       2  o",
+        "    1.000     1       3  ␣",
+        "    1.000     1       4  7",
+    ]
     assert caption_text(Caption("a.png", "dogs", np.log(0.5), -1.0, ())) == "dogs\t0.5000"
 
 

@@ -56,7 +56,7 @@ for kind, config in MODELS.items():
         attention = {"score": "diagonal", "normalizer": normalizer, "projection_size": 8}
         settings = validate(config, {**SIZES[kind], key: attention})
         reads_images = kind in CaptioningTask.kinds
-        model = settings.build(5, 0, 0, 9) if reads_images else settings.build(9, 9, False)
+        model = settings.build(5, 0, 0, 0, 9) if reads_images else settings.build(9, 9, False)
         step = (CaptionStep(model, FeatureInputs, 0.0) if reads_images else PairStep(model, 0.0)).train()
         scores = [(name, part) for name, part in model.named_parameters() if name.endswith("inner.weight")]
         before = {name: part.detach().clone() for name, part in scores}

@@ -133,6 +133,21 @@ def test_sides_that_regions_do_not_divide_are_refused():
         ImageConfig(height=20)
     with pytest.raises(ValidationError, match="no power of two"):
         ImageConfig(height=30, width=30, region_size=3)
+    with pytest.raises(ValidationError, match="region_height 12 is no power of two"):
+        ImageConfig(height=24, region_height=12)
+    with pytest.raises(ValidationError, match="height 24 and width 64 must be multiples of 16 and 8"):
+        ImageConfig(height=24, region_height=16)
+    with pytest.raises(ValidationError, match="must be multiples of 16 and 8"):
+        ImageConfig(height=16, width=20, region_height=16)
+
+
+def test_regions_may_be_columns_of_the_picture():
+    config = ImageConfig(height=32, width=24, channels=1, region_size=4, region_height=32)
+    assert (config.region, config.grid, config.sizes) == ((32, 4), (1, 6), (1, 32, 4, 6))
+    square = ImageConfig(height=32, width=24, region_size=8)
+    assert (square.region, square.grid, square.sizes) == ((8, 8), (4, 3), (3, 8, 8, 12))
+    features = ImageConfig(kind="features", num_features=7, region_height=32, height=32)
+    assert features.sizes == (7, 0, 0, 0)
 
 
 @pytest.mark.parametrize(("mode", "clear"), [("L", 0), ("RGB", (0, 0, 0))])

@@ -8,7 +8,7 @@ from heedful.engines.images import FeatureArrays, PixelArrays, image_arrays, ima
 from heedful.errors import ShapeError
 
 FEATURES = FeatureArrays([np.full((length, 2), length, dtype=np.float32) for length in (3, 1, 2)])
-PIXELS = PixelArrays(np.arange(2 * 3 * 8 * 4, dtype=np.uint8).reshape(2, 3, 8, 4), 4)
+PIXELS = PixelArrays(np.arange(2 * 3 * 8 * 4, dtype=np.uint8).reshape(2, 3, 8, 4), (4, 4))
 
 
 def test_features_are_padded_no_wider_than_needed():
@@ -26,11 +26,13 @@ def test_pictures_have_the_regions_of_their_sides():
     assert np.array_equal(PIXELS.take([1]).named_arrays()["pixels"], PIXELS.pixels[1:])
     assert PIXELS.with_fillers([1]).num_positions.tolist() == [2, 2, 2]
     assert PIXELS.widened(2) is PIXELS
+    columns = PixelArrays(PIXELS.pixels, (8, 1))
+    assert columns.take([1]).with_fillers([1]).num_positions.tolist() == [4, 4]
 
 
 def test_other_shapes_are_refused():
-    with pytest.raises(ShapeError, match="multiples of 3"):
-        PixelArrays(PIXELS.pixels, 3)
+    with pytest.raises(ShapeError, match="a multiple of 3 rows and of 4 columns"):
+        PixelArrays(PIXELS.pixels, (3, 4))
     with pytest.raises(ShapeError, match="cannot be padded"):
         PIXELS.widened(3)
     for array in (np.zeros(3), np.zeros((0, 2)), np.zeros((1, 5))):

@@ -139,13 +139,13 @@ def test_what_does_not_fit_is_refused(small: str, name: str, region_size: int, c
 
 @pytest.mark.parametrize("kind", [ShowAttendTellConfig, ImageTransformerConfig])
 def test_every_model_of_images_takes_one(small: str, kind: type[ShowAttendTellConfig] | type[ImageTransformerConfig]):
-    model = kind(backbone=small).build(3, 8, 6, 9).eval()
+    model = kind(backbone=small).build(3, 8, 8, 6, 9).eval()
     inner = model.encoder.inner if hasattr(model, "encoder") else model.image_encoder.inner  # type: ignore[union-attr]
     assert isinstance(inner, BackboneEncoder)
     targets = torch.randint(4, 9, (2, 5))
     assert model.logits(model(PixelInputs(pictures(2)), targets).features).shape == (2, 5, 9)
     with pytest.raises(ConfigError, match="reads pictures, but the data are features"):
-        kind(backbone=small).build(5, 0, 0, 9)
+        kind(backbone=small).build(5, 0, 0, 0, 9)
 
 
 @pytest.mark.parametrize("name", ["resnet18", "timm:", "timm:a b", "timm:../x", "hub:x"])

@@ -1,6 +1,7 @@
 """Captioning models of the papers a second time, with NumPy vectors and loops, one image at a time."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby, product
 
 import numpy as np
 
@@ -43,8 +44,43 @@ def region_context(
     return [layer_norm(p, f"{prefix}norm", x) for x in vectors]
 
 
+def row_context(
+    p: Parameters, prefix: str, vectors: Sequence[Vector], num_layers: int, num_columns: int
+) -> list[Vector]:
+    """LSTMs of both directions over each row of regions, whose states side by side are the inputs of the next layer."""
+    outputs: list[Vector] = []
+    for start in range(0, len(vectors), num_columns):
+        row = [*vectors[start : start + num_columns]]
+        for layer in range(num_layers):
+            states: dict[str, list[Vector]] = {}
+            for direction, inputs in (("forward", row), ("backward", row[::-1])):
+                h = c = np.zeros(len(row[0]) // 2)
+                states[direction] = []
+                for x in inputs:
+                    h, c = lstm(p, f"{prefix}stack.layers.{layer}.{direction}_unit", x, h, c)
+                    states[direction].append(h)
+            both = zip(states["forward"], states["backward"][::-1], strict=True)
+            row = [np.concatenate(pair) for pair in both]
+        outputs += row
+    return outputs
+
+
+def summed_over_paths(scores: np.ndarray, target: list[int]) -> float:
+    """Graves et al. 2006, eq. 3: log of a sum over all paths; neighbours that are equal are one; 0 is blank."""
+    log_probs = scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True))
+    total = 0.0
+    for path in product(range(scores.shape[1]), repeat=len(scores)):
+        if [token for token, _ in groupby(path) if token] == target:
+            total += float(np.exp(sum(log_probs[position, token] for position, token in enumerate(path))))
+    return float(np.log(total))
+
+
+Stride = int | tuple[int, int]
+"""Step of a convolution, or those down and across."""
+
+
 def picture_annotations(
-    p: Parameters, pixels: np.ndarray, strides: Sequence[int], name: str = "encoder.inner"
+    p: Parameters, pixels: np.ndarray, strides: Sequence[Stride], name: str = "encoder.inner"
 ) -> list[Vector]:
     """Annotation vectors of [channel, row, column] pixels: 3 x 3 convolutions, norms of 8 groups, relu, shortcuts."""
     maps = (pixels.astype(np.float64) - 127.5) / 127.5
@@ -53,7 +89,7 @@ def picture_annotations(
         outputs = convolved(maps, weight, stride)
         outputs = group_norm(outputs, *(p[f"{name}.blocks.{block}.norm.{part}"] for part in ("weight", "bias")))
         outputs = np.maximum(outputs, 0.0)
-        maps = outputs + maps if stride == 1 and outputs.shape == maps.shape else outputs
+        maps = outputs + maps if stride in (1, (1, 1)) and outputs.shape == maps.shape else outputs
     annotations: list[Vector] = []
     for row in range(maps.shape[1]):
         for column in range(maps.shape[2]):
@@ -62,16 +98,17 @@ def picture_annotations(
     return annotations
 
 
-def convolved(maps: np.ndarray, weight: np.ndarray, stride: int) -> np.ndarray:
-    """y[o, r, c] = sum over i, dr, dc of w[o, i, dr, dc] x[i, r s + dr - 1, c s + dc - 1], zeros beyond the edge."""
+def convolved(maps: np.ndarray, weight: np.ndarray, stride: Stride) -> np.ndarray:
+    """y[o, r, c] = sum over i, dr, dc of w[o, i, dr, dc] x[i, r s + dr - 1, c t + dc - 1], zeros beyond the edge."""
     size, channels, height, width = len(weight), *maps.shape
-    rows, columns = (height - 1) // stride + 1, (width - 1) // stride + 1
+    down, across = stride if isinstance(stride, tuple) else (stride, stride)
+    rows, columns = (height - 1) // down + 1, (width - 1) // across + 1
     outputs = np.zeros((size, rows, columns))
     for r in range(rows):
         for c in range(columns):
             for dr in range(3):
                 for dc in range(3):
-                    row, column = r * stride + dr - 1, c * stride + dc - 1
+                    row, column = r * down + dr - 1, c * across + dc - 1
                     if 0 <= row < height and 0 <= column < width:
                         for i in range(channels):
                             outputs[:, r, c] += weight[:, i, dr, dc] * maps[i, row, column]

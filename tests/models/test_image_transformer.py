@@ -20,7 +20,7 @@ TRANSFORMER = {"model_size": 8, "num_heads": 2, "feedforward_size": 12, "num_enc
 def make(kind: str, **settings: object) -> ImageTransformer:
     torch.manual_seed(3)
     config = ImageTransformerConfig.model_validate({"layers": TRANSFORMER | settings, "num_blocks": 1})
-    return config.build(*((5, 0, 0) if kind == "features" else (3, 4, 6)), NUM_TOKENS).double().eval()
+    return config.build(*((5, 0, 0, 0) if kind == "features" else (3, 4, 4, 6)), NUM_TOKENS).double().eval()
 
 
 KINDS = ("features", "pixels")

@@ -15,7 +15,9 @@ from tests.models.by_hand_captions import (
     picture_annotations,
     region_annotations,
     region_context,
+    row_context,
     show_attend_tell,
+    summed_over_paths,
 )
 
 NUM_TOKENS = 9
@@ -28,7 +30,7 @@ NUM_REGIONS = torch.tensor([4, 2, 1])
 def make(kind: str = "features", **settings: object) -> ShowAttendTell:
     torch.manual_seed(3)
     config = ShowAttendTellConfig.model_validate(SIZES | {"attention": {"hidden_size": 7}} | settings)
-    model = config.build(*((5, 0, 0) if kind == "features" else (3, 4, 6)), NUM_TOKENS).double().eval()
+    model = config.build(*((5, 0, 0, 0) if kind == "features" else (3, 4, 4, 6)), NUM_TOKENS).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, dtype=torch.float64) * 0.3)
@@ -85,6 +87,55 @@ def test_regions_with_context_are_the_annotation_vectors(kind: str):
         np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("region", "strides"),
+    [
+        ((8, 2), [(2, 2), (2, 1), (2, 1), (1, 1)]),
+        ((8, 4), [(2, 2), (2, 2), (2, 1), (1, 1)]),
+        ((2, 4), [(2, 2), (1, 2), (1, 1)]),
+        ((1, 2), [(1, 2), (1, 1)]),
+    ],
+)
+def test_regions_of_any_height_and_width_are_read_along_their_rows(
+    region: tuple[int, int], strides: list[tuple[int, int]]
+):
+    rows, columns = 8 // region[0], 12 // region[1]
+    torch.manual_seed(3)
+    config = ShowAttendTellConfig.model_validate(SIZES | {"num_blocks": 1, "num_row_layers": 2})
+    model, inputs = config.build(3, *region, rows * columns, NUM_TOKENS).double().eval(), images("pixels")
+    assert isinstance(inputs, PixelInputs)
+    logits, p = model.logits(model(inputs, TARGETS).features), numbers(model)
+    for row, length in enumerate(LENGTHS):
+        alone = picture_annotations(p, inputs.pixels[row].numpy(), strides)
+        annotations = row_context(p, "encoder.rows.", alone, 2, columns)
+        assert len(annotations) == rows * columns
+        wanted, _ = show_attend_tell(p, annotations, TARGETS[row, :length].tolist())
+        np.testing.assert_allclose(logits[row, :length].detach().numpy(), wanted, rtol=0, atol=1e-10)
+
+
+def test_the_second_loss_is_the_transcription_by_single_regions():
+    torch.manual_seed(3)
+    config = ShowAttendTellConfig.model_validate(SIZES | {"transcription_weight": 0.5, "doubly_stochastic": 0.0})
+    model, inputs = config.build(3, 8, 4, 3, NUM_TOKENS).double().train(), images("pixels")
+    decoded = model(inputs, TARGETS)
+    real = torch.tensor([[place < length for place in range(4)] for length in LENGTHS])
+    losses = model.extra_losses(decoded, torch.zeros(3, 4), real)
+    assert losses.keys() == {"transcription"}
+    assert isinstance(inputs, PixelInputs)
+    p, wanted = numbers(model), 0.0
+    for row, length in enumerate(LENGTHS):
+        annotations = picture_annotations(p, inputs.pixels[row].numpy(), [(2, 2), (2, 2), (2, 1), (1, 1), (1, 1)])
+        scores = [p["transcription.weight"] @ a + p["transcription.bias"] for a in annotations]
+        # BOS comes before the caption, and EOS is no part of it.
+        wanted += summed_over_paths(np.stack(scores), TARGETS[row, 1:length].tolist())
+    assert losses["transcription"].item() == pytest.approx(-0.5 * wanted, rel=1e-9)
+    losses["transcription"].backward()
+    gradient = model.get_parameter("encoder.inner.leave.weight").grad
+    assert gradient is not None
+    assert gradient.any()
+    assert not model.eval().extra_losses(model(inputs, TARGETS), torch.zeros(3, 4), real)
+
+
 def test_the_comparison_would_see_a_context_without_its_gate():
     model, inputs = make(), images()
     assert isinstance(inputs, FeatureInputs)
@@ -123,7 +174,7 @@ def inked(picture: np.ndarray, side: int) -> list[int]:
 def test_hidden_background_is_as_if_it_were_not_there(hides_background: bool):
     config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": hides_background})
     torch.manual_seed(3)
-    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().eval(), drawings()
+    model, inputs = config.build(3, 4, 4, 12, NUM_TOKENS).double().eval(), drawings()
     decoded = model(inputs, TARGETS, need=("weights",))
     logits, weights = model.logits(decoded.features), decoded.attended["cross"].weights
     assert weights is not None
@@ -141,7 +192,7 @@ def test_hidden_background_is_as_if_it_were_not_there(hides_background: bool):
 
 def test_steps_hide_the_background_as_the_whole_caption_does():
     config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": True})
-    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().eval(), drawings()
+    model, inputs = config.build(3, 4, 4, 12, NUM_TOKENS).double().eval(), drawings()
     whole = model(inputs, TARGETS).features
     state = model.start(memory := model.encode(inputs))
     memory = model.prepare_steps(memory)
@@ -152,7 +203,7 @@ def test_steps_hide_the_background_as_the_whole_caption_does():
 
 def test_the_penalty_does_not_ask_for_the_background():
     config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": True, "doubly_stochastic": 1.0})
-    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().train(), drawings()
+    model, inputs = config.build(3, 4, 4, 12, NUM_TOKENS).double().train(), drawings()
     decoded = model(inputs, TARGETS)
     real = torch.tensor([[place < length for place in range(4)] for length in LENGTHS])
     weights = decoded.attended["cross"].weights
@@ -165,7 +216,7 @@ def test_the_penalty_does_not_ask_for_the_background():
 
 def test_hidden_regions_of_a_box_are_not_taught():
     config = ShowAttendTellConfig.model_validate(SIZES | {"hides_background": True})
-    model, inputs = config.build(3, 4, 12, NUM_TOKENS).double().train(), drawings()
+    model, inputs = config.build(3, 4, 4, 12, NUM_TOKENS).double().train(), drawings()
     target_out = torch.cat((TARGETS[:, 1:], torch.zeros(3, 1, dtype=torch.int64)), dim=1)
     target_out[0, 3] = target_out[1, 2] = target_out[2, 0] = 3
     seen = [inked(picture, 4) for picture in inputs.pixels.numpy()]

@@ -19,5 +19,11 @@ def test_a_panel_for_each_word_is_dark_where_it_did_not_look():
         assert [float(dark) for *_, dark in cells] == [round(0.8 * (1 - each / max(weights)), 2) for each in weights]
 
 
+def test_regions_that_are_no_squares_keep_the_shape_of_the_image():
+    drawn = ImageView("", b"picture", (1, 6), ["a"], WEIGHTS[:1], (32, 4)).draw()
+    assert '<svg viewBox="0 0 6 1" preserveAspectRatio="none" style="aspect-ratio:24/32" role="img"' in drawn
+    assert "aspect-ratio" not in ImageView("", b"picture", (2, 3), ["a"], WEIGHTS[:1], (8, 8)).draw()
+
+
 def test_nothing_is_drawn_without_words():
     assert ImageView("", b"", (1, 1), [], []).draw() == ""

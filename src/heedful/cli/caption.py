@@ -173,7 +173,8 @@ def _draw(caption: "Caption", path: Path, messages: Messages) -> None:
     from heedful.inspection.picture_plot import save_attention_over_image
 
     if caption.attention is not None:
-        note = save_attention_over_image(path, caption.image, caption.pieces, caption.attention, caption.grid)
+        sizes = caption.grid, caption.region
+        note = save_attention_over_image(path, caption.image, caption.pieces, caption.attention, *sizes)
         if note:
             messages.say(note)
 

@@ -199,6 +199,7 @@ def _inspect_caption(
 
     if caption.attention is None:
         raise UsageError(f"inspect: {captioner.folder.path}: this model has no attention to draw")
-    if note := save_attention_over_image(png, caption.image, caption.pieces, caption.attention, caption.grid):
+    sizes = caption.grid, caption.region
+    if note := save_attention_over_image(png, caption.image, caption.pieces, caption.attention, *sizes):
         messages.warn(note)
     print(png)

@@ -79,7 +79,7 @@ def _span_lines(span: "AnswerSpan", answer: str) -> list[str]:
 
 
 def caption_text(caption: "Caption") -> str:
-    """Write a caption with its probability, and for each word the region with most weight."""
+    """Write a caption with its probability, and the region with most weight for each word, or for each character."""
     from heedful.pages.words import Words
     from heedful.text.vocabulary import EOS
     from heedful.text.weighted_words import EOS_PIECES
@@ -89,10 +89,12 @@ def caption_text(caption: "Caption") -> str:
         return lines[0]
     rows, columns = caption.grid
     ids = [EOS if piece in EOS_PIECES else -1 for piece in caption.pieces]
-    words = Words.of(ids, caption.pieces)
+    are_characters = all(len(piece) == 1 or piece in EOS_PIECES for piece in caption.pieces)
+    words = Words.of(ids, caption.pieces, are_characters)
     regions = f"{rows} x {columns} regions" if columns else f"{caption.attention.shape[1]} regions"
     heading = f"{'row':>6}{'column':>8}" if columns else f"{'region':>8}"
-    lines += ["", f"The region with most weight, of {regions}:", f"{'weight':>9}{heading}  word"]
+    unit = "character" if are_characters else "word"
+    lines += ["", f"The region with most weight, of {regions}:", f"{'weight':>9}{heading}  {unit}"]
     for index, word in enumerate(words.words):
         own = [row for row, each in enumerate(words.word_of) if each == index and ids[row] != EOS]
         if own:

@@ -184,8 +184,9 @@ def regions_of(box: Box, size: tuple[int, int], config: ImageConfig) -> list[int
     rows, columns = config.grid
     spans: list[list[int]] = []
     for axis, (begin, end, number) in enumerate(((box.left, box.right, columns), (box.top, box.bottom, rows))):
-        factor = scaled[axis] / size[axis] / config.region_size
-        first, last = (corner[axis] / config.region_size + factor * edge for edge in (begin, end))
+        side = config.region[1 - axis]
+        factor = scaled[axis] / size[axis] / side
+        first, last = (corner[axis] / side + factor * edge for edge in (begin, end))
         inside = range(math.ceil(first - 0.5), math.floor(last - 0.5) + 1)
         middle = min(number - 1, int((first + last) / 2))
         spans.append([each for each in inside if 0 <= each < number] or [middle])

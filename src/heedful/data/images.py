@@ -40,16 +40,27 @@ class ImageConfig(Config):
     """Colour channels: 1 = grey, 3 = red, green and blue."""
     region_size: int = Field(default=8, ge=1, le=256)
     """Side of a region that the decoder may attend to, in pixels: a power of two that divides height and width."""
+    region_height: int = Field(default=0, ge=0, le=256)
+    """Height of a region, a power of two that divides the height; 0 = `region_size`. With the height of the picture,
+    regions are its columns, as suits a line of text: Shi et al. 2015, arXiv:1507.05717, section 2.1."""
     num_features: int = Field(default=1, ge=1, le=65536)
     """Numbers per region of precomputed features."""
 
     @model_validator(mode="after")
     def _check_regions(self) -> Self:
-        if self.region_size & (self.region_size - 1):
-            raise ValueError(f"region_size {self.region_size} is no power of two")
-        if self.height % self.region_size or self.width % self.region_size:
-            raise ValueError(f"height {self.height} and width {self.width} must be multiples of {self.region_size}")
+        for name in ("region_size", "region_height"):
+            if getattr(self, name) & (getattr(self, name) - 1):
+                raise ValueError(f"{name} {getattr(self, name)} is no power of two")
+        rows, columns = self.region
+        if self.height % rows or self.width % columns:
+            sizes = f"{rows}" if rows == columns else f"{rows} and {columns}"
+            raise ValueError(f"height {self.height} and width {self.width} must be multiples of {sizes}")
         return self
+
+    @property
+    def region(self) -> tuple[int, int]:
+        """Rows and columns of pixels of a region."""
+        return self.region_height or self.region_size, self.region_size
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -61,14 +72,16 @@ class ImageConfig(Config):
     def grid(self) -> tuple[int, int]:
         """Rows and columns of regions; (1, 0) for precomputed features, whose places are unknown."""
         is_picture = self.kind == "pixels"
-        return (self.height // self.region_size, self.width // self.region_size) if is_picture else (1, 0)
+        rows, columns = self.region
+        return (self.height // rows, self.width // columns) if is_picture else (1, 0)
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Sizes for a model: channels or features, side of a region (0 = features), number of regions (0 = any)."""
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Sizes for a model: channels or features, rows and columns of a region (0 = features), regions (0 = any)."""
         rows, columns = self.grid
-        is_picture = self.kind == "pixels"
-        return (self.channels if is_picture else self.num_features, self.region_size * is_picture, rows * columns)
+        if self.kind == "features":
+            return self.num_features, 0, 0, rows * columns
+        return self.channels, *self.region, rows * columns
 
 
 def stack_features(features: Sequence[NDArray[np.float32]], width: int = 0) -> tuple[NDArray[Any], ...]:

@@ -18,29 +18,29 @@ UNLIMITED: Final = 1 << 40
 class PixelArrays(InputArrays):
     """Images of one size as pixels."""
 
-    def __init__(self, pixels: NDArray[np.uint8], region_size: int) -> None:
+    def __init__(self, pixels: NDArray[np.uint8], region: tuple[int, int]) -> None:
         """Store the images.
 
         Args:
             pixels: [image, channel, row, column] uint8.
-            region_size: side of a region that a decoder may attend to, in pixels; divides both sides of the images.
+            region: height and width of a region that a decoder may attend to, in pixels; they divide those of images.
 
         Raises:
             ShapeError: the array has other axes, or its sides are no multiples of the region's.
         """
-        if pixels.ndim != 4 or pixels.shape[2] % region_size or pixels.shape[3] % region_size:
+        if pixels.ndim != 4 or pixels.shape[2] % region[0] or pixels.shape[3] % region[1]:
             raise ShapeError(
-                f"pixels {list(pixels.shape)}: expected [image, channel, row, column] with multiples of {region_size} "
-                "rows and columns"
+                f"pixels {list(pixels.shape)}: expected [image, channel, row, column] with a multiple of {region[0]} "
+                f"rows and of {region[1]} columns"
             )
         self.pixels: Final = np.asarray(pixels, dtype=np.uint8)
-        self.region_size: Final = region_size
+        self.region: Final = region
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def take(self, rows: Iterable[int]) -> "PixelArrays":
-        return PixelArrays(self.pixels[[*rows]], self.region_size)
+        return PixelArrays(self.pixels[[*rows]], self.region)
 
     def named_arrays(self) -> dict[str, NDArray[Any]]:
         return {"pixels": self.pixels}
@@ -49,7 +49,7 @@ class PixelArrays(InputArrays):
     def num_positions(self) -> IntArray:
         """[source] number of regions, the same for all images."""
         _, _, height, width = self.pixels.shape
-        return np.full(len(self), (height // self.region_size) * (width // self.region_size), dtype=np.int64)
+        return np.full(len(self), (height // self.region[0]) * (width // self.region[1]), dtype=np.int64)
 
     @property
     def length_hint(self) -> IntArray:
@@ -74,7 +74,7 @@ class PixelArrays(InputArrays):
 
     def with_fillers(self, num_positions: Sequence[int]) -> "PixelArrays":
         fillers = np.zeros((len(num_positions), *self.pixels.shape[1:]), dtype=np.uint8)
-        return PixelArrays(np.concatenate((self.pixels, fillers)), self.region_size)
+        return PixelArrays(np.concatenate((self.pixels, fillers)), self.region)
 
 
 @final
@@ -141,7 +141,7 @@ def image_arrays(rows: Sequence[NDArray[Any]], config: ImageConfig) -> InputArra
     if config.kind == "features":
         return FeatureArrays(rows)
     pixels = np.concatenate(rows) if rows else np.zeros((0, *config.row_shape), dtype=np.uint8)
-    return PixelArrays(pixels, config.region_size)
+    return PixelArrays(pixels, config.region)
 
 
 def image_draw(config: ImageConfig) -> InputDraw:

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Final, final
 
 from heedful.data.images import ImageConfig
 from heedful.engines.folder import ModelFolder
 from heedful.export.archive import GRAPHS, SETTINGS, ArchivedModel, described, refuse, search_faults
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import PieceTokenizer, TextConfig, Tokenizer, UnitTokenizer
+
+IMAGE_SETTINGS: Final = {"height", "width", "channels", "region_size", "region_height"}
+"""Settings of images that JavaScript reads."""
 
 
 @final
@@ -39,5 +42,5 @@ class ArchivedCaptioner(ArchivedModel):
         return {
             "search": {name: dumped[name] for name in SETTINGS},
             "tokenizer": described(self.tokenizer),
-            "images": self.images.model_dump(mode="json", include={"height", "width", "channels", "region_size"}),
+            "images": self.images.model_dump(mode="json", include=IMAGE_SETTINGS),
         }

@@ -1,7 +1,7 @@
 """Attention drawn over an image: one panel for each word, bright where the model looked."""
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, gcd
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,12 @@ _MOST_PANELS: Final = 60
 
 
 def save_attention_over_image(
-    path: Path, image: str, pieces: Sequence[str], weights: NDArray[np.floating], grid: tuple[int, int]
+    path: Path,
+    image: str,
+    pieces: Sequence[str],
+    weights: NDArray[np.floating],
+    grid: tuple[int, int],
+    region: tuple[int, int] = (1, 1),
 ) -> str:
     """Draw an image once for each token of its caption, dimmed where the token did not look.
 
@@ -32,6 +37,7 @@ def save_attention_over_image(
         pieces: tokens of the caption, of which the first 60 are drawn.
         weights: [token, region] in [0, 1], regions row by row.
         grid: rows and columns of regions; (1, 0) = places unknown, and a heat map is drawn in the image's place.
+        region: height and width of a region, by which the image keeps its shape.
 
     Returns:
         A note that names a font to install, where no installed font has some of the characters; else empty.
@@ -47,11 +53,12 @@ def save_attention_over_image(
     fonts = choose_fonts(labels)
     numbers = {label: f"{index}" for index, label in enumerate(labels, start=1) if fonts.missing & {*label}}
     labels = [numbers.get(label, label) for label in labels]
-    pixels = _pixels(image, grid) if grid[1] else np.ones((1, weights.shape[1], 3))
+    pixels = _pixels(image, grid, region) if grid[1] else np.ones((1, weights.shape[1], 3))
     maps = [_dimmed(pixels, row.reshape(grid[0], grid[1] or -1)) for row in weights[:_MOST_PANELS]]
     panels = [("", pixels), *zip(labels, maps, strict=True)] if grid[1] else [*zip(labels, maps, strict=True)]
     num_rows = ceil(len(panels) / _COLUMNS)
-    figure = new_figure(_COLUMNS * _PANEL_INCHES, num_rows * (_PANEL_INCHES + _TITLE_INCHES))
+    height = min(1.0, pixels.shape[0] / pixels.shape[1]) if grid[1] else 1.0  # of a panel, in widths of it
+    figure = new_figure(_COLUMNS * _PANEL_INCHES, num_rows * (height * _PANEL_INCHES + _TITLE_INCHES))
     for index, (label, shown) in enumerate(panels):
         axes = figure.add_subplot(num_rows, _COLUMNS, index + 1)
         axes.imshow(shown, vmin=0.0, vmax=1.0, aspect="equal" if grid[1] else "auto")
@@ -66,13 +73,14 @@ def save_attention_over_image(
     return fonts.note
 
 
-def _pixels(image: str, grid: tuple[int, int]) -> NDArray[np.float64]:
+def _pixels(image: str, grid: tuple[int, int], region: tuple[int, int]) -> NDArray[np.float64]:
     """[row, column, colour] of an image in [0, 1], whose sides are multiples of the grid."""
     with needed_for("drawing images"):
         from heedful.data.images import ImageConfig, read_image
-    scale = max(1, 256 // max(grid))
+    height, width = (number * side // gcd(*region) for number, side in zip(grid, region, strict=True))
+    scale = max(1, 256 // max(height, width))
     side = 1 << scale.bit_length() - 1
-    config = ImageConfig(height=grid[0] * side, width=grid[1] * side, channels=3, region_size=side)
+    config = ImageConfig(height=height * side, width=width * side, channels=3, region_size=side)
     return read_image(Path(image), config)[0].transpose(1, 2, 0) / 255.0
 
 

@@ -59,7 +59,7 @@ export class CaptionModel {
       signal?.throwIfAborted();
       const pixels = fitted(picture instanceof Blob ? await decoded(picture, pictures.length > 1 ? `pictures[${index}]: ` : '') : picture, images);
       /** @type {[number, number]} */
-      const grid = [images.height / images.region_size, images.width / images.region_size];
+      const grid = [images.height / (images.region_height || images.region_size), images.width / images.region_size];
       const source = { pixels, dims: [1, images.channels, images.height, images.width], positions: grid[0] * grid[1], length: UNLIMITED };
       const hypotheses = await search(this.engine, source, config, { maxLength, needWeights: attention, signal, pause: this.pause });
       const alternatives = hypotheses.map(({ ids, logProb, score }) => ({ text: this.tokenizer.decode(ids), logProb, score })), [first] = hypotheses;

@@ -5,7 +5,7 @@ import { shown } from './options.js';
 /**
  * @typedef {{ data: Uint8ClampedArray | Uint8Array, width: number, height: number }} Pixels Red, green, blue and alpha of each
  *   pixel, row by row, such as an ImageData.
- * @typedef {{ height: number, width: number, channels: number, region_size: number }} PictureFacts
+ * @typedef {{ height: number, width: number, channels: number, region_size: number, region_height?: number }} PictureFacts
  */
 
 /** Largest number of pixels that are decoded, as in Python. */

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
     from heedful.layers.region_context import RegionContext, RegionLayer
+    from heedful.layers.row_context import RowContext
     from heedful.layers.residual import Residual
     from heedful.layers.self_attentive_words import SelfAttentiveWords
     from heedful.layers.sentence_states import SentenceStates
@@ -67,6 +68,7 @@ __all__ = [
     "RegionEncoder",
     "RegionLayer",
     "Residual",
+    "RowContext",
     "SelfAttentiveWords",
     "SentenceStates",
     "SinusoidalPositions",
@@ -102,6 +104,7 @@ _LAZY: Final[dict[str, tuple[str, ...]]] = {
     "heedful.layers.recurrent": ("BidirectionalEncoder", "GatedRecurrentUnit", "LongShortTermMemory", "RecurrentUnit"),
     "heedful.layers.recurrent_stack": ("BidirectionalStack", "RecurrentStack"),
     "heedful.layers.region_context": ("RegionContext", "RegionLayer"),
+    "heedful.layers.row_context": ("RowContext",),
     "heedful.layers.residual": ("Residual",),
     "heedful.layers.self_attentive_words": ("SelfAttentiveWords",),
     "heedful.layers.sentence_states": ("SentenceStates",),

@@ -30,18 +30,18 @@ class ConvolutionalBlock(nn.Module):
         [2, 8, 8, 8]
     """
 
-    def __init__(self, size_in: int, size: int, stride: int) -> None:
+    def __init__(self, size_in: int, size: int, stride: int | tuple[int, int]) -> None:
         """Make the convolution.
 
         Args:
             size_in: channels before.
             size: channels after, a multiple of 8.
-            stride: step between outputs, in pixels; 2 halves both sides.
+            stride: step between outputs, in pixels, or those down and across; 2 halves both sides.
         """
         super().__init__()
         self.convolution = nn.Conv2d(size_in, size, 3, stride, 1, bias=False)
         self.norm = nn.GroupNorm(_NUM_GROUPS, size)
-        self.has_shortcut: Final = stride == 1 and size_in == size
+        self.has_shortcut: Final = stride in (1, (1, 1)) and size_in == size
 
     def forward(self, vectors: Float[Tensor, "batch _ row column"]) -> Float[Tensor, "batch size _ _"]:
         """Map [batch, channel, row, column] to [batch, size, row / stride, column / stride]."""
@@ -57,19 +57,25 @@ class PictureEncoder(nn.Module):
     the shortcuts of He et al. 2016, arXiv:1512.03385.
 
     Example:
-        >>> layer = PictureEncoder(3, region_size=8, num_regions=16, size=16, num_blocks=1)
+        >>> layer = PictureEncoder(3, region=(8, 8), num_regions=16, size=16, num_blocks=1)
         >>> list(layer(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape)
         [2, 16, 16]
     """
 
     def __init__(
-        self, channels: int, region_size: int, num_regions: int, size: int, num_blocks: int, dropout: float = 0.0
+        self,
+        channels: int,
+        region: tuple[int, int],
+        num_regions: int,
+        size: int,
+        num_blocks: int,
+        dropout: float = 0.0,
     ) -> None:
         """Make the layers.
 
         Args:
             channels: colour channels of a picture.
-            region_size: side of a region in pixels, a power of two; each halving doubles the channels up to `size`.
+            region: height and width of a region in pixels, powers of two; a halving doubles the channels up to `size`.
             num_regions: most regions of a picture; each has a learned vector.
             size: features of a region, a multiple of 8.
             num_blocks: number of blocks without stride at the end.
@@ -77,9 +83,7 @@ class PictureEncoder(nn.Module):
         """
         super().__init__()
         self.dropout = dropout
-        num_halvings = region_size.bit_length() - 1
-        widths = [max(_NUM_GROUPS, size >> left) // _NUM_GROUPS * _NUM_GROUPS for left in range(num_halvings)[::-1]]
-        steps = [(width, 2) for width in widths] + [(size, 1)] * num_blocks
+        steps = [*_halvings(region, size), *[(size, (1, 1))] * num_blocks]
         before = [channels, *(width for width, _ in steps)]
         self.blocks = nn.Sequential(
             *(ConvolutionalBlock(entering, *step) for entering, step in zip(before, steps, strict=False))
@@ -101,6 +105,17 @@ class PictureEncoder(nn.Module):
         return dropout(vectors, self.dropout, self.training)
 
 
+def _halvings(region: tuple[int, int], size: int) -> list[tuple[int, tuple[int, int]]]:
+    """Channels and strides of the convolutions that reduce a region to one pixel: both sides first, then the longer."""
+    down, across = (side.bit_length() - 1 for side in region)
+    both, most = min(down, across), max(down, across)
+    # Where one side alone is left to halve there is room for all channels.
+    doublings = [max(0, min(both, most - 1) - index) for index in range(most)]
+    widths = [max(_NUM_GROUPS, size >> left) // _NUM_GROUPS * _NUM_GROUPS for left in doublings]
+    strides = [(1 + (index < down), 1 + (index < across)) for index in range(most)]
+    return [*zip(widths, strides, strict=True)]
+
+
 def scaled_pixels(
     pixels: UInt8[Tensor, "batch channel row column"], dtype: torch.dtype
 ) -> Float[Tensor, "batch channel row column"]:
@@ -116,7 +131,9 @@ def scaled_pixels(
     return (pixels.to(dtype) - _MIDDLE) / _MIDDLE
 
 
-def inked_regions(pixels: UInt8[Tensor, "batch channel row column"], region_size: int) -> Bool[Tensor, "batch region"]:
+def inked_regions(
+    pixels: UInt8[Tensor, "batch channel row column"], region: tuple[int, int]
+) -> Bool[Tensor, "batch region"]:
     """Find the regions of pictures that differ from their background, or that lie beside one that does.
 
     The background is the mean of the pixels at the border, in each channel; a pixel differs if its distance from it is
@@ -124,7 +141,7 @@ def inked_regions(pixels: UInt8[Tensor, "batch channel row column"], region_size
 
     Args:
         pixels: [batch, channel, row, column] from 0 to 255.
-        region_size: side of a region in pixels.
+        region: height and width of a region in pixels.
 
     Returns:
         [batch, region], regions row by row; every region of a picture without any that differs.
@@ -134,13 +151,13 @@ def inked_regions(pixels: UInt8[Tensor, "batch channel row column"], region_size
     Example:
         >>> pixels = torch.full((1, 1, 4, 12), 255, dtype=torch.uint8)
         >>> pixels[0, 0, 2, 2] = 0
-        >>> inked_regions(pixels, 2).view(2, 6).int().tolist()
+        >>> inked_regions(pixels, (2, 2)).view(2, 6).int().tolist()
         [[1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0]]
     """
     shades = pixels.float()
     border = torch.cat((shades[:, :, 0], shades[:, :, -1], shades[:, :, :, 0], shades[:, :, :, -1]), dim=-1)
     distance = (shades - border.mean(dim=-1)[..., None, None]).abs().amax(dim=1, keepdim=True)
-    largest = functional.max_pool2d(functional.max_pool2d(distance, region_size), 3, 1, 1).flatten(1)
+    largest = functional.max_pool2d(functional.max_pool2d(distance, region), 3, 1, 1).flatten(1)
     inked = largest > _LEAST_DISTANCE
     return inked | ~inked.any(dim=1, keepdim=True)
 

@@ -12,6 +12,7 @@ from heedful.errors import ConfigError
 from heedful.layers.backbone import PREFIX, BackboneEncoder
 from heedful.layers.picture import PictureEncoder, RegionEncoder, inked_regions
 from heedful.layers.region_context import RegionContext
+from heedful.layers.row_context import RowContext
 from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
@@ -40,42 +41,46 @@ class ImageEncoder(nn.Module):
     def __init__(
         self,
         num_channels: int,
-        region_size: int,
+        region: tuple[int, int],
         num_regions: int,
         size: int,
         num_blocks: int,
         dropout: float,
         backbone: str = "",
         num_layers: int = 0,
+        num_row_layers: int = 0,
     ) -> None:
         """Make the encoder.
 
         Args:
             num_channels: colour channels of a picture, or precomputed features of a region.
-            region_size: side of a region in pixels; 0 = precomputed features.
+            region: height and width of a region in pixels; (0, 0) = precomputed features.
             num_regions: regions of a picture; 0 = any number.
             size: features of an annotation vector.
             num_blocks: convolutions at the resolution of regions.
             dropout: probability in [0, 1) of leaving out a feature of an annotation vector.
             backbone: network of timm that replaces our own, such as "timm:resnet18"; empty = our own.
             num_layers: layers of self-attention over the regions.
+            num_row_layers: bidirectional recurrent layers over the regions of each row.
 
         Raises:
             ConfigError: the backbone is unknown, does not fit, or the data have features instead of pictures.
             MissingExtra: timm is not installed.
         """
         super().__init__()
-        if not region_size:
+        is_picture = region[0] > 0
+        if not is_picture:
             if backbone:
                 raise ConfigError(f"model.backbone: {backbone} reads pictures, but the data are features; leave it out")
             self.inner = RegionEncoder(num_channels, size, dropout)
         elif backbone:
-            self.inner = BackboneEncoder(backbone, num_channels, region_size, num_regions, size, dropout)
+            self.inner = BackboneEncoder(backbone, num_channels, _square(region), num_regions, size, dropout)
         else:
-            self.inner = PictureEncoder(num_channels, region_size, num_regions, size, num_blocks, dropout)
-        self.region_size: Final = region_size
+            self.inner = PictureEncoder(num_channels, region, num_regions, size, num_blocks, dropout)
+        self.region: Final = region
+        self.rows = RowContext(size, num_row_layers, dropout) if num_row_layers else None
         # Pictures have learned places already.
-        self.context = RegionContext(size, num_layers, dropout, not region_size) if num_layers else None
+        self.context = RegionContext(size, num_layers, dropout, not is_picture) if num_layers else None
 
     def forward(self, inputs: Inputs) -> tuple[Float[Tensor, "source region size"], Int[Tensor, " source"]]:
         """Encode images.
@@ -90,6 +95,9 @@ class ImageEncoder(nn.Module):
             TypeError: the images are of another kind.
         """
         vectors, num_regions = self._regions(inputs)
+        if self.rows is not None:
+            num_columns = inputs.pixels.shape[3] // self.region[1] if isinstance(inputs, PixelInputs) else 0
+            vectors = self.rows(vectors, num_regions, num_columns)
         return (vectors if self.context is None else self.context(vectors, num_regions)), num_regions
 
     def _regions(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
@@ -116,4 +124,17 @@ class ImageEncoder(nn.Module):
         """
         if not isinstance(inputs, PixelInputs):
             raise TypeError(f"the background of {type(inputs).__name__} is not known")
-        return inked_regions(inputs.pixels, self.region_size)
+        return inked_regions(inputs.pixels, self.region)
+
+
+def _square(region: tuple[int, int]) -> int:
+    """Side of a square region.
+
+    Raises:
+        ConfigError: the region is not square.
+    """
+    if region[0] != region[1]:
+        raise ConfigError(
+            f"images.region_height: backbones have square regions, not of {region[0]} x {region[1]} pixels; set it to 0"
+        )
+    return region[0]

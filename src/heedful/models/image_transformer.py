@@ -37,15 +37,18 @@ class ImageTransformerConfig(Config):
             raise ValueError("layers.has_copy: an image has no words to copy; leave it out")
         return self
 
-    def build(self, num_channels: int, region_size: int, num_regions: int, num_tokens: int) -> "ImageTransformer":
+    def build(
+        self, num_channels: int, region_height: int, region_width: int, num_regions: int, num_tokens: int
+    ) -> "ImageTransformer":
         """Build a model with fresh parameters.
 
         Args:
             num_channels: colour channels of a picture, or precomputed features of a region.
-            region_size: side of a region in pixels; 0 = precomputed features.
+            region_height: height of a region in pixels; 0 = precomputed features.
+            region_width: its width.
             num_regions: regions of a picture; 0 = any number.
         """
-        return ImageTransformer(self, num_channels, region_size, num_regions, num_tokens)
+        return ImageTransformer(self, num_channels, (region_height, region_width), num_regions, num_tokens)
 
 
 PRESETS: Final[dict[str, ImageTransformerConfig]] = {"image_transformer": ImageTransformerConfig()}
@@ -56,13 +59,18 @@ class ImageTransformer(Seq2Seq):
     """A convolutional network turns an image into annotation vectors; a Transformer encodes them and decodes words."""
 
     def __init__(
-        self, config: ImageTransformerConfig, num_channels: int, region_size: int, num_regions: int, num_tokens: int
+        self,
+        config: ImageTransformerConfig,
+        num_channels: int,
+        region: tuple[int, int],
+        num_regions: int,
+        num_tokens: int,
     ) -> None:
         super().__init__()
         self.config = config
         inner = config.layers
         sizes = (inner.model_size, config.num_blocks, inner.dropout, config.backbone)
-        self.image_encoder = ImageEncoder(num_channels, region_size, num_regions, *sizes)
+        self.image_encoder = ImageEncoder(num_channels, region, num_regions, *sizes)
         # One vocabulary for both sides: the Transformer then has no embedding that nothing would read.
         self.transformer = Transformer(inner, num_tokens, num_tokens, is_shared=True)
         self.output = self.transformer.output

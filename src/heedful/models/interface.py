@@ -71,6 +71,8 @@ class Decoded:
     """Distribution of copied source tokens; None unless the model copies them."""
     attended_positions: Bool[Tensor, "source position"] | None = None
     """Source positions that could be attended, for losses over them; None unless the model has such a loss."""
+    transcription: Float[Tensor, " source"] | None = None
+    """[source] log probability of the whole target by the encoder alone; None unless the model has such a loss."""
 
 
 class Seq2Seq(nn.Module, ABC):

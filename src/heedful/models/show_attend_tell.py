@@ -21,11 +21,13 @@ from heedful.errors import ConfigError
 from heedful.layers.dropout import dropout
 from heedful.layers.embedding import Embedding, OutputLayer
 from heedful.layers.recurrent import LongShortTermMemory
+from heedful.layers.transcription import transcription_log_probs
 from heedful.models.attention_config import AttentionConfig, require_suitable
 from heedful.models.attentive import AttentiveSeq2Seq, Coverage, visible_from
 from heedful.models.image_encoder import Backbone, ImageEncoder
 from heedful.models.inputs import Inputs
 from heedful.models.interface import Decoded, Memory, State
+from heedful.text.vocabulary import PAD
 
 
 class ShowAttendTellAttention(AttentionConfig):
@@ -53,6 +55,9 @@ class ShowAttendTellConfig(Config):
     num_region_layers: int = Field(default=0, ge=0, le=100)
     """Layers of self-attention over the regions, after the encoder; for regions that are parts of a thing, such as the
     strokes of a symbol. None in the paper."""
+    num_row_layers: int = Field(default=0, ge=0, le=100)
+    """Bidirectional LSTM layers over the regions of each row, from left to right and back, for lines of text; Deng et
+    al. 2016, arXiv:1609.04938, section 4. None in the paper."""
     backbone: Backbone = ""
     """Network of timm in the place of our encoder, such as timm:resnet18, with random weights; empty = ours."""
     hides_background: bool = False
@@ -61,6 +66,10 @@ class ShowAttendTellConfig(Config):
     """Whether the context is multiplied by beta_t = sigmoid(f_beta(h_{t-1})); section 4.2.1."""
     doubly_stochastic: float = Field(default=1.0, ge=0.0, le=1e6)
     """lambda of the penalty on regions whose weights do not sum to 1 over time; eq. 14."""
+    transcription_weight: float = Field(default=0.0, ge=0.0, le=1e6)
+    """Weight in training of a second loss, by which regions alone spell the caption in their order: connectionist
+    temporal classification, Graves et al. 2006, beside attention as in Kim et al. 2017, arXiv:1609.06773. For lines of
+    text, where attention finds the letters much sooner with it."""
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     """Dropout of annotation vectors, embeddings and readout."""
 
@@ -71,15 +80,18 @@ class ShowAttendTellConfig(Config):
             raise ValueError("attention.has_sentences: an image has no sentences; leave it out")
         return self
 
-    def build(self, num_channels: int, region_size: int, num_regions: int, num_tokens: int) -> "ShowAttendTell":
+    def build(
+        self, num_channels: int, region_height: int, region_width: int, num_regions: int, num_tokens: int
+    ) -> "ShowAttendTell":
         """Build a model with fresh parameters.
 
         Args:
             num_channels: colour channels of a picture, or precomputed features of a region.
-            region_size: side of a region in pixels; 0 = precomputed features.
+            region_height: height of a region in pixels; 0 = precomputed features.
+            region_width: its width.
             num_regions: regions of a picture; 0 = any number.
         """
-        return ShowAttendTell(self, num_channels, region_size, num_regions, num_tokens)
+        return ShowAttendTell(self, num_channels, (region_height, region_width), num_regions, num_tokens)
 
 
 PRESETS: Final[dict[str, ShowAttendTellConfig]] = {
@@ -131,24 +143,30 @@ class ShowAttendTell(AttentiveSeq2Seq):
     """
 
     def __init__(
-        self, config: ShowAttendTellConfig, num_channels: int, region_size: int, num_regions: int, num_tokens: int
+        self,
+        config: ShowAttendTellConfig,
+        num_channels: int,
+        region: tuple[int, int],
+        num_regions: int,
+        num_tokens: int,
     ) -> None:
         super().__init__()
         self.config = config
-        if config.hides_background and not region_size:
+        if config.hides_background and not region[0]:
             raise ConfigError(
                 "model.hides_background: the data are features, whose background is not known; leave it out"
             )
         embedding, hidden, size = config.embedding_size, config.hidden_size, config.annotation_size
         self.encoder = ImageEncoder(
             num_channels,
-            region_size,
+            region,
             num_regions,
             size,
             config.num_blocks,
             config.dropout,
             config.backbone,
             config.num_region_layers,
+            config.num_row_layers,
         )
         self.target_embedding = Embedding(num_tokens, embedding, std=0.1)  # E
         self.initial_hidden = nn.Linear(size, hidden)  # f_init,h
@@ -161,6 +179,7 @@ class ShowAttendTell(AttentiveSeq2Seq):
         self.hidden_readout = nn.Linear(hidden, embedding)  # L_h
         self.context_readout = nn.Linear(size, embedding, bias=False)  # L_z
         self.output = OutputLayer(num_tokens, embedding, bias=True)  # L_o
+        self.transcription = nn.Linear(size, num_tokens) if config.transcription_weight else None
         self.alignment = "cross"
 
     def encode(self, inputs: Inputs) -> ShowAttendTellMemory:
@@ -216,18 +235,30 @@ class ShowAttendTell(AttentiveSeq2Seq):
             contexts.append(context)
             steps.append(attended)
         features = self._read_out(embedded, torch.cat(states, dim=1), torch.cat(contexts, dim=1))
-        return Decoded(features, {"cross": join(steps)}, attended_positions=_attended_regions(memory))
+        attended_positions, likelihood = _attended_regions(memory), self._transcribe(memory, target_in)
+        return Decoded(features, {"cross": join(steps)}, None, attended_positions, likelihood)
 
     def extra_losses(
         self, decoded: Decoded, token_log_probs: Float[Tensor, "batch target"], real: Bool[Tensor, "batch target"]
     ) -> dict[str, Tensor]:
         losses = super().extra_losses(decoded, token_log_probs, real)
+        if decoded.transcription is not None:
+            losses["transcription"] = -self.config.transcription_weight * decoded.transcription.sum()
         weights = decoded.attended["cross"].weights
         regions = decoded.attended_positions
         if not self.training or not self.config.doubly_stochastic or weights is None or regions is None:
             return losses
         penalty = doubly_stochastic_penalty(weights, real, regions)
         return losses | {"doubly_stochastic": self.config.doubly_stochastic * penalty}
+
+    def _transcribe(self, memory: ShowAttendTellMemory, target_in: Tensor) -> Tensor | None:
+        """Log probability of each caption by its regions alone, [source]; None where no loss needs it."""
+        if not self.training or self.transcription is None:
+            return None
+        captions = target_in[:, 1:]
+        return transcription_log_probs(
+            self.transcription(memory.annotations), memory.lengths, captions, (captions != PAD).sum(dim=1)
+        )
 
     def _look(
         self,

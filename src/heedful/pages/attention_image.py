@@ -28,15 +28,19 @@ class ImageView(AttentionView):
     """Tokens of the caption, of which the first 60 are drawn."""
     weights: Sequence[Sequence[float]]
     """[piece, region] in [0, 1], regions row by row."""
+    region: tuple[int, int] = (1, 1)
+    """Height and width of a region, by which the image keeps its shape."""
 
     def draw(self) -> str:
         if not self.pieces:
             return ""
-        rows, columns = self.grid
+        (rows, columns), (height, width) = self.grid, self.region
+        ratio = f"{columns * width}/{rows * height}"
+        shape = "" if height == width else f' preserveAspectRatio="none" style="aspect-ratio:{ratio}"'
         address = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
         labels = readable_labels(self.pieces)[:_MOST_WORDS]
         panels = [
-            f'<figure><svg viewBox="0 0 {columns} {rows}" role="img" aria-label="{escape(label)}">'
+            f'<figure><svg viewBox="0 0 {columns} {rows}"{shape} role="img" aria-label="{escape(label)}">'
             f'<image href="{address}" width="{columns}" height="{rows}" preserveAspectRatio="none"/>'
             f"{_veil(weights, columns)}</svg><figcaption>{escape(label)}</figcaption></figure>"
             for label, weights in zip(labels, self.weights, strict=False)

@@ -75,6 +75,8 @@ class Caption:
     """[piece, region] weights, regions row by row."""
     grid: tuple[int, int] = (1, 0)
     """Rows and columns of regions."""
+    region: tuple[int, int] = (1, 1)
+    """Rows and columns of pixels of a region."""
     error: str = ""
     """Why the image could not be read, if it could not; then there is no text."""
 
@@ -275,6 +277,7 @@ class Captioner(Predictor):
                 one.grid,
                 one.pieces,
                 one.attention.tolist(),
+                one.region,
             )
             for one in self.caption(paths, attention=True)
             if one.attention is not None
@@ -340,9 +343,8 @@ class Captioner(Predictor):
         if hypothesis.weights is not None:
             ended = [EOS] if hypothesis.finish_reason == "eos" else []
             pieces = tuple(self.tokenizer.pieces([*hypothesis.token_ids, *ended]))
-        return Caption(
-            image, best.text, best.log_prob, best.score, alternatives, pieces, hypothesis.weights, self.images.grid
-        )
+        sizes = self.images.grid, self.images.region
+        return Caption(image, best.text, best.log_prob, best.score, alternatives, pieces, hypothesis.weights, *sizes)
 
 
 def _examples(data: Any) -> tuple[list[Image], list[list[str]]]:
