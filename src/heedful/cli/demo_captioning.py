@@ -1,13 +1,10 @@
 """Demonstration of captioning: generated scenes of shapes, and sentences about them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from heedful.cli.demo_pictures import PictureDemo
+from heedful.cli.demo_pictures import PictureDemo, boxed
 from heedful.cli.messages import Messages
-
-if TYPE_CHECKING:
-    from heedful.synthetic.scenes import Scene
 
 NUM_SCENES: Final = 4_000
 NUM_VALIDATION: Final = 200
@@ -54,12 +51,6 @@ def demonstrate(out: Path | None, minutes: float, seed: int, device: str, messag
         success="are described exactly",
         unit="word",
         parts=parts,
-        boxes="".join(_boxed(index, scene) for index, scene in enumerate(parts["train"])),
+        boxes="".join(boxed(index, scene.text, scene.boxes) for index, scene in enumerate(parts["train"])),
         settings=SETTINGS,
     ).run(out, minutes, seed, device, messages)
-
-
-def _boxed(index: int, scene: "Scene") -> str:
-    """Line of a file of boxes."""
-    boxes = (f"{word}:{box.left},{box.top},{box.right},{box.bottom}" for word, box in scene.boxes.items())
-    return f"train/{index}.png\t{scene.text}\t{' '.join(boxes)}\n"

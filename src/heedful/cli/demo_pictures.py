@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from heedful.predictors.captioner import Captioner
+    from heedful.synthetic.scenes import Box
 
 NUM_SHOWN: Final = 3
 BOX_WEIGHT: Final = 3
@@ -119,10 +120,26 @@ class PictureDemo:
         if caption.attention is None:
             return ""
         path = beside(out, "-attention.png")
-        note = save_attention_over_image(path, caption.image, caption.pieces, caption.attention, caption.grid)
+        sizes = caption.grid, caption.region
+        note = save_attention_over_image(path, caption.image, caption.pieces, caption.attention, *sizes)
         if note:
             messages.say(note)
         return f"\nwhere the model looked for each {self.unit} of the first: {path}"
+
+
+def boxed(index: int, words: str, boxes: "Mapping[int, Box]") -> str:
+    """Line of a file of boxes about a picture of the training.
+
+    Args:
+        index: number of the picture.
+        words: its text, with spaces between the words that have boxes.
+        boxes: box of each word, by the index of the word.
+
+    Returns:
+        The line, as `heedful.data.boxes` reads it.
+    """
+    places = (f"{word}:{box.left},{box.top},{box.right},{box.bottom}" for word, box in boxes.items())
+    return f"train/{index}.png\t{words}\t{' '.join(places)}\n"
 
 
 def _write(folder: Path, pictures: Sequence[Picture]) -> None:

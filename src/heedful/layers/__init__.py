@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from heedful.layers.recurrent import BidirectionalEncoder, GatedRecurrentUnit, LongShortTermMemory, RecurrentUnit
     from heedful.layers.recurrent_stack import BidirectionalStack, RecurrentStack
     from heedful.layers.region_context import RegionContext, RegionLayer
-    from heedful.layers.row_context import RowContext
     from heedful.layers.residual import Residual
+    from heedful.layers.row_context import RowContext
     from heedful.layers.self_attentive_words import SelfAttentiveWords
     from heedful.layers.sentence_states import SentenceStates
     from heedful.layers.summed_score import SummedScore

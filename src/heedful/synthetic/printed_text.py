@@ -3,8 +3,10 @@
 The fonts are those that Matplotlib brings along.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import needed_for
+from heedful.synthetic.scenes import Box
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
@@ -25,9 +28,27 @@ WORDS: Final = tuple(
     (
         "north south east west open closed paid due kitchen garden cellar office spring summer autumn winter monday "
         "tuesday friday sunday red green blue black water bread apple lemon honey silver copper marble window bridge "
-        "harbour station"
+        "harbour station acid axle badge barrel basket beacon bell bicycle blanket board bottle box brass brick "
+        "bucket button cabin cable camera candle canvas carbon card carpet castle cedar cement chalk charge circle "
+        "citrus clay clock cloud coal coffee coin column corner cotton crane crew cup curve dairy daily depot desk "
+        "diesel door double drawer dozen drum dust eagle earth eight engine entry exit fabric factory farm felt fence "
+        "ferry field figure film filter fire flag flour foil forest forge fox frame fruit fuel gate gauge ginger "
+        "glass glue gold grain gravel guard guitar hall hammer handle hazel heavy height hinge hotel house index ink "
+        "iron island ivory jacket jam january jelly jewel joint journal july juice june jungle key kiosk kiwi knife "
+        "label ladder lamp latch layer leaf level light linen lock lower lumber maple march market mask matrix meadow "
+        "metal meter middle milk mill mixer mobile motor museum music nail navy nickel night nine nozzle number nut "
+        "oak object ocean olive onion orange oven oxygen packet paint panel paper parcel pearl pencil pepper piano "
+        "pilot pine pipe pixel plaza plum pocket point pottery powder press price pump purple quality quarry quart "
+        "queue quick quiet quilt rack radio rail razor ribbon rice river rocket roof rope rubber sack safety sailor "
+        "salt sand saucer scale screw second seven sheet shelf ship shovel signal silk six sketch slate snow soap "
+        "socket soda spade spiral square stamp steel stone storm sugar switch table tailor tank tape tariff tea "
+        "ticket tiger timber tin tower track tractor truck tunnel twelve umbrella unit upper valley valve velvet "
+        "vessel vinegar violet volume voyage wagon walnut wax wheat wheel white wire wood wool wrench yacht yard yarn "
+        "yeast yellow zebra zero zinc zone"
     ).split()
 )
+NEW_WORDS: Final = WORDS[7::8]
+"""Words that are left out of the split "train", so that other splits have some which are not known by heart."""
 _SIZES: Final = (18, 25)
 """Size of the letters in pixels, from and to; a long word has smaller ones."""
 _LEAST_SIZE: Final = 11
@@ -41,6 +62,8 @@ class PrintedText:
     pixels: NDArray[np.uint8]
     """[row, column] grey values."""
     text: str
+    boxes: dict[int, Box]
+    """Box of each character by its index, over the whole height of the text."""
 
 
 def generate_printed_texts(
@@ -51,7 +74,7 @@ def generate_printed_texts(
     Args:
         number: number of pictures.
         word_share: share of pictures with a word in place of digits, in [0, 1].
-        split: name of the split; other splits have other pictures.
+        split: name of the split; other splits have other pictures, and "train" lacks some words.
 
     Yields:
         The pictures.
@@ -59,20 +82,18 @@ def generate_printed_texts(
     Raises:
         MissingExtra: Pillow or Matplotlib is not installed.
     """
+    words = [word for word in WORDS if split != "train" or word not in NEW_WORDS]
     for index in range(number):
         generator = np.random.default_rng((seed, index, *split.encode()))
         if generator.random() < word_share:
-            text = str(generator.choice(WORDS))
+            text = str(generator.choice(words))
         else:
             text = "".join(map(str, generator.integers(0, 10, NUM_DIGITS)))
-        yield PrintedText(print_text(text, generator), text)
+        yield print_text(text, generator)
 
 
-def print_text(text: str, generator: np.random.Generator) -> NDArray[np.uint8]:
+def print_text(text: str, generator: np.random.Generator) -> PrintedText:
     """Draw one text; the generator decides on font, place, size, slant, shades, noise and lines.
-
-    Returns:
-        [row, column] grey values.
 
     Raises:
         MissingExtra: Pillow or Matplotlib is not installed.
@@ -89,13 +110,34 @@ def print_text(text: str, generator: np.random.Generator) -> NDArray[np.uint8]:
     slant = generator.uniform(-0.2, 0.2)
     shear = (1.0, slant, -slant * HEIGHT / 2, 0.0, 1.0, 0.0)
     picture = picture.transform(picture.size, Image.Transform.AFFINE, shear, Image.Resampling.BILINEAR, fillcolor=paper)
-    picture = picture.rotate(generator.uniform(-4.0, 4.0), Image.Resampling.BILINEAR, fillcolor=paper)
+    angle = generator.uniform(-4.0, 4.0)
+    picture = picture.rotate(angle, Image.Resampling.BILINEAR, fillcolor=paper)
     pen = ImageDraw.Draw(picture)
     for _ in range(generator.integers(0, 3)):
         heights = [int(height) for height in generator.integers(0, HEIGHT + 1, 2)]
         pen.line((0, heights[0], WIDTH, heights[1]), fill=(ink + paper) // 2, width=1)
     noise = generator.normal(0.0, generator.uniform(0.0, 25.0), (HEIGHT, WIDTH))
-    return (np.asarray(picture) + noise).clip(0, 255).astype(np.uint8)
+    edges = [corner[0] + font.getlength(text[:number]) for number in range(len(text) + 1)]
+    height = corner[1] + top, corner[1] + bottom
+    boxes = {index: _box(*sides, *height, slant, angle) for index, sides in enumerate(pairwise(edges))}
+    return PrintedText((np.asarray(picture) + noise).clip(0, 255).astype(np.uint8), text, boxes)
+
+
+def _box(left: float, right: float, top: float, bottom: float, slant: float, angle: float) -> Box:
+    """Box of a slanted and turned character, around the middles of its sides, from its edges before.
+
+    Args:
+        slant: columns to the left for each row below the middle of the picture.
+        angle: degrees, against the clock.
+    """
+    column, row = (left + right) / 2, (top + bottom) / 2
+    middles = np.array([(left, row), (right, row), (column, top), (column, bottom)]) - (WIDTH / 2, HEIGHT / 2)
+    middles[:, 0] -= slant * middles[:, 1]
+    cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    turned = (middles @ ((cosine, -sine), (sine, cosine)) + (WIDTH / 2, HEIGHT / 2)).round().astype(int)
+    first, upper = turned.min(axis=0).clip(0, (WIDTH - 1, HEIGHT - 1))
+    last, lower = turned.max(axis=0).clip((first + 1, upper + 1), (WIDTH, HEIGHT))
+    return Box(int(upper), int(first), int(lower), int(last))
 
 
 def _font(text: str, name: str, size: int) -> "FreeTypeFont":
