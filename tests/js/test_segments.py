@@ -78,6 +78,8 @@ TEXTS: Final[tuple[str, ...]] = (
     "Am 3. Mai kommt Dr. Fox. Er wohnt in der Bahnhofstr. 12 in Bonn. Sie auch.",
     "Hund " * 40,
     "Hund, roter " * 20,
+    "ein roter Hund läuft Auf Straße, " * 8,
+    "Ein Roter Hund Läuft Auf Straße, " * 8,
     "x" * 300,
     "𝔸" * 300,
 )
@@ -131,7 +133,7 @@ KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1),
 
 
 def in_python(folder: ModelFolder, can_align: bool, shift: int) -> list[Any]:
-    segmenter = Segmenter(folder, TranslationMemory(folder.path / "none", str), TOKENIZER, TEXT)
+    segmenter = Segmenter(folder, TranslationMemory(folder.path / "none", str), TOKENIZER, TEXT, TABLES)
     decoding: Any = Reversed(can_align, shift)
     found: list[Any] = []
     for text in texts():
@@ -180,8 +182,10 @@ MUTANTS: Final = (
     ("segments.js", "spans.length > this.facts.usual", "false"),
     ("segments.js", "|| (spans.length > 1 && !this.isUsual(line)) ", ""),
     ("segments.js", "sizeOf(line) + word > width", "false"),
-    ("segments.js", "[clauses, spaces, [middle]]", "[spaces, [middle]]"),
-    ("segments.js", "if (!clauses.length && this.fits(source))", "if (false)"),
+    ("segments.js", "[starts, clauses, spaces, [middle]]", "[starts, spaces, [middle]]"),
+    ("segments.js", "[starts, clauses, spaces, [middle]]", "[clauses, spaces, [middle]]"),
+    ("segments.js", "caseOf(source) ? [] : ", ""),
+    ("segments.js", "if (!(starts.length || clauses.length) && this.fits(source))", "if (false)"),
     ("segments.js", "sizeOf(sentence) <= this.mostUsual && ", ""),
     ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
     ("documents.js", "!strip(before) || ", ""),

@@ -5,6 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.text.segments import Policy, split
+from heedful.text.tokenizer import UnitTokenizer
+from heedful.text.vocabulary import Vocabulary
+from heedful.text.word_forms import WordForms
+
+CHARACTERS = UnitTokenizer(Vocabulary.build([[*"abc"]], 0, 1), "characters", "NFC")
 
 
 def sources(text: str, policy: Policy = "sentence", usual: int = 1) -> list[str]:
@@ -79,6 +84,24 @@ def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywher
         "A dog runs over a bridge",
         "and a man reads now.",
     ]
+
+
+def test_long_sentences_are_cut_where_another_begins_without_a_mark_before_it():
+    begins = WordForms(["ein", "in", "Hund", "A"], CHARACTERS).begins_sentence
+
+    def sources(text: str) -> list[str]:
+        segments = split(text, is_usual=lambda one: len(one) <= 20, begins=begins).segments
+        return [segment.source for segment in segments]
+
+    assert sources("Ein Hut, im Haus Ein Hund da") == ["Ein Hut, im Haus", "Ein Hund da"]
+    assert sources("Ein Hut, im Haus ein Hund da") == ["Ein Hut,", "im Haus ein Hund da"]
+    assert sources("Ein Hut in einem Hut und da") == ["Ein Hut in einem Hut und da"]
+    assert sources("Hut da") == ["Hut da"]
+    for unusual in ("Ein Hut Im Haus Ein Hund Da", "EIN HUT IM HAUS EIN HUND DA"):
+        assert sources(unusual) == [unusual]
+    assert not begins("EIN")
+    assert not begins("ein")
+    assert not begins("A")
 
 
 @pytest.mark.parametrize(

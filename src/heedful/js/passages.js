@@ -30,8 +30,8 @@ export class Passages {
     const lexicon = files.get('lexicon.tsv');
     this.model = model;
     this.facts = model.facts.segments;
-    this.segmenter = new Segmenter(this.facts, model.sourceTokenizer, model.facts.max_tokens);
     this.forms = new WordForms(files.get('forms.txt'), model.sourceTokenizer);
+    this.segmenter = new Segmenter(this.facts, model.sourceTokenizer, model.facts.max_tokens, (word) => this.forms.beginsSentence(word));
     this.lexicon = lexicon ? new Lexicon(lexicon) : null;
   }
 

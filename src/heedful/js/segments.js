@@ -1,6 +1,7 @@
 // Segments of a text: the sentences or lines that a model translates, and the layout between them; the twin of
 // heedful.text.segments.
 import { Sentences } from './documents.js';
+import { caseOf } from './forms.js';
 import { KeptRules } from './kept.js';
 import { Scripts } from './scripts.js';
 import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './whitespace.js';
@@ -31,6 +32,8 @@ const SOFT_BREAK = new RegExp(`(?:(?<![ \\t])[ \\t]+)?${BREAK}[ \\t]*`, 'g');
 const MARKER = new RegExp(`^[${SPACE}]*(?:[-*+•‣▪◦·–—] +|\\(?(?:\\p{Nd}{1,3}|[a-z])\\) +|(?<number>\\p{Nd}{1,3})\\. +)(?=[^${SPACE}])`, 'u');
 const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[${SPACE}][–—][${SPACE}]`, 'g'), SPACES = new RegExp(`[${SPACE}]+`, 'g');
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
+/** Word with a word and a space before it. */
+const NEXT_WORD = /(?<=[\p{L}\p{N}_] )[\p{L}\p{N}_]+/gu;
 /** Kinds of kept spans that tell where sentences end. */
 const READ = ['number', 'date', 'identifier', 'emoji', 'script'];
 /** Width below which lines are taken for lines, not for hard-wrapped text. */
@@ -44,9 +47,13 @@ const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 const sizeOf = (/** @type {string} */ text) => Array.from(text).length;
 
 export class Segmenter {
-  /** @param {SegmentFacts} facts @param {import('./tokenizers.js').Tokenizer} tokenizer @param {number} mostTokens of a source */
-  constructor(facts, tokenizer, mostTokens) {
+  /**
+   * @param {SegmentFacts} facts @param {import('./tokenizers.js').Tokenizer} tokenizer @param {number} mostTokens of a source
+   * @param {(word: string) => boolean} begins whether the capital of a word tells that a sentence begins
+   */
+  constructor(facts, tokenizer, mostTokens, begins = () => false) {
     this.facts = facts;
+    this.begins = begins;
     this.tokenizer = tokenizer;
     this.mostTokens = mostTokens - 1; // room for EOS
     this.mostUsual = facts.usual_characters ?? Infinity;
@@ -127,7 +134,7 @@ export class Segmenter {
   }
 
   /**
-   * A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle.
+   * A segment, or its pieces where it is too long: cut where a sentence begins or a clause ends, near the middle.
    * @param {string} text @param {string} line without spaces within kept spans @param {number} offset of the line @param {number} start @param {number} end
    * @returns {Generator<[number, number]>}
    */
@@ -142,11 +149,13 @@ export class Segmenter {
       }
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
       const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
-      if (!clauses.length && this.fits(source)) {
+      // Where all words have capitals, these tell nothing.
+      const starts = caseOf(source) ? [] : Array.from(line.slice(0, middle + around).matchAll(NEXT_WORD), (match) => match).filter(({ 0: word, index }) => index >= first && this.begins(word)).map(({ index }) => index);
+      if (!(starts.length || clauses.length) && this.fits(source)) {
         yield [start, end];
         continue;
       }
-      const ends = [clauses, spaces, [middle]].find(({ length }) => length) ?? [];
+      const ends = [starts, clauses, spaces, [middle]].find(({ length }) => length) ?? [];
       let cut = ends.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
       cut = Math.min(Math.max(cut + offset, start + 1), end - 1);
       if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut

@@ -9,6 +9,7 @@ from heedful.engines.folder import ModelFolder
 from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
 from heedful.predictors.translation import Alternative, SegmentOutput, Translation
+from heedful.predictors.word_tables import WordTables
 from heedful.text.degenerate import Fault
 from heedful.text.kept import Kept, find_kept, known_scripts, own_spans
 from heedful.text.segments import Policy, Segment, Text, split
@@ -19,11 +20,19 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 class Segmenter:
     """Segmenter of the texts of one model: what the model reads at once, and the spans that it keeps."""
 
-    def __init__(self, folder: ModelFolder, memory: TranslationMemory, tokenizer: Tokenizer, text: TextConfig) -> None:
+    def __init__(
+        self,
+        folder: ModelFolder,
+        memory: TranslationMemory,
+        tokenizer: Tokenizer,
+        text: TextConfig,
+        tables: WordTables,
+    ) -> None:
         """Read what the model knows about its training pairs."""
         self._memory: Final = memory
         self._tokenizer: Final = tokenizer
         self._text: Final = text
+        self._tables: Final = tables
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
         self._most_usual: Final = float(folder.facts.get("usual_characters", inf))
@@ -46,7 +55,16 @@ class Segmenter:
         if not self.reads_sentences:
             return split(text, self._language, policy, self._usual, self._fits)
         find = self._finder(constraints.keep if constraints else ())
-        return split(text, self._language, policy, self._usual, self._fits, find, self._is_usual)
+        return split(
+            text,
+            self._language,
+            policy,
+            self._usual,
+            self._fits,
+            find,
+            self._is_usual,
+            lambda word: self._tables.forms.begins_sentence(word),
+        )
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""

@@ -13,6 +13,7 @@ from typing import Final, Literal, final
 from heedful.text.kept import FOREIGN, Kept
 from heedful.text.scripts import UNSPACED, script_of
 from heedful.text.sentences import sentence_spans
+from heedful.text.word_forms import case_of
 
 Policy = Literal["auto", "sentence", "line"]
 """Parts that are translated by themselves: lines, their sentences, or sentences only of lines that have more of them
@@ -24,6 +25,8 @@ _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
 _SPACE: Final = re.compile(r"\s+")
+_NEXT_WORD: Final = re.compile(r"(?<=\w )\w+")
+"""Word with a word and a space before it."""
 _END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
 _READ: Final = frozenset({"number", "date", "identifier", "emoji", FOREIGN})
 """Kinds of kept spans that tell where sentences end."""
@@ -122,6 +125,7 @@ def split(
     fits: Callable[[str], bool] = lambda _: True,
     find: Callable[[str], Sequence[Kept]] = lambda _: (),
     is_usual: Callable[[str], bool] | None = None,
+    begins: Callable[[str], bool] = lambda _: False,
 ) -> Text:
     r"""Split a text into the segments that a model translates one by one.
 
@@ -136,7 +140,8 @@ def split(
             else anywhere.
         find: finds the spans of a line that stay as they are; no segment ends within one.
         is_usual: whether a segment that fits is no longer than those that the model has learned; a longer one is cut
-            behind a clause, if one ends about its middle. None = as `fits`.
+            where a sentence begins or behind a clause, if one is about its middle. None = as `fits`.
+        begins: whether the capital of a word tells that a sentence begins, though no mark ends the one before it.
 
     Returns:
         The segments, none of them blank, and the layout.
@@ -147,7 +152,7 @@ def split(
     """
     find = lru_cache(1)(find)  # most lines are one segment
     is_usual = is_usual or fits
-    cut = partial(_cut, text, fits=fits, is_usual=is_usual)
+    cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins)
     spans = (
         _lines(text) if policy == "line" else _sentences(text, usual if policy == "auto" else 0, is_usual, cut, find)
     )
@@ -253,8 +258,9 @@ def _cut(
     end: int,
     fits: Callable[[str], bool],
     is_usual: Callable[[str], bool],
+    begins: Callable[[str], bool],
 ) -> Iterator[tuple[int, int]]:
-    """A segment, or its pieces where it is too long: cut where a clause ends nearest to the middle.
+    """A segment, or its pieces where it is too long: cut where a sentence begins or a clause ends, near the middle.
 
     The cuts are looked for in `line`, which begins at `offset` in the text and has no spaces within kept spans.
     """
@@ -266,14 +272,15 @@ def _cut(
             yield start, end
             continue
         middle, around = (start + end) // 2 - offset, min((end - start) // 4, _MOST_AROUND)
-        clauses, spaces = (
-            [match.end() for match in pattern.finditer(line, middle - around, middle + around)]
-            for pattern in (_CLAUSE_END, _SPACE)
-        )
-        if not clauses and fits(source):
+        place = line, middle - around, middle + around
+        clauses, spaces = ([match.end() for match in pattern.finditer(*place)] for pattern in (_CLAUSE_END, _SPACE))
+        starts = [match.start() for match in _NEXT_WORD.finditer(*place) if begins(match[0])]
+        if case_of(source):
+            starts = []  # capitals tell nothing
+        if not (starts or clauses) and fits(source):
             yield start, end
             continue
-        cut = min(clauses or spaces or [middle], key=lambda one: abs(one - middle))
+        cut = min(starts or clauses or spaces or [middle], key=lambda one: abs(one - middle))
         cut = min(max(cut + offset, start + 1), end - 1)
         waiting += [(cut, end), (start, cut)]
 

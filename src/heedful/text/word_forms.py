@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, Self, final
 
@@ -31,6 +32,8 @@ _FEWEST_LETTERS: Final = 4
 """Number of letters from which on a text in upper case is no abbreviation."""
 _FEWEST_WORDS: Final = 3
 """Number of words from which on a text in Title Case is no name, and one in lower case begins with a capital."""
+_NUM_COMMON: Final = 200
+"""Number of words that are common: most are articles, prepositions and pronouns."""
 _DIGRAPHS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe"})
 _PLAIN: Final = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i"})
 
@@ -157,6 +160,22 @@ class WordForms:
         form = self._usual.get(lower) or self._marked.get(lower)
         capital = lower[:1].upper() + lower[1:]
         return form or min(*((word, lower) if word == capital else (lower, capital)), key=self._num_tokens)
+
+    def begins_sentence(self, word: str) -> bool:
+        """Tell whether the capital of a word says that a sentence begins: it is a common word, in lower case elsewhere.
+
+        Example:
+            >>> forms = WordForms(["ein", "Hund"], characters)  # doctest: +SKIP
+            >>> [forms.begins_sentence(word) for word in ("Ein", "ein", "Hund")]  # doctest: +SKIP
+            [True, False, False]
+        """
+        lower = word.lower()
+        return word == lower[:1].upper() + lower[1:] != lower and lower in self._common
+
+    @cached_property
+    def _common(self) -> frozenset[str]:
+        """The most frequent words, of those whose usual form is in lower case."""
+        return frozenset(form for form in islice(self._usual.values(), _NUM_COMMON) if form.islower())
 
     def _num_tokens(self, word: str) -> int:
         return len(self._tokenizer.encode(word))
