@@ -95,6 +95,7 @@ def test_the_same_seed_gives_the_same_model():
     assert np.array_equal(one.predict_proba(texts), other.predict_proba(texts))
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_what_is_no_column_of_texts_is_refused_with_its_row(fitted: TextClassifier):
     texts, labels = data()
     cases: list[tuple[Any, Any, str]] = [
@@ -105,6 +106,7 @@ def test_what_is_no_column_of_texts_is_refused_with_its_row(fitted: TextClassifi
         (texts, [float("nan"), *([1.0, 2.0] * 40)][: len(texts)], "y: row 0 is nan"),
         (texts, labels[1:], "60 texts, y has 59 labels"),
         (texts, ["one"] * 60, "1 class"),
+        (texts, [*map(str, range(60))], "60 different labels for 60 texts; .* TextRegressor"),
         (texts[:5], labels[:5], "^X and y: 5 of 5 texts kept.*at least 10"),
         (texts, [["a"], ["a", "b"], *([["b"]] * 58)], "y: row 0 is a list; .*MultiLabelBinarizer"),
         (texts, np.arange(120).reshape(60, 2), "give one column"),
@@ -119,3 +121,5 @@ def test_what_is_no_column_of_texts_is_refused_with_its_row(fitted: TextClassifi
         fitted.predict(["clean", 3])
     with pytest.raises(ValueError, match="no such preset"):
         TextClassifier("nothing").fit(texts, labels)
+    with pytest.raises(ValueError, match=r"minutes=-1; give 0 or more"):
+        TextClassifier(minutes=-1).fit(texts, labels)

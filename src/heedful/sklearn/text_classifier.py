@@ -73,6 +73,11 @@ class TextClassifier(ClassifierMixin, TextEstimator):
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; give texts of 2 or more")
+        if len(self.classes_) > max(5, len(texts) // 2):  # fewer than 10 texts have a message of their own
+            raise ValueError(
+                f"y has {len(self.classes_)} different labels for {len(texts)} texts; a label needs two on average; "
+                "for numbers, TextRegressor"
+            )
         self.fit_rows(texts, [f"{number:06d}" for number in numbers.tolist()], {})
         return self
 

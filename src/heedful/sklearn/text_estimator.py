@@ -16,6 +16,7 @@ from heedful.files.atomic_write import private_folder
 from heedful.files.bounded_read import read_json_object
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.table import load
+from heedful.runs.python_terms import in_python
 from heedful.runs.request import TrainRequest, merged_settings
 from heedful.runs.train import Console, train
 
@@ -83,6 +84,8 @@ class TextEstimator(BaseEstimator, ABC):
         Raises:
             ValueError: there are too few texts or labels.
         """
+        if self.minutes < 0.0:
+            raise ValueError(f"minutes={self.minutes}; give 0 or more")
         rows = [
             json.dumps({"text": _writable(text), "label": label}, ensure_ascii=False)
             for text, label in zip(texts, labels, strict=True)
@@ -149,7 +152,7 @@ class TextEstimator(BaseEstimator, ABC):
 
 def _without_files(message: str, folder: Path) -> str:
     """Message about rows of X and y in place of lines of the files that were made of them."""
-    named = _LINE.sub(lambda line: f"X and y, row {int(line[1]) - 1}", message.replace(f"{folder}/", ""))
+    named = _LINE.sub(lambda line: f"X and y, row {int(line[1]) - 1}", in_python(message.replace(f"{folder}/", "")))
     return named.replace("texts.jsonl", "X and y").replace("pairs kept", "texts kept")
 
 
