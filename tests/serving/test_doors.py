@@ -119,7 +119,8 @@ def test_a_trained_model_cuts_sentences_that_are_longer_than_its_sources(sentenc
     """The usual length of sources reaches the model's folder; without it, any sentence is read whole."""
     usual = open_folder(sentences).facts["usual_characters"]
     clauses = [", ".join(["Hund schläft hier"] * number) + "." for number in (2, usual // 10)]
-    short, others = (heedful.load(sentences, kind=Translator).split(text).segments for text in clauses)
+    clauses.append(clauses[0].replace(",", f" https://example.org/{'a' * usual},"))  # what stays is not read
+    short, others, kept = (heedful.load(sentences, kind=Translator).split(text).segments for text in clauses)
     assert len(clauses[0]) < usual < len(clauses[1])
-    assert len(short) == 1
+    assert len(short) == len(kept) == 1
     assert len(others) > 1

@@ -2,7 +2,7 @@
 // heedful.text.segments.
 import { Sentences } from './documents.js';
 import { caseOf } from './forms.js';
-import { KeptRules } from './kept.js';
+import { KeptRules, lift } from './kept.js';
 import { Scripts } from './scripts.js';
 import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './whitespace.js';
 
@@ -163,9 +163,10 @@ export class Segmenter {
     }
   }
 
-  /** Whether the model takes a sentence, and has learned sentences as long. @param {string} sentence */
+  /** Whether the model takes a sentence, and has learned sentences as long without what stays as it is. @param {string} sentence */
   isUsual(sentence) {
-    return sizeOf(sentence) <= this.mostUsual && this.fits(sentence);
+    if (!this.fits(sentence)) return false;
+    return sizeOf(sentence) <= this.mostUsual || (!!this.kept && sizeOf(lift(sentence, this.kept.find(sentence)).text) <= this.mostUsual);
   }
 
   /** Whether the model takes a sentence without cutting it. @param {string} sentence */

@@ -12,6 +12,7 @@ from heedful.predictors.translation import Alternative, SegmentOutput, Translati
 from heedful.predictors.word_tables import WordTables
 from heedful.text.degenerate import Fault
 from heedful.text.kept import Kept, find_kept, known_scripts, own_spans
+from heedful.text.kept_places import lift
 from heedful.text.segments import Policy, Segment, Text, split
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
@@ -55,16 +56,8 @@ class Segmenter:
         if not self.reads_sentences:
             return split(text, self._language, policy, self._usual, self._fits)
         find = self._finder(constraints.keep if constraints else ())
-        return split(
-            text,
-            self._language,
-            policy,
-            self._usual,
-            self._fits,
-            find,
-            self._is_usual,
-            lambda word: self._tables.forms.begins_sentence(word),
-        )
+        is_usual, begins = partial(self._is_usual, find), lambda word: self._tables.forms.begins_sentence(word)
+        return split(text, self._language, policy, self._usual, self._fits, find, is_usual, begins)
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
@@ -83,9 +76,11 @@ class Segmenter:
         # No piece is longer than 16 characters; a space belongs to the piece of a word.
         return len(sentence) <= 16 * most and len(self._tokenizer.encode(sentence)) <= most
 
-    def _is_usual(self, sentence: str) -> bool:
-        """Tell whether the model takes a sentence, and has learned sentences as long."""
-        return len(sentence) <= self._most_usual and self._fits(sentence)
+    def _is_usual(self, find: Callable[[str], Sequence[Kept]], sentence: str) -> bool:
+        """Tell whether the model takes a sentence, and has learned sentences as long without what stays as it is."""
+        if not self._fits(sentence):
+            return False
+        return len(sentence) <= self._most_usual or len(lift(sentence, find(sentence)).text) <= self._most_usual
 
     def _finder(self, patterns: Sequence[str]) -> Callable[[str], Sequence[Kept]]:
         own = own_spans(patterns) if patterns else None
