@@ -272,9 +272,9 @@ def _cut(
             yield start, end
             continue
         middle, around = (start + end) // 2 - offset, min((end - start) // 4, _MOST_AROUND)
-        place = line, middle - around, middle + around
-        clauses, spaces = ([match.end() for match in pattern.finditer(*place)] for pattern in (_CLAUSE_END, _SPACE))
-        starts = [match.start() for match in _NEXT_WORD.finditer(*place) if begins(match[0])]
+        window = line, middle - around, middle + around
+        clauses, spaces = ([match.end() for match in pattern.finditer(*window)] for pattern in (_CLAUSE_END, _SPACE))
+        starts = [match.start() for match in _NEXT_WORD.finditer(*window) if begins(match[0])]
         if case_of(source):
             starts = []  # capitals tell nothing
         if not (starts or clauses) and fits(source):
