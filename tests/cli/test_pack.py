@@ -78,6 +78,30 @@ def test_a_card_of_ones_own_is_packed_as_it_is(trained: Trained, tmp_path: Path)
     assert "mit" in told
 
 
+def test_corrections_are_packed_if_asked_for_and_named_if_not(trained: Trained, tmp_path: Path):
+    model = tmp_path / "m"
+    shutil.copytree(trained.model, model)
+    for source, correction in (("abc", "first"), ("abd", "withdrawn"), ("abc", "second")):
+        assert heedful("correct", model, source, correction).code == 0
+    assert heedful("correct", model, "abd", "--undo").code == 0
+    without = heedful("pack", model, "-o", tmp_path / "without")
+    assert without.code == 0
+    assert f"{tmp_path / 'without'}: 1 correction left out; --corrections packs them" in without.err
+    assert not (tmp_path / "without" / "corrections.jsonl").exists()
+    done = heedful("pack", model, "-o", tmp_path / "with.zip", "--corrections")
+    assert (done.code, "left out" in done.err) == (0, False)
+    with zipfile.ZipFile(tmp_path / "with.zip") as archive:
+        archive.extractall(tmp_path)
+    assert heedful("translate", tmp_path / "with", "abc").out == "second\n"
+    assert heedful("correct", tmp_path / "with", "--list").out == heedful("correct", model, "--list").out
+    assert b"withdrawn" not in (tmp_path / "with" / "corrections.jsonl").read_bytes()
+    refused = heedful("pack", model, "-o", tmp_path / "page.html", "--corrections")
+    assert (refused.code, len(refused.errors)) == (2, 1)
+    assert "a page has no corrections" in refused.errors[0]
+    graph = tmp_path / "m.onnx"
+    assert f"{graph}: 1 correction left out; " in heedful("export", model, "--to", "onnx", "--single", graph).err
+
+
 @needs_runtime
 def test_a_page_is_that_of_export(trained: Trained, tmp_path: Path):
     page, other, model = tmp_path / "shipped.html", tmp_path / "other.html", tmp_path / "m"

@@ -226,6 +226,7 @@ def _export_single(model: Path, to: str, out: Path | None, has_options: bool, me
             "export: --single writes one graph, without further options: export MODEL --to onnx --single OUT.onnx"
         )
     from heedful.cli.lines import refuse_overwriting
+    from heedful.cli.memory_notes import HAS_NONE, note_left_out
     from heedful.export.single import compare_single, export_single, refuse_unsuited
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
@@ -244,6 +245,7 @@ def _export_single(model: Path, to: str, out: Path | None, has_options: bool, me
         outputs = predictor.translate(words, beam=1, corrected=False, memory=False, segments=None)
         return [one.text for one in outputs]
 
+    note_left_out(model, out, HAS_NONE, messages)
     print(compare_single(out, tokenizers, translate))
 
 
@@ -308,6 +310,7 @@ def _export_marian(
     license: str,
     messages: Messages,
 ) -> None:
+    from heedful.cli.memory_notes import HAS_NONE, note_left_out
     from heedful.export.huggingface import Described, export_huggingface, expressible
     from heedful.export.transformers_js import export_transformers_js, refuse_unsuited
 
@@ -319,6 +322,7 @@ def _export_marian(
     export = export_huggingface if to == "huggingface" else export_transformers_js
     parity = export(model, described, out)
     _write_card(translator.folder, "transformers" if to == "huggingface" else to, out, out.name, license)
+    note_left_out(translator.folder.path, out, HAS_NONE, messages)
     print(
         f"{out}: log probabilities within {parity.max_difference:.1e} of the model's, "
         f"{parity.num_same} of {parity.num_outputs} outputs the same"

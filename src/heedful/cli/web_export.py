@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from heedful.cli.folder_names import beside
+from heedful.cli.memory_notes import HAS_NONE, note_left_out
 from heedful.cli.messages import Messages, readable_size
 from heedful.files.atomic_write import private_folder
 
@@ -77,6 +78,7 @@ def export_web(
         facts = PageFacts(shown, _scores(predictor), licence, weight_kind)
         content = export_html(predictor.folder, content, web_runtime, facts).encode()
     write_page(content, out)
+    note_left_out(predictor.folder.path, out, HAS_NONE, messages)
     hint = "open it in a browser" if kind == "html" else "for JavaScript: npm package heedful, load(bytes or address)"
     return f"{out}: {readable_size(len(content))}; {hint}"
 

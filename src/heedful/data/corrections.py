@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -305,6 +305,17 @@ def _checked(text: str, name: str) -> str:
     except UnicodeEncodeError:
         raise UsageError(f"correct: the {name} is not UTF-8") from None
     return text
+
+
+def journal_of(corrections: Iterable[Correction]) -> bytes:
+    """Write a journal that holds corrections as they were given, and nothing that was withdrawn.
+
+    Args:
+        corrections: the corrections, oldest first.
+    """
+    return b"".join(
+        _line({"source": one.source, "correction": one.correction, "time": one.time}) for one in corrections
+    )
 
 
 def _line(facts: Mapping[str, Any]) -> bytes:

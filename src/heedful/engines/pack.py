@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Final, final
 
 from heedful.config.base import read_toml, validate
+from heedful.data.corrections import NAME as JOURNAL
 from heedful.engines.exported import FOLDER as ENGINES
 from heedful.engines.exported import MANIFEST as ENGINE_MANIFEST
 from heedful.engines.exported import find_exported
@@ -52,13 +53,14 @@ class Packed:
     """Reasons why engines were not packed, by engine name."""
 
 
-def pack(folder: ModelFolder, out: Path, card: str = "") -> Packed:
+def pack(folder: ModelFolder, out: Path, card: str = "", corrections: bytes = b"") -> Packed:
     """Pack a model.
 
     Args:
-        card: text of the model card, which becomes README.md; empty = none.
         out: path of the new folder, or of the new archive if it ends in .zip, .tar or .tar.xz; an archive contains one
             folder, named after the archive without the suffix.
+        card: text of the model card, which becomes README.md; empty = none.
+        corrections: lines of the new model's journal of corrections; empty = none.
 
     Returns:
         The packed model; a packed folder is a complete model folder.
@@ -76,15 +78,16 @@ def pack(folder: ModelFolder, out: Path, card: str = "") -> Packed:
     if folder.path.resolve() in out.resolve().parents:
         raise UsageError(f"{out}: lies in the model; choose an --output elsewhere")
     hashes, engines, left_out = _files(folder)
+    added = {name: content for name, content in ((CARD, card.encode()), (JOURNAL, corrections)) if content}
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with temporary_path(out, is_folder=not suffix) as temporary:
-            num_bytes = _write(folder.path, hashes, temporary, out, card)
+            num_bytes = _write(folder.path, hashes, added, temporary, out)
             temporary.rename(out)
         sync(out.parent)
     except OSError as error:
         raise ResourceError(f"{out}: not written: {error.strerror or error}") from None
-    return Packed(out, len(hashes) + bool(card), num_bytes, engines, left_out)
+    return Packed(out, len(hashes) + len(added), num_bytes, engines, left_out)
 
 
 def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[str, str]]:
@@ -104,25 +107,25 @@ def _files(folder: ModelFolder) -> tuple[dict[str, str], tuple[str, ...], dict[s
     return hashes, tuple(engines), left_out
 
 
-def _write(model: Path, hashes: Mapping[str, str], temporary: Path, out: Path, card: str) -> int:
+def _write(model: Path, hashes: Mapping[str, str], added: Mapping[str, bytes], temporary: Path, out: Path) -> int:
     """Write all files under a temporary name, and return the number of bytes written."""
     suffix = archive_suffix(out)
     if not suffix:
-        _copy(model, hashes, card, lambda name, content: _write_file(temporary / name, content))
+        _copy(model, hashes, added, lambda name, content: _write_file(temporary / name, content))
         for parent in {parent for name in hashes for parent in Path(name).parents}:
             sync(temporary / parent)
         return sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
     stem = packed_name(out)
     if suffix == ".zip":
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            _copy(model, hashes, card, lambda name, content: _add_to_zip(archive, f"{stem}/{name}", content))
+            _copy(model, hashes, added, lambda name, content: _add_to_zip(archive, f"{stem}/{name}", content))
     else:
         size = sum((model / name).stat().st_size for name in hashes)
         with (
             _compressed(temporary, size) if suffix == ".tar.xz" else temporary.open("wb") as file,
             tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            _copy(model, hashes, card, lambda name, content: _add_to_tar(archive, f"{stem}/{name}", content))
+            _copy(model, hashes, added, lambda name, content: _add_to_tar(archive, f"{stem}/{name}", content))
     sync(temporary)
     return temporary.stat().st_size
 
@@ -151,8 +154,8 @@ def _compressed(path: Path, size: int) -> IO[bytes]:
     return lzma.open(path, "wb", filters=filters)
 
 
-def _copy(model: Path, hashes: Mapping[str, str], card: str, write: Write) -> None:
-    """Copy each file with `write`, after checking its hash, and write the card.
+def _copy(model: Path, hashes: Mapping[str, str], added: Mapping[str, bytes], write: Write) -> None:
+    """Copy each file with `write`, after checking its hash, and write the added files.
 
     Raises:
         FileRefused: a file differs from its hash in the manifest.
@@ -162,8 +165,8 @@ def _copy(model: Path, hashes: Mapping[str, str], card: str, write: Write) -> No
         if digest and sha256(content).hexdigest() != digest:
             raise FileRefused(f"{model / name}: changed since it was written; copy the folder again or train anew")
         write(name, content)
-    if card:
-        write(CARD, card.encode())
+    for name, content in added.items():
+        write(name, content)
 
 
 def _write_file(path: Path, content: bytes) -> None:
