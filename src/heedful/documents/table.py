@@ -1,42 +1,52 @@
-"""Table of document formats."""
+"""Table of document formats, whose readers are imported on first use."""
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from heedful.documents.epub import EpubFile
-from heedful.documents.gettext_catalog import GettextFile
 from heedful.documents.interface import DocumentFile
-from heedful.documents.json_strings import JsonFile
-from heedful.documents.markdown import MarkdownFile
-from heedful.documents.office import PresentationFile, WordFile
-from heedful.documents.open_document import OpenDocumentFile
-from heedful.documents.plain import HtmlFile, TextFile
-from heedful.documents.properties import PropertiesFile
-from heedful.documents.subtitles import SubtitleFile
-from heedful.documents.xliff import XliffFile
 from heedful.errors import DataError
 
-FORMATS: Final[dict[str, Callable[[bytes, int], DocumentFile]]] = {
-    ".txt": TextFile,
-    ".html": HtmlFile,
-    ".htm": HtmlFile,
-    ".srt": SubtitleFile,
-    ".vtt": SubtitleFile,
-    ".docx": WordFile,
-    ".odt": OpenDocumentFile,
-    ".pptx": PresentationFile,
-    ".odp": OpenDocumentFile,
-    ".epub": EpubFile,
-    ".md": MarkdownFile,
-    ".po": GettextFile,
-    ".xlf": XliffFile,
-    ".xliff": XliffFile,
-    ".json": JsonFile,
-    ".arb": JsonFile,
-    ".properties": PropertiesFile,
+READERS: Final = {
+    ".txt": ("plain", "TextFile"),
+    ".html": ("plain", "HtmlFile"),
+    ".htm": ("plain", "HtmlFile"),
+    ".srt": ("subtitles", "SubtitleFile"),
+    ".vtt": ("subtitles", "SubtitleFile"),
+    ".docx": ("office", "WordFile"),
+    ".odt": ("open_document", "OpenDocumentFile"),
+    ".pptx": ("office", "PresentationFile"),
+    ".odp": ("open_document", "OpenDocumentFile"),
+    ".epub": ("epub", "EpubFile"),
+    ".md": ("markdown", "MarkdownFile"),
+    ".po": ("gettext_catalog", "GettextFile"),
+    ".xlf": ("xliff", "XliffFile"),
+    ".xliff": ("xliff", "XliffFile"),
+    ".json": ("json_strings", "JsonFile"),
+    ".arb": ("json_strings", "JsonFile"),
+    ".properties": ("properties", "PropertiesFile"),
 }
-"""Reader of each file name's ending."""
+"""Module within `heedful.documents` and class of the reader of each file name's ending."""
+
+
+def reader_of(ending: str) -> Any:
+    """Import the class that reads a format.
+
+    Args:
+        ending: key of `READERS`.
+    """
+    module, name = READERS[ending]
+    return getattr(import_module(f"heedful.documents.{module}"), name)
+
+
+def _open(ending: str, content: bytes, most_bytes: int) -> DocumentFile:
+    return reader_of(ending)(content, most_bytes)
+
+
+FORMATS: Final[dict[str, Callable[[bytes, int], DocumentFile]]] = {ending: partial(_open, ending) for ending in READERS}
+"""Function that reads a document, by the ending of its file name."""
 
 
 def format_of(name: str) -> str:

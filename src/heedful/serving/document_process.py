@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-from heedful.documents.table import FORMATS
+from heedful.documents.table import FORMATS, reader_of
 from heedful.errors import HeedfulError
 from heedful.text.tagged_text import Tag, TaggedText
 
@@ -142,6 +142,7 @@ def main() -> None:
     for name in ("lxml.etree", "markdown_it"):  # what is imported is no memory of the document
         with suppress(ImportError):
             import_module(name)
+    reader_of(request["ending"])
     _limit(request["memory_bytes"])
     try:
         document = FORMATS[request["ending"]](content, request["most_bytes"])

@@ -12,13 +12,15 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, Self, final
+from typing import TYPE_CHECKING, Final, Literal, Self, final
 
 from heedful.errors import DataError
 from heedful.files.atomic_write import atomic_write
 from heedful.files.formats import KEY, WORD_FORMS_FORMAT
 from heedful.text.lines import read_lines
-from heedful.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from heedful.text.tokenizer import Tokenizer
 
 Case = Literal["lower", "title", "upper", ""]
 """Unusual case of a whole text; empty = none."""
@@ -71,7 +73,7 @@ class WordForms:
     On disk, each form is a line, the most frequent word first.
     """
 
-    def __init__(self, forms: Iterable[str], tokenizer: Tokenizer, has_capitals: bool = True) -> None:
+    def __init__(self, forms: Iterable[str], tokenizer: "Tokenizer", has_capitals: bool = True) -> None:
         """Create a table.
 
         Args:
@@ -90,7 +92,7 @@ class WordForms:
         return len(self._usual)
 
     @classmethod
-    def learn(cls, texts: Iterable[str], tokenizer: Tokenizer) -> Self:
+    def learn(cls, texts: Iterable[str], tokenizer: "Tokenizer") -> Self:
         """Learn the usual forms from texts.
 
         The first word of a text does not count, because it begins with a capital in any case; a word that is only ever
@@ -119,7 +121,7 @@ class WordForms:
         )
 
     @classmethod
-    def load(cls, path: Path, tokenizer: Tokenizer) -> Self:
+    def load(cls, path: Path, tokenizer: "Tokenizer") -> Self:
         """Read a table written by `save`.
 
         Args:
