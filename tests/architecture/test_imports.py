@@ -206,3 +206,18 @@ def test_no_files_import_each_other():
 def test_a_cycle_is_found():
     imports = {"a": ["b"], "b": ["c"], "c": ["b"], "d": ["a"], "e": ["e"]}
     assert import_cycles(imports) == [["b", "c"], ["e"]]
+
+
+def test_translation_imports_neither_evaluation_nor_pages_nor_readers_of_documents():
+    """They take as long to import as the rest, and a single sentence needs none of them."""
+    code = (
+        "import heedful.cli.decoding, heedful.predictors.translator, sys; "
+        "print(*(name for name in sys.modules if name.startswith(('heedful.evaluation.', 'heedful.pages.', "
+        "'heedful.data.prepare', 'heedful.documents.'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {*done.stdout.split()} == {
+        "heedful.documents.interface",
+        "heedful.documents.table",
+        "heedful.evaluation.shown",
+    }

@@ -61,8 +61,8 @@ def run(
     from heedful.cli.scoring import load_to_run
     from heedful.predictors.calibration import calibrate, suited_criterion
     from heedful.predictors.confidence import write_confidence
+    from heedful.predictors.measured_translations import read_items
     from heedful.predictors.source_columns import model_pairs
-    from heedful.predictors.translation import read_items
     from heedful.predictors.translator import Translator
 
     messages = Messages(quiet)

@@ -125,8 +125,8 @@ def read_pairs(
         lacks_last: whether the last column of every source is given by --as.
         limit: largest number of sources; 0 = all.
     """
+    from heedful.predictors.measured_translations import read_items
     from heedful.predictors.source_columns import model_pairs
-    from heedful.predictors.translation import read_items
 
     messages.say((pairs := model_pairs(translator.folder, data, columns, lacks_last)).describe())
     return read_items(pairs, limit)

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from html import escape
 from math import ceil
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
-from heedful.data.in_memory import PAIR_KEYS, SIDES, column_of, example_files, with_column
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
-from heedful.evaluation.bootstrap import Difference
-from heedful.pages.attention_view import AttentionView
-from heedful.pages.record import read_scores
+
+if TYPE_CHECKING:
+    from heedful.evaluation.bootstrap import Difference
+    from heedful.pages.attention_view import AttentionView
 
 
 class Measured(Protocol):
@@ -38,7 +38,7 @@ class Measured(Protocol):
         """
         ...
 
-    def differences(self, baseline: Any, seed: int = 12345) -> tuple[Difference, ...]:
+    def differences(self, baseline: Any, seed: int = 12345) -> "tuple[Difference, ...]":
         """Compare with a baseline on the same items, by paired bootstrap resampling.
 
         Args:
@@ -156,10 +156,12 @@ class Predictor(ABC):
         Raises:
             DataError: the data are unusable, or have no examples.
         """
+        from heedful.data.in_memory import PAIR_KEYS, SIDES, example_files
+
         with example_files(data, "test", columns, SIDES.get(self.folder.task, PAIR_KEYS)) as files:
             return self.measure(self.read_items(files.paths, files.columns))
 
-    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
+    def attention_views(self, sources: Sequence[str]) -> "list[AttentionView]":
         """Compute attention for a page; a model without attention has none.
 
         Returns:
@@ -207,10 +209,14 @@ class Predictor(ABC):
             >>> heedful.load("de-en.model").annotate(table, "german", to="english")  # doctest: +SKIP
             {'german': ['Guten Tag'], 'english': ['Good day']}
         """
+        from heedful.data.in_memory import column_of, with_column
+
         return with_column(table, to, self.predict(column_of(table, column)))
 
     def _repr_html_(self) -> str:
         """Show the facts of the model in a notebook, and its test scores where they are known."""
+        from heedful.pages.record import read_scores
+
         facts = self.folder.facts
         rows = [("model", str(self.folder.path)), ("task", self.folder.task), ("kind", str(facts.get("kind", "")))]
         if languages := " → ".join(filter(None, map(str, facts.get("languages", ())))):

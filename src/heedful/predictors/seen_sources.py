@@ -4,10 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import log
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from heedful.data.encoded import EncodedCorpus
-from heedful.data.prepare import EvaluationSet
 from heedful.engines.folder import ModelFolder, commit
 from heedful.errors import DataError, FileRefused, ResourceError, UsageError
 from heedful.files.atomic_write import digest
@@ -17,6 +16,9 @@ from heedful.text.counts import counted
 from heedful.text.dictionary import Dictionary, Entry
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import UNK
+
+if TYPE_CHECKING:
+    from heedful.data.prepare import EvaluationSet
 
 ROLE: Final = "seen"
 """Key of the file of seen sources in `heedful.json`."""
@@ -100,7 +102,7 @@ def choose_seen(
     folder: ModelFolder,
     corpus: EncodedCorpus,
     tokenizers: tuple[Tokenizer, Tokenizer],
-    items: EvaluationSet,
+    items: "EvaluationSet",
     translate: Translate,
 ) -> str:
     """Store the seen sources of a model if their commonest targets are right more often than its own outputs.

@@ -1,27 +1,17 @@
 """Translation of a text, and scores of the translations of an evaluation set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpus import PairFile
-from heedful.data.prepare import EvaluationSet
 from heedful.engines.scored_pairs import word_links
 from heedful.engines.translation_memory import MemoryMatch
-from heedful.errors import DataError, FileRefused
-from heedful.evaluation.bootstrap import Difference
-from heedful.evaluation.evaluate import compare, evaluate
-from heedful.evaluation.report import Report
+from heedful.errors import FileRefused
 from heedful.evaluation.shown import Shown
-from heedful.evaluation.worst import ScoredOutput, worst_outputs
-from heedful.pages.bundle import offline_page
-from heedful.pages.sentence import Output, SentenceView
-from heedful.pages.words import Words
 from heedful.search.interface import Hypothesis
 from heedful.text.counts import counted
 from heedful.text.degenerate import Fault
@@ -30,10 +20,17 @@ from heedful.text.links import format_pharaoh
 from heedful.text.quoting import shortened
 from heedful.text.segments import Segment
 from heedful.text.tag_placement import CharacterLink
-from heedful.text.terms import TermCounts, Terms
+from heedful.text.terms import TermCounts
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.vocabulary import EOS, UNK
 from heedful.text.weighted_words import EOS_PIECES
+
+# Evaluation and pages are imported where they are used: they take as long to import as the rest.
+if TYPE_CHECKING:
+    from heedful.evaluation.bootstrap import Difference
+    from heedful.evaluation.report import Report
+    from heedful.evaluation.worst import ScoredOutput
+    from heedful.pages.sentence import SentenceView
 
 
 @dataclass(frozen=True)
@@ -109,6 +106,8 @@ class Translation:
         """Draw the translation in a notebook: the page of the sentence where there is attention, else its text."""
         if self.attention is None:
             return f"<p dir='auto'>{escape(self.source)} → {escape(self.text)}</p>"
+        from heedful.pages.bundle import offline_page
+
         page = offline_page(f"{self.source} → {self.text}", _view(self).to_dict())
         return (
             f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" title="{escape(self.text)}" '
@@ -138,6 +137,82 @@ class SegmentOutput:
     def end(self) -> int:
         """Index after the last character of its output in the translation of the text."""
         return self.start + len(self.output.text)
+
+
+@dataclass(frozen=True)
+class MeasuredTranslations(Shown):
+    """A model's outputs on an evaluation set, and their scores.
+
+    Example:
+        >>> from pathlib import Path
+        >>> translator = heedful.load("de-en.model")  # doctest: +SKIP
+        >>> measured = translator.measure(translator.read_items([Path("de-en.tsv")], (1, 2)))  # doctest: +SKIP
+        >>> measured.report["bleu"].score, len(measured.outputs) == measured.report.num_items  # doctest: +SKIP
+        (38.4, True)
+    """
+
+    outputs: list[str]
+    """Output for each source."""
+    report: "Report"
+    """Scores of the outputs."""
+    seconds: float
+    """Seconds spent translating, without the loading of the model."""
+    beam: int
+    """Beam width of the search."""
+    num_replaced: int = 0
+    """Number of outputs whose unknown words were replaced."""
+    unreplaced: "Report | None" = None
+    """Scores before unknown words were replaced; None where nothing was replaced."""
+    worst: "tuple[str, tuple[ScoredOutput, ...]]" = ("", ())
+    """Key of a metric, and the outputs that it scores worst."""
+    terms: TermCounts | None = None
+    """Terms of the sources, and how many of them the outputs use; None without a term list."""
+    generated: tuple[str, ...] = ()
+    """The outputs before unknown words were replaced, which is where the model's confidence is; empty if none was."""
+    log_probs: tuple[float, ...] = ()
+    """Log probability of each output."""
+
+    def __repr__(self) -> str:
+        return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"
+
+    def summary(self) -> str:
+        """Summarise the scores in a few lines."""
+        lines = [f"test:  {counted(self.report.num_items, 'source')}, beam {self.beam}; 95 % intervals"]
+        for result in self.report.results:
+            unit = " %" if result.metric.unit == "%" else ""
+            interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"
+            lines.append(f"       {result.metric.name} {result.score:.2f}{unit} {interval} {result.signature}")
+        if self.report.lead:
+            lines.append(f"       {self.report.lead}")
+        return "".join(line + "\n" for line in lines)
+
+    def to_text(self) -> str:
+        """Write the report as tables.
+
+        Returns:
+            Lines that end in a newline.
+        """
+        return self.report.to_text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """List all scores.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        metric, outputs = self.worst
+        return {
+            **self.report.to_dict(),
+            "beam": self.beam,
+            "worst_by": metric,
+            "worst": [output.to_dict() for output in outputs],
+        }
+
+    def differences(self, baseline: Self, seed: int = 12345) -> "tuple[Difference, ...]":
+        """Compare every metric; see `heedful.predictors.interface.Measured.differences`."""
+        from heedful.evaluation.evaluate import compare
+
+        return compare(self.report, baseline.report, seed=seed)
 
 
 def decoded_texts(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis]) -> list[str]:
@@ -207,8 +282,11 @@ def translation_of(
     )
 
 
-def _view(translation: Translation) -> SentenceView:
+def _view(translation: Translation) -> "SentenceView":
     """View with what a translation holds: words, attention and alternatives; no probabilities of words."""
+    from heedful.pages.sentence import Output, SentenceView
+    from heedful.pages.words import Words
+
     source, target = (
         Words.of(_ids(pieces), pieces) for pieces in (translation.source_pieces, translation.target_pieces)
     )
@@ -235,134 +313,3 @@ def _ids(pieces: Sequence[str]) -> tuple[int, ...]:
     """Stand-ins for token ids, which translations do not keep: EOS where the last piece is one, else unknown."""
     ended = bool(pieces) and pieces[-1] in EOS_PIECES
     return (UNK,) * (len(pieces) - ended) + (EOS,) * ended
-
-
-@dataclass(frozen=True)
-class MeasuredTranslations(Shown):
-    """A model's outputs on an evaluation set, and their scores.
-
-    Example:
-        >>> from pathlib import Path
-        >>> translator = heedful.load("de-en.model")  # doctest: +SKIP
-        >>> measured = translator.measure(translator.read_items([Path("de-en.tsv")], (1, 2)))  # doctest: +SKIP
-        >>> measured.report["bleu"].score, len(measured.outputs) == measured.report.num_items  # doctest: +SKIP
-        (38.4, True)
-    """
-
-    outputs: list[str]
-    """Output for each source."""
-    report: Report
-    """Scores of the outputs."""
-    seconds: float
-    """Seconds spent translating, without the loading of the model."""
-    beam: int
-    """Beam width of the search."""
-    num_replaced: int = 0
-    """Number of outputs whose unknown words were replaced."""
-    unreplaced: Report | None = None
-    """Scores before unknown words were replaced; None where nothing was replaced."""
-    worst: tuple[str, tuple[ScoredOutput, ...]] = ("", ())
-    """Key of a metric, and the outputs that it scores worst."""
-    terms: TermCounts | None = None
-    """Terms of the sources, and how many of them the outputs use; None without a term list."""
-    generated: tuple[str, ...] = ()
-    """The outputs before unknown words were replaced, which is where the model's confidence is; empty if none was."""
-    log_probs: tuple[float, ...] = ()
-    """Log probability of each output."""
-
-    def __repr__(self) -> str:
-        return f"<MeasuredTranslations {self.report!r}, beam {self.beam}, {self.seconds:.1f} s>"
-
-    def summary(self) -> str:
-        """Summarise the scores in a few lines."""
-        lines = [f"test:  {counted(self.report.num_items, 'source')}, beam {self.beam}; 95 % intervals"]
-        for result in self.report.results:
-            unit = " %" if result.metric.unit == "%" else ""
-            interval = f"[{result.interval.low:.2f}, {result.interval.high:.2f}]"
-            lines.append(f"       {result.metric.name} {result.score:.2f}{unit} {interval} {result.signature}")
-        if self.report.lead:
-            lines.append(f"       {self.report.lead}")
-        return "".join(line + "\n" for line in lines)
-
-    def to_text(self) -> str:
-        """Write the report as tables.
-
-        Returns:
-            Lines that end in a newline.
-        """
-        return self.report.to_text()
-
-    def to_dict(self) -> dict[str, Any]:
-        """List all scores.
-
-        Returns:
-            Values that JSON can hold.
-        """
-        metric, outputs = self.worst
-        return {
-            **self.report.to_dict(),
-            "beam": self.beam,
-            "worst_by": metric,
-            "worst": [output.to_dict() for output in outputs],
-        }
-
-    def differences(self, baseline: Self, seed: int = 12345) -> tuple[Difference, ...]:
-        """Compare every metric; see `heedful.predictors.interface.Measured.differences`."""
-        return compare(self.report, baseline.report, seed=seed)
-
-
-def measured(
-    items: EvaluationSet,
-    translations: Sequence[Translation],
-    seconds: float,
-    beam: int,
-    metrics: tuple[str, ...],
-    usual_metrics: tuple[str, ...],
-    terms: Terms | None,
-    settings: Mapping[str, Any],
-) -> MeasuredTranslations:
-    """Score translations.
-
-    Args:
-        translations: output of each source.
-        seconds: time that they took.
-        beam: number of hypotheses per source.
-        metrics: keys of metrics; empty = the usual ones.
-        usual_metrics: keys of metrics that suit the model's tokens.
-        terms: term list; None = terms are not counted.
-        settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
-    """
-    num_replaced = sum(bool(one.unreplaced) for one in translations)
-    keys = metrics or usual_metrics
-    if num_replaced and not metrics:  # replaced words mean that outputs are sentences, for which BLEU is usual
-        keys = ("bleu", *(key for key in keys if key != "bleu"))
-    report = partial(evaluate, references=items.references, sources=items.sources, **{"metrics": keys, **settings})
-    outputs = [one.text for one in translations]
-    generated = tuple(one.unreplaced or one.text for one in translations) if num_replaced else ()
-    before = report([*generated]) if num_replaced else None
-    scored = report(outputs)
-    worst = worst_outputs(items, outputs, scored.results)
-    counts = TermCounts.of(terms, items.sources, outputs) if terms else None
-    log_probs = tuple(one.log_prob for one in translations)
-    return MeasuredTranslations(
-        outputs, scored, seconds, beam, num_replaced, before, worst, counts, generated, log_probs
-    )
-
-
-def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:
-    """Read sources with their references.
-
-    Args:
-        pairs: rows of an evaluation file; rows with the same source give its references.
-        limit: largest number of sources; 0 = all.
-
-    Returns:
-        The items, at least one.
-
-    Raises:
-        DataError: no row has a source, or a file cannot be read.
-    """
-    items = EvaluationSet.of(pairs)
-    if not len(items):
-        raise DataError(f"{pairs.paths[0]}: no row has a source; give pairs to score")
-    return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items

@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from heedful.config.base import read_toml, validate
 from heedful.data import corrections
-from heedful.data.in_memory import example_files
-from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.engines.engine import DEFAULT_BATCH_TOKENS
 from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.engines.scored_pairs import PairScorer, ScoredPair, TextPair
 from heedful.engines.text_constraints import TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
-from heedful.evaluation.report import Report
-from heedful.pages.attention_map import AttentionMap
-from heedful.pages.attention_view import AttentionView
 from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
@@ -29,13 +24,7 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.seen_sources import ROLE, stored_targets, with_targets
 from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.segmented import Segmenter, joined
-from heedful.predictors.source_columns import model_pairs
-from heedful.predictors.translation import (
-    MeasuredTranslations,
-    Translation,
-    measured,
-    read_items,
-)
+from heedful.predictors.translation import MeasuredTranslations, Translation
 from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.inputs import token_draw
@@ -45,8 +34,12 @@ from heedful.text.segments import Policy, Text
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
+# Evaluation is imported where it is used: it takes as long to import as the rest of translation.
 if TYPE_CHECKING:
+    from heedful.data.prepare import EvaluationSet
+    from heedful.evaluation.report import Report
     from heedful.models.interface import Seq2Seq
+    from heedful.pages.attention_view import AttentionView
 
 WINDOW_LINES: Final = 2048
 """Number of lines that are sorted by length together, so that memory does not grow with the input."""
@@ -375,7 +368,7 @@ class Translator(Predictor):
         while window := list(islice(remaining, window_lines)):
             yield from reader.score(window, attention, batch_tokens)
 
-    def evaluate(self, *data: Any, columns: Columns = (1, 2), **settings: Any) -> Report:
+    def evaluate(self, *data: Any, columns: Columns = (1, 2), **settings: Any) -> "Report":
         """Translate an evaluation set and score the output, as `heedful evaluate` does.
 
         Args:
@@ -387,13 +380,15 @@ class Translator(Predictor):
         Returns:
             Scores with signatures, of all sources and by source length.
         """
+        from heedful.data.in_memory import example_files
+
         with example_files(data, "test", columns) as files:
-            items = read_items(model_pairs(self.folder, files.paths, files.columns))
+            items = self.read_items(files.paths, files.columns)
         return self.measure(items, **settings).report
 
     def measure(
         self,
-        items: EvaluationSet,
+        items: "EvaluationSet",
         metrics: tuple[str, ...] = (),
         beam: int = 0,
         search: SearchConfig | None = None,
@@ -414,6 +409,8 @@ class Translator(Predictor):
             segments: as for `translate`, whose "auto" suits sources that are texts; None = sentences of test sets.
             settings: other keywords of `heedful.evaluation.evaluate.evaluate`.
         """
+        from heedful.predictors.measured_translations import measured
+
         config = with_outputs(search or self.search, beam, 1)
         self.backends.searching(config)  # loads the weights, so that their loading is not timed
         started = time.perf_counter()
@@ -424,7 +421,9 @@ class Translator(Predictor):
         settings = {"target_language": self.target_language, **settings}
         return measured(items, outputs, seconds, config.beam, metrics, self.metrics, terms, settings)
 
-    def attention_views(self, sources: Sequence[str]) -> list[AttentionView]:
+    def attention_views(self, sources: Sequence[str]) -> "list[AttentionView]":
+        from heedful.pages.attention_map import AttentionMap
+
         return [
             AttentionMap(f"{one.source} → {one.text}", one.source_pieces, one.target_pieces, one.attention.tolist())
             for one in self.translate(sources, attention=True, corrected=False)
@@ -434,7 +433,6 @@ class Translator(Predictor):
     @property
     def metrics(self) -> tuple[str, ...]:
         """Keys of the metrics that suit the translations."""
-        # Evaluation alone needs them, and each takes a while to import.
         from heedful.evaluation.metrics.table import default_metrics
 
         return default_metrics(self.text.target_units, self.text.cut_sources)
@@ -442,5 +440,8 @@ class Translator(Predictor):
     def predict(self, sources: Sequence[str]) -> list[str]:
         return [output.text for output in self.stream(sources, self.search, batch_tokens=DEFAULT_BATCH_TOKENS)]
 
-    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
+    def read_items(self, paths: tuple[Path, ...], columns: Columns) -> "EvaluationSet":
+        from heedful.predictors.measured_translations import read_items
+        from heedful.predictors.source_columns import model_pairs
+
         return read_items(model_pairs(self.folder, paths, columns))
