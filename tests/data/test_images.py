@@ -103,7 +103,7 @@ def test_a_file_that_claims_more_features_than_it_has_is_refused(tmp_path: Path)
 
 def test_every_cut_of_a_picture_is_read_or_refused(tmp_path: Path):
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
-    for suffix in ("png", "jpg", "gif", "bmp", "webp"):
+    for suffix in ("png", "jpg", "gif", "bmp", "webp", "tiff"):
         whole = save(tmp_path / f"a.{suffix}", Image.fromarray(pixels)).read_bytes()
         path = tmp_path / f"cut.{suffix}"
         complaints: list[str] = []
