@@ -48,3 +48,25 @@ def test_files_of_captions_as_they_are_published(tmp_path: Path):
         assert [(pair.source, pair.target.strip()) for pair in found] == captions, path.name
         assert found.folder == (path if path.is_dir() else tmp_path / "images"), path.name
         assert all(found.image(pair).is_file() for pair in found)
+
+
+def test_the_picture_beside_the_table_is_read_before_those_of_other_folders(tmp_path: Path):
+    for folder, content in (("", b"own"), ("pictures", b"other"), ("more", b"third")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "stray.jpg").write_bytes(content)
+    for name in ("a.jpg", "b.jpg"):
+        (tmp_path / "pictures" / name).write_bytes(b"1")
+    (tmp_path / "more" / "a.jpg").write_bytes(b"1")
+    table = tmp_path / "table.csv"
+    rows = [f"{name},a dog\n" for name in ("a.jpg", "b.jpg")] * 10
+    table.write_text("image,caption\n" + "".join(rows) + "stray.jpg,a cat\n", "utf-8")
+    file = CaptionFile([table], (1, 2))
+    images = [file.image(pair) for pair in file]
+    assert images[-1] == tmp_path / "stray.jpg"
+    assert all(path.is_file() for path in images)
+    assert [(file.folder / file.placed(pair).source).resolve() for pair in file] == [path.resolve() for path in images]
+    assert not any("is read, not" in note for note in file.notes)  # those of one name are the same, beside the table
+    (tmp_path / "pictures" / "a.jpg").write_bytes(b"2")
+    assert [file.image(pair) for pair in file] == images
+    (told,) = [note for note in file.notes if "is read, not" in note]
+    assert f"{table}:2: {tmp_path / 'pictures/a.jpg'} is read, not {tmp_path / 'more/a.jpg'}" in told

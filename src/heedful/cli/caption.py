@@ -141,19 +141,18 @@ def _caption_rows(
         DataError: some images could not be read, or the table has no column of images.
     """
     from heedful.data.answered_tables import AnsweredTable, TableRow
-    from heedful.data.caption_files import find_image_column, have_picture_headings, image_folder, image_name
-    from heedful.data.images import inside
+    from heedful.data.caption_files import ImageFolders, find_image_column, have_picture_headings, image_name
     from heedful.predictors.captioner import WINDOW_IMAGES
 
     table = AnsweredTable(source, named_headings(columns), have_picture_headings)
     first = [*islice(table, 200)]
     (name, *_) = table.column(columns or find_image_column(table.names, [row.values for row in first], source))
-    folder = image_folder(source, [str(row.values.get(name, "")) for row in first])
+    folders = ImageFolders(source, [str(row.values.get(name, "")) for row in first])
     unusable = RepeatedWarning(messages, "images could not be read")
 
     def read(row: "TableRow") -> str | None:
         value = image_name(str(row.values.get(name) or ""))
-        return str(inside(folder, value, f"{source}:{row.line}")) if value else None
+        return str(folders.find(value, f"{source}:{row.line}")) if value else None
 
     def results(images: list[Any]) -> Iterator[dict[str, Any]]:
         for caption in captioner.stream(images, search, skips_unusable=True):
@@ -165,6 +164,8 @@ def _caption_rows(
 
     answer_table(table, target, output_format, read, results, ("caption", "log_prob"), messages, WINDOW_IMAGES)
     unusable.close()
+    if folders.doubt:
+        messages.warn(folders.doubt)
     if unusable.count:
         raise DataError(f"{counted(unusable.count, 'image')} could not be read; the others have their captions")
 

@@ -1,5 +1,7 @@
 """Files of images and captions as they are published: columns, JSON of COCO and Flickr, folders; and their images."""
 
+import filecmp
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -46,7 +48,8 @@ class CaptionFile:
         self.path: Final = paths[0]
         self.name: Final = self.pairs.name
         """Name from which the model folder's default name is derived."""
-        self.folder: Final = self._find_folder()
+        self._folders: Final = self._find_folders()
+        self.folder: Final = self._folders.main
         """Folder that the paths of the images are relative to."""
 
     def __iter__(self) -> Iterator[Pair]:
@@ -54,13 +57,18 @@ class CaptionFile:
         for pair in self.pairs:
             yield pair._replace(source=image_name(pair.source))
 
-    def _find_folder(self) -> Path:
+    def _find_folders(self) -> "ImageFolders":
         if self.path.is_dir():
-            return self.path
+            return ImageFolders(self.path, ())
         try:
-            return image_folder(self.path, [pair.source for pair in islice(self, _LOOKED_AT)])
+            return ImageFolders(self.path, [pair.source for pair in islice(self, _LOOKED_AT)])
         except DataError:  # a row that cannot be read is refused with all others
-            return self.path.parent
+            return ImageFolders(self.path, ())
+
+    @property
+    def notes(self) -> list[str]:
+        """Repairs so far, and an image in doubt among those that were found."""
+        return [*self.pairs.notes, *filter(None, (self._folders.doubt,))]
 
     def identity(self) -> tuple[Any, ...]:
         """Return values that change whenever the rows change.
@@ -91,7 +99,15 @@ class CaptionFile:
         Raises:
             DataError: the path leads out of the file's folder.
         """
-        return inside(self.folder, pair.source, self.where(pair))
+        return self._folders.find(pair.source, self.where(pair))
+
+    def placed(self, pair: Pair) -> Pair:
+        """Return a row with the path of its image as it is from `folder`.
+
+        Args:
+            pair: a row.
+        """
+        return pair._replace(source=os.path.relpath(self.image(pair), self.folder))
 
 
 def image_name(cell: str) -> str:
@@ -103,25 +119,82 @@ def image_name(cell: str) -> str:
     return _NUMBER.sub("", cell.strip())
 
 
-def image_folder(path: Path, names: Iterable[str]) -> Path:
-    """Find the folder that the paths in a file are relative to.
+@final
+class ImageFolders:
+    """Folders in which the images that a file names are looked for: its own, then those in it, or else beside it."""
 
-    Args:
-        path: the file.
-        names: some of its cells of images.
+    def __init__(self, path: Path, names: Iterable[str]) -> None:
+        """List the folders.
 
-    Returns:
-        The file's own folder; or, as in COCO and Flickr, the first folder in it or beside it that has one of the
-        images.
-    """
-    own = path.parent
-    shown = [name for name in map(image_name, islice(names, _LOOKED_AT)) if name]
+        Args:
+            path: the file, or a folder of images.
+            names: some of its cells of images; if its own folder lacks most of them, others are looked into that have
+                more, as in COCO and Flickr.
+        """
+        own = path if path.is_dir() else path.parent
+        shown = [name for name in map(image_name, islice(names, _LOOKED_AT)) if name]
+        num_own, others = _num_files(own, shown), list[Path]()
+        for rank in (_inside, _beside) if 2 * num_own < len(shown) else ():
+            counts = {each: _num_files(each, shown) for each in rank(own)}
+            if max(counts.values(), default=0) > num_own:
+                others = sorted(filter(lambda each: counts[each], counts), key=lambda each: -counts[each])
+                break
+        self._ranks: Final = ([own], others)
+        self.main: Final = others[0] if others else own
+        """Folder of most images."""
+        self.doubt = ""
+        """Line about the first image that was found twice, with different content; empty = none was."""
+
+    def find(self, name: str, where: str) -> Path:
+        """Find an image.
+
+        Args:
+            name: its path in the file.
+            where: file and line, for messages.
+
+        Returns:
+            Its path from the working folder; in `main` where it is nowhere.
+
+        Raises:
+            DataError: the name leads out of the folders.
+        """
+        for rank in self._ranks:
+            images = [path for folder in rank if os.path.isfile(path := inside(folder, name, where))]
+            if images:
+                if not self.doubt:
+                    self.doubt = _doubt(images, where)
+                return images[0]
+        return inside(self.main, name, where)
+
+
+def _num_files(folder: Path, names: Iterable[str]) -> int:
+    """Number of names that are files in a folder."""
+    return sum(os.path.isfile(folder / name) for name in names)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Folders in a folder; none where it cannot be listed."""
     try:
-        around = (own.iterdir(), own.resolve().parent.iterdir())
-        folders = [own, *(child for listed in around for child in sorted(listed) if child.is_dir())]
-        return next((each for each in folders if any((each / name).is_file() for name in shown)), own)
-    except (OSError, ValueError):
-        return own
+        return sorted(child for child in folder.iterdir() if child.is_dir())
+    except OSError:
+        return []
+
+
+def _beside(folder: Path) -> list[Path]:
+    """Folders beside a folder."""
+    own = folder.resolve()
+    return [each for each in _inside(own.parent) if each != own]
+
+
+def _doubt(images: Sequence[Path], where: str) -> str:
+    """Line about files of one name that differ; empty = they do not."""
+    try:
+        other = next((each for each in images[1:] if not filecmp.cmp(images[0], each, shallow=False)), None)
+    except OSError:
+        return ""
+    if other is None:
+        return ""
+    return f"{where}: {images[0]} is read, not {other}, which is another picture; write the folder before the name"
 
 
 def find_image_column(names: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> str:

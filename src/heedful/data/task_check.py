@@ -174,7 +174,8 @@ class _Reading:
                     block = []
             for note in files.notes():
                 where, _, message = note.partition(": ")
-                self._say("warning" if "left out as unreadable" in note else "note", "file", message, where)
+                is_harmful = "left out as unreadable" in note or "is read, not" in note
+                self._say("warning" if is_harmful else "note", "file", message, where)
         except DataError as error:
             where, _, message = str(error).partition(": ")
             self._say("error", "file", message, where)
@@ -191,7 +192,7 @@ class _Reading:
             return _Files(iter(file), file.describe, lambda: file.notes)
         if self._task == "captioning":
             images = CaptionFile(self._paths, self._columns, leaves_out_faults=True)
-            return _Files(self._with_images(images), images.pairs.describe, lambda: images.pairs.notes)
+            return _Files(self._with_images(images), images.pairs.describe, lambda: images.notes)
         stories = find_stories(self._paths, leaves_out_faults=True)
         return _Files(self._answered(stories), stories.describe, lambda: stories.notes)
 

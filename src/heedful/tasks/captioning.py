@@ -355,7 +355,7 @@ def _prepare(
     file = files["train"]
     corpus_filter = CorpusFilter(config.max_characters)
     pairs = [*map(_trimmed, corpus_filter.apply(file))]
-    report = corpus_filter.report(file.pairs.notes)
+    report = corpus_filter.report()
     if len(pairs) < MIN_PAIRS:
         raise DataError(f"{file.path}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
     parts = _divided(files, pairs, config.max_characters)
@@ -379,10 +379,10 @@ def _prepare(
     write_encoded(data, (([numbers[pair.source]], ids) for pair, ids in fitting), max(len(tokenizer), num_images))
     boxed = [store_boxes(boxes, file, fitting, tokenizer, images, data / "links")] if boxes else []
     num_long = len(captions) - len(fitting)
-    sets = {name: EvaluationSet.of(parts[name]) for name in ("dev", "test")}
+    sets = {name: EvaluationSet.of(map(files.get(name, file).placed, parts[name])) for name in ("dev", "test")}
     lines = [
         *(part.pairs.describe() for part in files.values()),
-        *report.notes,
+        *file.notes,
         *left_out,
         report.summary(),
         *([f"{counted(num_long, 'caption')} longer than {config.longest} tokens left out"] if num_long else []),
