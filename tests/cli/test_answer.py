@@ -145,6 +145,16 @@ def test_headings_in_capitals_are_read_and_missing_ones_are_one_line(model: Path
     assert "no column of facts (facts, passage, context, paragraph); it has nr, Notes, Question" in done.err
 
 
+def test_headings_of_unknown_names_are_read_in_their_order_and_told(model: Path, tmp_path: Path):
+    rows = [f"Ada went to the attic on day {n}.,Where is Ada now?" for n in range(4)]
+    (tmp_path / "in.csv").write_text("\n".join(["doc,q", *rows]), "utf-8")
+    done = heedful("answer", model, tmp_path / "in.csv")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[0] == "doc,q,answer,probability"
+    assert len(done.out.splitlines()) == 5
+    assert f"{tmp_path / 'in.csv'}: facts in column doc, question in column q" in done.err
+
+
 def test_a_table_comes_back_with_answers(model: Path, tmp_path: Path):
     stories = [parse_story(line, "x", 1) for line in write_stories(tmp_path / "in.jsonl", 9).read_text().splitlines()]
     wanted = [line.split("\t")[0] for line in heedful("answer", model, tmp_path / "in.jsonl").out.splitlines()]

@@ -268,3 +268,26 @@ def test_a_grade_of_zero_and_one_is_read_without_other_columns_of_zeros_and_ones
     rows = [(text, str(n % 2), str(n % 3 // 2), str(n % 5 // 4)) for n, text in enumerate(TEXTS)]
     path = write(tmp_path / "a.csv", [("text", "label", "is_long", "has_link"), *rows], ",")
     assert read(path) == [row[:2] for row in rows]
+
+
+RARE = [f"kind {n}" if n % 3 else ("good", "bad", "toxic")[n // 3 % 3] for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        *(("comment_text,toxic", labels) for labels in (LABELS, RARE, ["toxic", "ok"] * 30, ["toxic", "ok"] * 2)),
+        *(("text,origin", RARE[:count]) for count in (4, 60)),
+        ("doc,verdict", [*LABELS[:58], "rare", "rarer"]),
+        ("doc,verdict", [f"{n} km" for n in range(60)]),
+        ("doc,day", [f"2026-01-{n + 10}" for n in range(12)]),
+    ],
+)
+def test_headings_of_unknown_names_stand_out_from_the_rows(names: str, labels: list[str], tmp_path: Path):
+    rows = [*zip(TEXTS, labels, strict=False)]
+    first, second = names.split(",")
+    assert read(write(tmp_path / "a.csv", [(first, second), *rows], ",")) == rows
+    assert read(write(tmp_path / "b.csv", rows, ",")) == rows
+    if labels[:58] == LABELS[:58] and len(rows) > 20:
+        swapped = [(label, text) for text, label in rows]
+        assert read(write(tmp_path / "c.tsv", [(second, first), *swapped], "\t")) == rows

@@ -189,3 +189,25 @@ def test_squad_and_tables_of_it_give_the_same_stories(tmp_path: Path):
     too_many = find_stories([file("cow.jsonl", "".join(json.dumps(row) + "\n" for row in mostly[18:]))])
     with pytest.raises(DataError, match="the cow"):
         list(answered_stories(too_many, in_facts=True))
+
+
+@pytest.mark.parametrize("names", ["doc,q,a", "context,q,a", "id,story_text,q,reply", "passage,question,answer"])
+def test_headings_of_unknown_names_are_no_story(names: str, tmp_path: Path):
+    heads = names.split(",")
+    rows = [(f"Ada went to room {n}. Bo left.", f"Where did Ada go on day {n}?", f"room {n}") for n in range(4)]
+    for separator, suffix in ((",", "csv"), ("\t", "tsv")):
+        lines = [heads, *(["7"] * (len(heads) - 3) + [*row] for row in rows)]
+        path = tmp_path / f"a.{suffix}"
+        path.write_text("".join(separator.join(line) + "\n" for line in lines), "utf-8")
+        stories = [story for _, story in find_stories([path])]
+        assert [(story.question, story.answer) for story in stories] == [row[1:] for row in rows]
+        assert all(" ".join(story.facts) == row[0] for story, row in zip(stories, rows, strict=True))
+        path.write_text("".join(separator.join(row) + "\n" for row in rows), "utf-8")
+        assert len([*find_stories([path])]) == len(rows)
+
+
+def test_no_row_of_data_is_taken_for_headings_of_stories(tmp_path: Path):
+    path = tmp_path / "a.tsv"
+    rows = [("Rain", "Why", "cold"), *[("It rained all day.", f"How was day {n}?", "wet") for n in range(4)]]
+    path.write_text("".join("\t".join(row) + "\n" for row in [rows[0], rows[1], *rows]), "utf-8")
+    assert len([*find_stories([path])]) == len(rows) + 2

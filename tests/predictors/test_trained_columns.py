@@ -50,3 +50,17 @@ def test_what_has_no_headings_of_its_own_is_read_as_before(tmp_path: Path):
         (tmp_path / "folder" / label / "1.txt").write_text("a room", "utf-8")
     for name in ("plain.tsv", "fast.txt", "folder"):
         assert labelled_columns((tmp_path / name,), ("message",), (1, 2)) == (1, 2)
+
+
+def test_headings_of_which_none_is_known_are_those_of_a_table_that_should_have_some(tmp_path: Path):
+    path = tmp_path / "in.csv"
+    path.write_text("kind,other\n" + "".join(f"{('good', 'bad')[n % 2]},x0.{n}\n" for n in range(8)), "utf-8")
+    for read in (
+        lambda: trained_columns(opened_table(path, ("text",)), ("text",), "look"),
+        lambda: labelled_columns((path,), ("text",), (1, 2)),
+    ):
+        with pytest.raises(DataError, match="no column text, which the model was trained on, but kind, other; "):
+            read()
+    assert not opened_table(path, ()).has_headings
+    path.write_text("".join(f"{('good', 'bad')[n % 2]},a{n}\n" for n in range(8)), "utf-8")
+    assert not opened_table(path, ("text",)).has_headings

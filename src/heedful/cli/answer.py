@@ -18,6 +18,7 @@ Examples:
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
@@ -30,11 +31,13 @@ from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Qu
 from heedful.errors import DataError
 
 if TYPE_CHECKING:
+    from heedful.data.answered_tables import AnsweredTable
     from heedful.predictors.answerer import Answer, Answerer
     from heedful.text.stories import Story
 
 _QUESTION_MARKS: Final = ("?", "？")
 _HINT: Final = "Type facts, one a line, and questions, which end in a question mark."
+_SAMPLE_ROWS: Final = 1000
 _LEAST_SHOWN: Final = 0.1
 """Least weight of a fact that is shown on a terminal."""
 
@@ -114,7 +117,10 @@ def _answer_rows(
     from heedful.text.stories import NAMES, known_parts, story_of
 
     table = AnsweredTable(source, (*NAMES["facts"], *NAMES["question"]))
-    heads = table.names if table.has_headings else tuple(NAMES)[: len(table.names)]
+    heads = _part_names(table)
+    if table.has_headings and heads != table.names:
+        renamed = [(name, head) for name, head in zip(heads, table.names, strict=True) if name != head]
+        messages.say(f"{source}: {', '.join(f'{name} in column {head}' for name, head in renamed)}")
     missing = [
         part for part in ("facts", "question") if part not in known_parts(map(str.casefold, map(str.strip, heads)))
     ]
@@ -140,6 +146,18 @@ def _answer_rows(
 
     answer_table(table, target, output_format, read, results, ("answer", "probability"), messages, WINDOW_STORIES)
     warn_of_cut(messages, source, num_cut, answerer.text.max_tokens)
+
+
+def _part_names(table: "AnsweredTable") -> tuple[str, ...]:
+    """Names of the columns of a table of questions; unknown ones are those of facts and question, if texts say so."""
+    from heedful.data.first_rows import are_names
+    from heedful.data.stories import part_names
+    from heedful.text.stories import NAMES
+
+    if not table.has_headings:
+        return tuple(NAMES)[: len(table.names)]
+    rows = [row.cells for row in islice(table, _SAMPLE_ROWS) if not row.fault]
+    return part_names(table.names) if not table.is_json and are_names([table.names, *rows]) else table.names
 
 
 @final

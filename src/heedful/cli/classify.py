@@ -166,7 +166,12 @@ def _label_table(
     if not names:
         rows = [[*row.values.values()] for row in islice(table, 1000)]
         names = table.column(choose_text_column(table.names, rows))
-    messages.say(f"{source}: texts in column {' and '.join(names)}")
+    if trained and not table.has_headings and not columns:
+        messages.warn(
+            f"{source}: no heading {trained[0]}, as in the training data; texts in column {names[0]}, row 1 on"
+        )
+    else:
+        messages.say(f"{source}: texts in column {' and '.join(names)}")
     is_other = trained and table.has_headings and {*map(_folded, names)} != {*map(_folded, trained)}
     if is_other and not columns:
         messages.warn(f"{source}: no column {trained[0]}, which the model was trained on; {names[0]} is read instead")

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from heedful.data.cells import TABS, CellStyle, Record, cell_style, split_record, whole_records
 from heedful.data.corpus import Pair
+from heedful.data.first_rows import are_names
 from heedful.data.passages import answer_place
 from heedful.data.row_faults import RowFaults
 from heedful.data.tables import check_data_file, data_lines, fingerprint_table, first_lines, is_table, table_identity
+from heedful.data.text_columns import is_id
 from heedful.errors import DataError, UsageError
 from heedful.text.counts import counted
 from heedful.text.quoting import shortened
@@ -141,8 +143,10 @@ class StoryFile:
         style = cell_style(self.path, sample) if sample else TABS
         records = whole_records(sample, style) if sample else [""]
         heads = [cell.strip().casefold() for cell in style.split(records[0], str(self.path), 1)]
-        if {"facts", "question"} <= known_parts(heads):
-            return _StoryColumns(style, tuple(heads), len(heads))
+        lenient = CellStyle(style.separator, "lenient" if style.quotes == "strict" else style.quotes)
+        rows = [heads, *(row for row in map(lenient.split, records[1:]) if len(row) == len(heads))]
+        if {"facts", "question"} <= known_parts(heads) or are_names(rows):
+            return _StoryColumns(style, tuple(heads), len(heads), part_names(heads))
         if style.separator == "\t":
             return None
         return _StoryColumns(style, (), len(heads))  # facts, question and answer, in this order
@@ -202,19 +206,43 @@ class _StoryColumns:
     heads: tuple[str, ...]
     """Headings; none = facts, question and answer."""
     num_columns: int
+    names: tuple[str, ...] = ()
+    """Names of the columns; none = facts, question and answer."""
 
     def records(self, lines: Iterable[str]) -> Iterator[Record]:
         return self.style.records(lines, self.num_columns)
 
     def story(self, record: Record, name: str) -> Story | None:
         cells = split_record(self.style, self.num_columns, record.text, name, record.line)
-        heads = self.heads or tuple(next(iter(names)) for names in NAMES.values())
+        names = self.names or tuple(next(iter(each)) for each in NAMES.values())
         if self.heads and tuple(cell.strip().casefold() for cell in cells) == self.heads:
             return None
         try:
-            return story_of(dict(zip(heads, cells, strict=False)))
+            return story_of(dict(zip(names, cells, strict=False)))
         except DataError as error:
             raise DataError(f"{name}:{record.line}: {error}") from None
+
+
+def part_names(heads: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of a table of stories.
+
+    Args:
+        heads: headings.
+
+    Returns:
+        Known ones as they are; where facts or questions have none, the unknown ones are those of facts, question and
+        answer, in this order.
+
+    Example:
+        >>> part_names(["id", "context", "q", "a"])
+        ('id', 'context', 'question', 'answer')
+    """
+    known = known_parts(head.strip().casefold() for head in heads)
+    if {"facts", "question"} <= known:
+        return tuple(heads)
+    missing = iter([part for part in ("facts", "question", "answer") if part not in known])
+    are_open = [not is_id(head) and not known_parts([head.strip().casefold()]) for head in heads]
+    return tuple(next(missing, head) if is_open else head for head, is_open in zip(heads, are_open, strict=True))
 
 
 _LINES: Final = _StoryColumns(TABS, (), 0)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from heedful.data import label_kinds
+from heedful.data import first_rows, label_kinds
 from heedful.data.headings import HEADINGS
 
 HEADER_WORDS: Final = frozenset(HEADINGS)
@@ -126,7 +126,8 @@ def _by_names(names: Sequence[str], columns: Sequence[Sequence[Any]], used: Sequ
     named = [index for index in are_texts if _is_named(names[index], TEXT_WORDS)]
     usable = named or [index for index in are_texts if not is_id(names[index])] or others or list(used)
     if not named and not labels:
-        usable = usable[:1]  # without known names, the first column has the texts
+        by_content = _by_content(columns, used) if len(used) > 1 and len(columns[0]) >= _FEW_ROWS else None
+        usable = list(by_content.texts) if by_content else usable[:1]  # without any, the first column has the texts
     text = max(usable, key=lambda index: _mean_length(columns[index]))
     rest = [index for index in others if index != text and not is_id(names[index])]
     if len(rest) > 1 and all(_is_binary(columns[index]) for index in rest):  # each is a label, whatever its name
@@ -219,7 +220,10 @@ def _are_label_headings(rows: Sequence[Sequence[Any]]) -> bool:
     numeric = [index for index in used if all(is_number(str(row[index])) for row in body)]
     if (len(body) > 1 and len(numeric) > 1) or (numeric and len(body) >= _FEW_ROWS):
         return True
-    return len(body) >= _FEW_ROWS and len(first) == 2 and any(_is_new_name(rows, text, 1 - text) for text in (0, 1))
+    others = [index for index in used if index not in texts]
+    is_new = others and all(folded[index] not in {_folded(str(row[index])) for row in body} for index in others)
+    is_known = not {*texts}.isdisjoint(first_rows.text_columns(rows))
+    return bool(is_new and is_known) or first_rows.are_names(rows)
 
 
 def looks_like_headings(rows: Sequence[Sequence[str]]) -> bool:
@@ -236,20 +240,6 @@ def looks_like_headings(rows: Sequence[Sequence[str]]) -> bool:
     is_unlike = all(first[index] != _folded(row[index]) for row in rows[1:] for index in known)
     has_short = all(len(cell) <= _MOST_HEADING for cell in first)
     return _are_label_headings(rows) or (bool(known) and is_unlike and has_short and not any(map(is_number, first)))
-
-
-def _is_new_name(rows: Sequence[Sequence[Any]], text: int, label: int) -> bool:
-    """Whether a first row has unknown names: a word where all others have longer texts, and a label that never recurs.
-
-    All other labels recur.
-    """
-    heads, body = [str(rows[0][index]).strip() for index in (text, label)], rows[1:]
-    if not all(head.replace("-", "_").isidentifier() for head in heads):
-        return False
-    counts = Counter(_folded(str(row[label])) for row in body)
-    longer = sum(len(str(row[text])) > 2 * len(heads[0]) and " " in str(row[text]).strip() for row in body)
-    often = min(counts.values()) >= 3 and 2 <= len(counts) <= len(body) / 5
-    return often and _folded(heads[1]) not in counts and longer == len(body)
 
 
 def _is_named(name: str, words: frozenset[str]) -> bool:

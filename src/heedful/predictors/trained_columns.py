@@ -7,6 +7,7 @@ from typing import Final
 
 from heedful.data.answered_tables import AnsweredTable
 from heedful.data.corpus import first_line
+from heedful.data.first_rows import may_be_names
 from heedful.data.folders import is_folder_table
 from heedful.data.label_rows import FASTTEXT
 from heedful.data.rows import Columns, RequestedColumns, are_open
@@ -54,7 +55,9 @@ def opened_table(path: Path, trained: Sequence[str], *others: str) -> AnsweredTa
     Raises:
         DataError: the file is missing, empty, or no table.
     """
-    return AnsweredTable(path, (*trained, *others), are_headed)
+    return AnsweredTable(
+        path, (*trained, *others), lambda rows: are_headed(rows) or bool(trained and may_be_names(rows))
+    )
 
 
 def trained_columns(table: AnsweredTable, trained: Sequence[str], advice: str) -> tuple[str, ...]:

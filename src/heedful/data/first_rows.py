@@ -1,0 +1,108 @@
+"""First rows that stand out from the rows below, as headings do whose names nobody knows."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+_LEAST_ROWS: Final = 3
+"""Number of rows from which on a first row can stand out."""
+_FEW_ROWS: Final = 20
+"""Number of rows from which on values that come again tell that another value is none of them."""
+_LONGEST: Final = 40
+"""Longest heading, in characters."""
+_MOST_SINGLE: Final = 0.05
+"""Largest share of rows whose value comes once in a column where values come again."""
+
+
+def is_name(cell: str) -> bool:
+    """Tell whether a cell is one word that may name a column.
+
+    Example:
+        >>> is_name("comment_text"), is_name("too loud"), is_name("7")
+        (True, False, False)
+    """
+    return 0 < len(cell) <= _LONGEST and cell.replace("-", "_").isidentifier()
+
+
+def text_columns(rows: Sequence[Sequence[Any]]) -> list[int]:
+    """Find the columns in which a name stands above texts.
+
+    Args:
+        rows: the first rows, all of the same width.
+
+    Returns:
+        0-based columns with a name, below which all cells with a content are longer and no names.
+
+    Example:
+        >>> text_columns([["doc", "verdict"], ["a quiet room", "good"], ["far too loud", "bad"], ["so so", "good"]])
+        [0]
+    """
+    if len(rows) <= _LEAST_ROWS:
+        return []
+    columns = (_cells(rows, index) for index in range(len(rows[0])))
+    return [index for index, (head, body) in enumerate(columns) if body and _is_above_texts(head, body)]
+
+
+def are_names(rows: Sequence[Sequence[Any]]) -> bool:
+    """Tell whether a first row has headings of unknown names, in a table of which nothing is known.
+
+    Returns:
+        Whether it has different names and nothing else, one of them above texts, and there is more evidence: a name
+        above other texts, one with an underscore, or one above cells that are no names, or that come again as it does
+        not.
+
+    Example:
+        >>> are_names([["doc", "q", "a"], *[["Ada went home. Bo left.", "Where is Ada?", "home"]] * 3])
+        True
+        >>> are_names([["great", "good"], ["a quiet room", "good"], ["far too loud", "bad"], ["so so la la", "good"]])
+        False
+    """
+    texts = text_columns(rows)
+    heads = [head for head, _ in (_cells(rows, index) for index in range(len(rows[0]))) if head]
+    if not texts or len({head.casefold() for head in heads}) < len(heads) or not all(map(is_name, heads)):
+        return False
+    if len(texts) > 1 or "_" in str(rows[0][texts[0]]):
+        return True
+    others = (_cells(rows, index) for index in range(len(rows[0])) if index not in texts)
+    return any(_is_unlike(head, body) for head, body in others if head)
+
+
+def may_be_names(rows: Sequence[Sequence[Any]]) -> bool:
+    """Tell whether a first row may have headings, in a table that should have some.
+
+    Returns:
+        Whether it has different names, each of which stands above cells that are no names, or that come again as it
+        does not.
+
+    Example:
+        >>> may_be_names([["kind", "other"], ["good", "x0.1"], ["bad", "x0.2"], *[["good", "x0.3"]] * 3])
+        True
+    """
+    columns = [_cells(rows, index) for index in range(len(rows[0]))]
+    filled = [(head, body) for head, body in columns if head]
+    is_long = len(rows) > _LEAST_ROWS and len({head.casefold() for head, _ in filled}) == len(filled) > 0
+    return is_long and all(is_name(head) and (_is_unlike(head, body) or _recurs(head, body)) for head, body in filled)
+
+
+def _cells(rows: Sequence[Sequence[Any]], index: int) -> tuple[str, list[str]]:
+    """The first cell of a column, and the others with a content."""
+    head, *body = ("" if row[index] is None else str(row[index]).strip() for row in rows)
+    return head, [cell for cell in body if cell]
+
+
+def _is_above_texts(head: str, body: Sequence[str]) -> bool:
+    return is_name(head) and all(len(cell) > 2 * len(head) and not is_name(cell) for cell in body)
+
+
+def _is_unlike(head: str, body: Sequence[str]) -> bool:
+    """Whether a name is unlike all cells below: these are no names, or few values of which it is none."""
+    if not body or any(is_name(cell) for cell in body):
+        return len(body) >= _FEW_ROWS and _recurs(head, body)
+    return len(body) >= _LEAST_ROWS
+
+
+def _recurs(head: str, body: Sequence[str]) -> bool:
+    """Whether nearly all cells come again, and the first one does not."""
+    counts = Counter(cell.casefold() for cell in body)
+    num_single = sum(number == 1 for number in counts.values())
+    return head.casefold() not in counts and num_single <= _MOST_SINGLE * len(body) and 3 * len(counts) <= len(body)
