@@ -56,6 +56,28 @@ def test_a_blank_text_has_no_label_wherever_it_comes_from(model: Path, tmp_path:
     assert heedful("classify", model, "-i", tmp_path / "in.csv").out.splitlines()[1] == " ,1,,"
 
 
+def test_each_file_of_a_folder_gets_a_label_beside_its_path(model: Path, tmp_path: Path):
+    folder = tmp_path / "in"
+    (folder / "more").mkdir(parents=True)
+    texts = {"b.txt": "dirty\nrooms", "a.txt": "clean", "more/c.txt": " ", "more/d.md": "clean", "other.png": "x"}
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    done = heedful("classify", model, "-i", folder)
+    lines = [line.split("\t") for line in done.out.splitlines()]
+    names = ["a.txt", "b.txt", "more/c.txt", "more/d.md"]
+    assert [(name, label) for name, label, _ in lines] == [
+        (str(folder / name), label) for name, label in zip(names, ("good", "bad", "", "good"), strict=True)
+    ]
+    facts = [
+        json.loads(line) for line in heedful("classify", model, "-i", folder, "--format", "jsonl").out.splitlines()
+    ]
+    assert [(each["file"], each["text"]) for each in facts][1] == (str(folder / "b.txt"), "dirty rooms")
+    (tmp_path / "none").mkdir()
+    done = heedful("classify", model, "-i", tmp_path / "none")
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert f"{tmp_path / 'none'}: no file of texts in this folder" in done.errors[0]
+
+
 def test_json_tells_every_probability(model: Path):
     facts = json.loads(heedful("classify", model, "clean", "--format", "jsonl").out)
     assert facts["label"] == "good"

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from heedful.data.folders import folder_parts
 from heedful.data.labelled import find_labelled
 from heedful.data.rows import Columns, RequestedColumns
+from heedful.data.task_check import check_task
 from heedful.errors import DataError
+from heedful.runs.request import TrainRequest
 from heedful.text.label_sets import joined_labels, split_labels
 from tests.thorough import thorough
 
@@ -291,3 +294,22 @@ def test_headings_of_unknown_names_stand_out_from_the_rows(names: str, labels: l
     if labels[:58] == LABELS[:58] and len(rows) > 20:
         swapped = [(label, text) for text, label in rows]
         assert read(write(tmp_path / "c.tsv", [(second, first), *swapped], "\t")) == rows
+
+
+def test_folders_of_parts_and_of_labels(tmp_path: Path):
+    root = tmp_path / "corpus"
+    for part in ("train", "valid", "test"):
+        for label in ("pos", "neg", "unsup") if part == "train" else ("pos", "neg"):
+            (root / part / label).mkdir(parents=True)
+            (root / part / label / "1.txt").write_text(f"{part} {label}", "utf-8")
+        (root / part / "urls_pos.txt").write_text("http://example.org", "utf-8")
+    assert folder_parts(root) == {"train": root / "train", "dev": root / "valid", "test": root / "test"}
+    assert folder_parts(root / "train") == {}
+    assert read(root / "train") == [("train neg", "neg"), ("train pos", "pos")]
+    request = TrainRequest(data=(root,), test=(root / "other",))
+    assert request.parts == {"train": (root / "train",), "dev": (root / "valid",), "test": (root / "other",)}
+    assert request.out == Path("corpus.model")
+    findings = check_task("classification", [root / "train"]).findings
+    assert any("1 text in the folder unsup left out" in each.message for each in findings)
+    with pytest.raises(DataError, match=r"a folder of several parts; give one, such as .*test"):
+        find_labelled([root])

@@ -73,7 +73,13 @@ def run(
     Raises:
         Exit: with code 2, if the data fail the check.
     """
-    held_out, chosen = (tuple(dev or ()), tuple(test or ())), parse_columns(columns)
+    from heedful.data.folders import folder_parts
+
+    parts = folder_parts(data[0]) if len(data) == 1 else {}
+    data = [parts.get("train", data[0]), *data[1:]]
+    own = {name: (path,) for name, path in parts.items()}
+    held_out = tuple(dev or own.get("dev", ())), tuple(test or own.get("test", ()))
+    chosen = parse_columns(columns)
     if task == "translation":
         from heedful.data.check import check_corpus
 

@@ -4,7 +4,8 @@ Texts are arguments, lines of a file, or lines of standard input; one line in, o
 probability; both are empty for a blank text. With --format jsonl, each line gives the probability of every label, and
 the weights of the words where the model has attention; --show-attention shows them in the text. A file whose name ends
 in .csv, .tsv, .jsonl, .json or .parquet is a table: it is given back, in order, with the columns "label" and
-"probability" behind its own, in the form that the name of the output tells; with --format jsonl, as lines of JSON.
+"probability" behind its own, in the form that the name of the output tells; with --format jsonl, as lines of JSON. Of a
+folder, each file of text is a text: a line has its path before the label, in alphabetical order.
 
 Where texts may have several labels, a text gets those with a probability of one half and more, or none, and the
 probability is that exactly these are right; --top lists single labels. A number has no probability.
@@ -20,7 +21,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
@@ -37,7 +38,7 @@ from heedful.cli.answered_tables import (
 from heedful.cli.lines import InputPath, LineFormat, OutputFormat, Texts, answer_lines, one_line, require_one
 from heedful.cli.messages import Messages
 from heedful.cli.options import Debug, Device, Engine, ModelPath, OutputPath, Quiet, Threads, use_threads
-from heedful.errors import UsageError
+from heedful.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from heedful.data.label_kinds import LabelKind
@@ -113,21 +114,46 @@ def run(
     if is_table and source is not None:
         _label_table(classifier, source, target, columns, wanted, output_format, messages)
         return
+    files = _files_of(source)
     write_attention = _attention_writer(target) if show_attention else None
 
     def labels(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
         results = classifier.stream(text for text in window if text.strip())
-        for text in window:
+        for text, name in zip(window, files[first_index:] or repeat(""), strict=False):
             if not text.strip():
-                yield wanted.empty_line(text, output_format) + "\n", False
+                yield wanted.empty_line(text, output_format, name) + "\n", False
                 continue
             result = next(results)
             if write_attention is not None and result.attention is None:
                 raise UsageError(f"{model}: this model has no attention to show")
             shown = write_attention(result) if write_attention is not None else ""
-            yield f"{wanted.line(result, output_format)}\n{shown}", result.was_cut
+            yield f"{wanted.line(result, output_format, name)}\n{shown}", result.was_cut
 
-    answer_lines(labels, texts or (), source, target, messages, WINDOW_TEXTS, classifier.text.max_tokens)
+    rows = map(_read_text, files) if files else None
+    answer_lines(labels, texts or (), source, target, messages, WINDOW_TEXTS, classifier.text.max_tokens, rows=rows)
+
+
+def _files_of(source: Path | None) -> list[str]:
+    """Paths of the files of texts in a folder; none where the source is no folder.
+
+    Raises:
+        DataError: the folder has none.
+    """
+    from heedful.data.folders import text_files
+
+    if source is None or not source.is_dir():
+        return []
+    files = text_files(source)
+    if not files:
+        raise DataError(f"{source}: no file of texts in this folder; their names end in .txt or .md")
+    return [str(file) for file in files]
+
+
+def _read_text(file: str) -> str:
+    """The text of a file, in one line."""
+    from heedful.data.folders import text_of_file
+
+    return text_of_file(Path(file)).replace("\n", " ")
 
 
 def _attention_writer(target: Path | None) -> "Callable[[Classification], str]":
@@ -219,24 +245,35 @@ class _Wanted:
         first = best[0][0] if best[0][1] >= self._min_confidence else UNSURE
         return [(label, round(share, 6)) for label, share in ((first, best[0][1]), *best[1:])]
 
-    def line(self, result: "Classification", output_format: OutputFormat) -> str:
-        """Line of a text, without its end."""
+    def line(self, result: "Classification", output_format: OutputFormat, name: str = "") -> str:
+        """Line of a text, without its end.
+
+        Args:
+            name: path of its file; empty = it has none.
+        """
         if output_format == "text":
-            cells = chain.from_iterable(self.best(result))
+            cells: list[Any] = [*([name] if name else []), *chain.from_iterable(self.best(result))]
             return "\t".join(one_line(cell) if isinstance(cell, str) else f"{cell:.4f}" for cell in cells)
         probabilities = {} if self._kind == "number" else {"probabilities": result.probabilities}
         label = result.label if result.probability >= self._min_confidence else UNSURE
-        facts = {"text": result.text, "label": label, **probabilities, "was_cut": result.was_cut}
+        facts = _named(name) | {"text": result.text, "label": label, **probabilities, "was_cut": result.was_cut}
         if result.attention is not None:
             facts |= {"pieces": result.pieces, "attention": [round(float(weight), 6) for weight in result.attention]}
         return json.dumps(facts, ensure_ascii=False)
 
-    def empty_line(self, text: str, output_format: OutputFormat) -> str:
+    def empty_line(self, text: str, output_format: OutputFormat, name: str = "") -> str:
         """Line of a blank text, which has no label, without its end."""
         if output_format == "text":
-            return "\t" * (len(self.columns) - 1)
+            return (f"{one_line(name)}\t" if name else "") + "\t" * (len(self.columns) - 1)
         probabilities = {} if self._kind == "number" else {"probabilities": {}}
-        return json.dumps({"text": text, "label": None, **probabilities, "was_cut": False}, ensure_ascii=False)
+        return json.dumps(
+            {**_named(name), "text": text, "label": None, **probabilities, "was_cut": False}, ensure_ascii=False
+        )
+
+
+def _named(name: str) -> dict[str, Any]:
+    """Entry of a line of JSON for the file of a text, if it has one."""
+    return {"file": one_line(name)} if name else {}
 
 
 def _folded(heading: str) -> str:

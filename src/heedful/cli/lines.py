@@ -117,7 +117,7 @@ def answer_lines(
         while window := list(islice(remaining, 1 if is_prompting else window_lines)):
             for text, was_cut in answers(window, index):
                 if was_cut:
-                    cut.add(f"{lines.name}:{index + 1}: cut after {max_tokens} tokens")
+                    cut.add(f"{lines.name if rows is None else source}:{index + 1}: cut after {max_tokens} tokens")
                 output.write(text)
                 index += 1
             output.flush()

@@ -14,6 +14,10 @@ _TEXT: Final = ".txt"
 _TEXTS: Final = (_TEXT, ".md")
 """Suffixes of texts in folders of labels."""
 _LOOKED_AT: Final = 100
+_PARTS: Final = {"train": ("train",), "dev": ("dev", "valid", "val", "validation"), "test": ("test",)}
+"""Names of folders of the parts of a corpus."""
+UNLABELLED: Final = "unsup"
+"""Folder of texts without a label, in aclImdb."""
 
 
 def is_folder_table(path: Path) -> bool:
@@ -24,7 +28,34 @@ def is_folder_table(path: Path) -> bool:
     """
     if not path.is_dir():
         return False
-    return _has_captions(path) or (len(_label_folders(path)) > 1 and any(map(_has_texts, _label_folders(path))))
+    if _has_captions(path):
+        return True
+    folders = _label_folders(path)
+    return len(folders) > 1 and any(map(_has_texts, folders)) and not folder_parts(path)
+
+
+def folder_parts(path: Path) -> dict[str, Path]:
+    """Find the parts of a corpus in a folder, each a folder with a folder of texts for each label.
+
+    Args:
+        path: a file, or a folder such as aclImdb.
+
+    Returns:
+        Folders by "train", "dev" and "test"; none without "train".
+    """
+    if not path.is_dir():
+        return {}
+    parts = {
+        part: next((each for name in names if is_folder_table(each := path / name)), None)
+        for part, names in _PARTS.items()
+    }
+    return {part: each for part, each in parts.items() if each} if parts["train"] else {}
+
+
+def text_files(path: Path) -> list[Path]:
+    """List the files of texts in a folder and those in it, in alphabetical order."""
+    files = (child for child in path.rglob("*") if child.suffix.lower() in _TEXTS and _is_shown(child))
+    return sorted(child for child in files if child.is_file())
 
 
 def folder_files(path: Path) -> list[Path]:
@@ -67,6 +98,15 @@ def _line(row: dict[str, Any]) -> bytes:
     return f"{json.dumps(row, ensure_ascii=False)}\n".encode("utf-8", "surrogateescape")
 
 
+def text_of_file(path: Path) -> str:
+    """Read a file of one text.
+
+    Returns:
+        Its content; bytes that are not UTF-8 are replaced by U+FFFD.
+    """
+    return _content(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _content(path: Path) -> str:
     with open_regular(path) as stream:
         return stream.read().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
@@ -77,7 +117,8 @@ def _is_shown(path: Path) -> bool:
 
 
 def _label_folders(path: Path) -> list[Path]:
-    return sorted(child for child in path.iterdir() if child.is_dir() and _is_shown(child))
+    folders = (child for child in path.iterdir() if child.is_dir() and child.name != UNLABELLED)
+    return sorted(filter(_is_shown, folders))
 
 
 def _has_texts(folder: Path) -> bool:

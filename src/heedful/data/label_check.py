@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from heedful.data.corpus import PairFile, first_line, is_json_lines
 from heedful.data.findings import Level
-from heedful.data.folders import folder_files, is_folder_table
+from heedful.data.folders import UNLABELLED, folder_files, is_folder_table
 from heedful.data.label_kinds import is_number
 from heedful.data.rows import parse_object
 from heedful.data.tables import data_lines
@@ -135,6 +135,9 @@ def file_sign(path: Path) -> Sign | None:
     folders = [child for child in path.iterdir() if child.is_dir() and _is_shown(child)]
     others = [file for folder in folders for file in folder.iterdir() if file.is_file() and _is_shown(file)]
     suffixes = Counter(file.suffix or "no suffix" for file in others if file not in read)
+    if number := sum(file.parent.name == UNLABELLED for file in others):
+        message = f"{counted(number, 'text')} in the folder {UNLABELLED} left out: in aclImdb, they have no label"
+        return Sign("warning", "other files", message, "rename the folder if this is a label")
     if not suffixes:
         return None
     shown = ", ".join(f"{number:,} {suffix}" for suffix, number in suffixes.most_common(_MOST_SUFFIXES))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast, final
 
-from heedful.data.folders import folder_files, folder_rows, is_folder_table
+from heedful.data.folders import folder_files, folder_parts, folder_rows, is_folder_table
 from heedful.data.json_documents import document_rows, is_json_document
 from heedful.data.tmx import is_tmx, tmx_rows
 from heedful.errors import DamagedFile, DataError, MissingExtra
@@ -62,6 +62,8 @@ def check_data_file(path: Path) -> None:
         parts = sorted(child.name for child in path.iterdir() if (child / _STATE).is_file())
         advice = f"such as {path / parts[0]}, and others with --dev and --test" if parts else "but none is there"
         raise DataError(f"{path}: several parts saved by Hugging Face's datasets; give one, {advice}")
+    if parts := folder_parts(path):
+        raise DataError(f"{path}: a folder of several parts; give one, such as {[*parts.values()][-1]}")
     if not is_table(path):
         check_file(path)
 

@@ -7,14 +7,16 @@ from typing import final
 
 from heedful.config.base import Tree, merge, parse_overrides, read_toml
 from heedful.config.renamed import with_new_keys
+from heedful.data.folders import folder_parts
 from heedful.tasks.experiment import upgraded
 from heedful.tasks.interface import DataPaths
+from heedful.text.text_files import stem
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest(DataPaths):
-    """Request for a training."""
+    """Request for a training; a folder that has the folders train, dev and test is these three."""
 
     out: Path | None = None
     """The model folder; None = named after the data."""
@@ -27,6 +29,15 @@ class TrainRequest(DataPaths):
     is_compared: bool = False
     """Whether the run is one of a comparison: a limit of time then limits the training alone and shapes no settings,
     and the data are not checked again for each run."""
+
+    def __post_init__(self) -> None:
+        parts = folder_parts(self.data[0]) if len(self.data) == 1 else {}
+        if parts:
+            out = self.out or Path(f"{stem(self.data[0].resolve())}.model")
+            own = {"data": parts["train"], "dev": self.dev or parts.get("dev"), "test": self.test or parts.get("test")}
+            paths = {name: each if isinstance(each, tuple) else (each,) for name, each in own.items() if each}
+            for name, value in {**paths, "out": out}.items():
+                object.__setattr__(self, name, value)
 
 
 def merged_settings(
