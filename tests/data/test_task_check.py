@@ -9,6 +9,7 @@ import pytest
 
 from heedful.data.findings import CheckReport
 from heedful.data.label_kinds import LabelKind
+from heedful.data.stories import answered_stories, find_stories
 from heedful.data.task_check import check_task
 from heedful.errors import DataError
 from tests.requests import make_request, train
@@ -97,6 +98,34 @@ def test_faults_of_stories_and_of_captions(tmp_path: Path):
     lost = write(tmp_path / "lost.tsv", [f"none{number}.png\ta red square" for number in range(12)])
     (finding,) = check_task("captioning", [lost]).findings
     assert (finding.level, finding.advice) == ("error", "correct the paths, or leave these rows out")
+
+
+def test_answers_elsewhere_than_in_their_facts_or_at_their_offsets_are_told(tmp_path: Path):
+    rows = [
+        {"context": f"Ada {n} is home.", "question": f"Where is {n}?", "answer": "home" if n % 2 else f"shed {n}"}
+        for n in range(30)
+    ]
+    path = write(tmp_path / "half.jsonl", [*map(json.dumps, rows)])
+    message = "15 of 30 rows have an answer that is no part of the facts; the first: 'shed 0'"
+    assert told(check_task("answering", [path]))["absent"] == ("warning", "half.jsonl:1", message)
+    file = find_stories([path])
+    assert len([*answered_stories(file)]) == 30
+    assert any(note.startswith("15 of 30 questions have an answer that is not in their facts") for note in file.notes)
+    labels = [row | {"answer": ("yes", "no")[n % 2]} for n, row in enumerate(rows)]
+    path = write(tmp_path / "labels.jsonl", [*map(json.dumps, labels)])
+    assert "absent" not in told(check_task("answering", [path]))
+    starts = [
+        row | {"answer": "home", "answer_start": row["context"].index("home") + (n == 3)} for n, row in enumerate(rows)
+    ]
+    path = write(tmp_path / "starts.jsonl", [*map(json.dumps, starts)])
+    message = "1 of 30 rows has an answer that is not at its answer_start; the first: 'home'"
+    assert told(check_task("answering", [path])) == {"misplaced": ("warning", "starts.jsonl:4", message)}
+    file = find_stories([path])
+    assert len([*answered_stories(file, in_facts=True)]) == 30
+    assert file.notes == [
+        "1 of 30 questions do not have their answer at its answer_start; the nearest counts; the first: "
+        f"{path}:4: 'home'"
+    ]
 
 
 def test_other_readings_of_labels_are_told_once(tmp_path: Path):

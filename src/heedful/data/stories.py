@@ -1,5 +1,6 @@
 """Files of stories with questions, as training data: reading, checking, and token ids."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ IMPOSSIBLE: Final = "has_impossible"
 """Entry of `heedful.json`: whether training data had questions that their facts do not answer."""
 MOST_WITHOUT: Final = 0.1
 """Largest share of stories that are left out because their answers are not in their facts."""
+_LABELS: Final = 0.9
+"""Share of answers that are not in their facts from which on they are labels, such as yes and no."""
 _SAMPLE_LINES: Final = 1000
 
 
@@ -304,30 +307,44 @@ def answered_stories(file: StoryFile, in_facts: bool = False, keeps_impossible: 
     Raises:
         DataError: no story has an answer, or too many have it not in their facts.
     """
-    num_stories, num_unanswered, num_absent = 0, 0, 0
-    first_unanswered = first_absent = ""
+    num_stories, counts, firsts = 0, Counter[str](), dict[str, str]()
+
+    def count(kind: str, number: int, message: str) -> None:
+        counts[kind] += 1
+        firsts.setdefault(kind, f"{file.path}:{number}: {message}")
+
     for number, story in file:
         num_stories += 1
+        if story.is_misplaced:
+            count("misplaced", number, shortened(story.answer))
         if story.is_impossible and keeps_impossible:
             yield story
         elif not story.answer:
-            num_unanswered += 1
-            expected = '{"facts": [...], "question": "...", "answer": "..."}'
-            first_unanswered = first_unanswered or f"{file.path}:{number}: no answer; write {expected}"
-        elif in_facts and answer_place(story) is None:
-            num_absent += 1
-            missing = f"the answer {shortened(story.answer)} is not in the facts; copy it from them"
-            first_absent = first_absent or f"{file.path}:{number}: {missing}"
+            count("unanswered", number, 'no answer; write {"facts": [...], "question": "...", "answer": "..."}')
+        elif answer_place(story) is None:
+            count("absent", number, f"the answer {shortened(story.answer)} is not in the facts; copy it from them")
+            if not in_facts:
+                yield story
         else:
             yield story
-    if num_absent > MOST_WITHOUT * num_stories:
-        raise DataError(first_absent)
-    if num_stories and num_unanswered == num_stories:
-        raise DataError(first_unanswered)
-    for num_left_out, first in ((num_unanswered, first_unanswered), (num_absent, first_absent)):
-        note = f"{num_left_out:,} of {counted(num_stories, 'question')} left out; the first: {first}"
-        if num_left_out and note not in file.notes:
+    if in_facts and counts["absent"] > MOST_WITHOUT * num_stories:
+        raise DataError(firsts["absent"])
+    if num_stories and counts["unanswered"] == num_stories:
+        raise DataError(firsts["unanswered"])
+    told = {"unanswered": "left out", "misplaced": "do not have their answer at its answer_start; the nearest counts"}
+    if in_facts:
+        told["absent"] = "left out"
+    elif are_spans_missing(counts["absent"], num_stories):
+        told["absent"] = "have an answer that is not in their facts, so that no model of spans can learn them"
+    for kind, what in told.items():
+        note = f"{counts[kind]:,} of {counted(num_stories, 'question')} {what}; the first: {firsts.get(kind)}"
+        if counts[kind] and note not in file.notes:
             file.notes.append(note)
+
+
+def are_spans_missing(num_absent: int, num_stories: int) -> bool:
+    """Tell whether answers that are not in their facts are a fault, and not labels, as nearly all are otherwise."""
+    return 0 < num_absent < _LABELS * num_stories
 
 
 def distinct_stories(stories: Iterable[Story]) -> list[Story]:

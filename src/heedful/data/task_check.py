@@ -20,7 +20,7 @@ from heedful.data.passages import answer_place
 from heedful.data.row_faults import most_faults
 from heedful.data.rows import Columns
 from heedful.data.split import MIN_PAIRS, Split
-from heedful.data.stories import MOST_WITHOUT, StoryFile, find_stories, story_line
+from heedful.data.stories import MOST_WITHOUT, StoryFile, are_spans_missing, find_stories, story_line
 from heedful.data.tally import Tally, of_rows
 from heedful.errors import DataError
 from heedful.text.counts import counted
@@ -40,6 +40,9 @@ _TASK_RULES: Final[Mapping[str, Rule]] = {
     "unanswered": Rule("warning", "have no answer", "training leaves them out"),
     "impossible": Rule("note", "have no answer in their facts", "a model of spans learns to say so"),
     "absent": Rule("warning", "have an answer that is no part of the facts", "copy answers from the facts"),
+    "misplaced": Rule(
+        "warning", "have an answer that is not at its answer_start", "the nearest place counts; correct the offsets"
+    ),
     "missing": Rule("warning", "name an image that is not there", "training leaves them out"),
     "broken": Rule("warning", "name a picture that cannot be read", "training leaves them out"),
     "encoded data": Rule(
@@ -146,8 +149,8 @@ class _Reading:
         self._repeated: Final[Counter[str]] = Counter()
         """Rows of each label that repeat earlier ones."""
         self._label_column: int | str = 2
-        self._first_reason = ""
-        """Why the first picture cannot be read."""
+        self._examples: Final[dict[str, str]] = {}
+        """Reason or answer of the first row of some kinds."""
         self._images: ImageConfig | None = None
         self._kinds: Final = Tally[str]()
         self._leaks: Final = Tally[tuple[str, Role]]()
@@ -221,7 +224,7 @@ class _Reading:
                 read_image(path, self._images, where)
         except DataError as error:
             reason = str(error).removeprefix(f"{where}: ")
-            self._first_reason = self._first_reason or reason.rpartition("; ")[0] or reason
+            self._examples.setdefault("broken", reason.rpartition("; ")[0] or reason)
             return "broken"
         return ""
 
@@ -233,6 +236,10 @@ class _Reading:
                 self._kinds.add("unanswered", number)
             elif answer_place(story) is None:
                 self._kinds.add("absent", number)
+                self._examples.setdefault("absent", shortened(story.answer))
+            if story.is_misplaced:
+                self._kinds.add("misplaced", number)
+                self._examples.setdefault("misplaced", shortened(story.answer))
             yield Pair(story_line(story), story.answer or ("none" if story.is_impossible else " "), number)
 
     def _look_at(self, pair: Pair, label_of: dict[int, int]) -> bool:
@@ -307,7 +314,7 @@ class _Reading:
                 is_refused = kind in limits and number > most_faults(self._num_rows, limits[kind])
                 # Answers that are no part of their facts are labels, unless most are spans.
                 is_refused = is_refused and (kind != "absent" or 2 * count < self._num_rows)
-                if kind == "absent" and 2 * count >= self._num_rows:
+                if kind == "absent" and not are_spans_missing(count, self._num_rows):
                     continue
                 parts = _PARTS.get(self._task, "text or a label") if kind == "empty" else ""
                 self._add(kind, self._kinds, [kind], parts, level="error" if is_refused else None)
@@ -326,8 +333,8 @@ class _Reading:
         rule, count, lines = _TASK_RULES[kind], tally.total(keys), tally.lines(keys)
         usual: Level = rule.level if count >= rule.least_share * self._num_rows else "note"
         message = of_rows(count, self._num_rows, rule.what.format(other))
-        if kind == "broken":
-            message += f"; the first: {self._first_reason}"
+        if kind in self._examples:
+            message += f"; the first: {self._examples[kind]}"
         where = f"{self._paths[0]}:{lines[0]}"
         advice = _CORRECTED.get(kind, rule.advice) if level == "error" else rule.advice
         self._general.append(Finding(level or usual, kind, message, where, advice, count, lines))

@@ -4,7 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast, final
 
 from heedful.errors import DataError, did_you_mean
@@ -48,6 +48,8 @@ class Story:
     """Number of occurrences of the answer in the facts before the right one; None = unknown."""
     is_impossible: bool = False
     """Whether the facts do not answer the question, as SQuAD 2.0 says it; `answer` is empty then."""
+    is_misplaced: bool = field(default=False, compare=False)
+    """Whether the answer is in the facts, but not at the character that the data name; the nearest place counts."""
 
     def to_json(self) -> str:
         """Write the story as one line of JSON.
@@ -166,6 +168,7 @@ def story_of(row: Mapping[str, Any]) -> Story:
         tuple(real.index(index) for index in indices if index in real),
         row.get("occurrence") if start is None else _occurrence(texts, answer, start),
         is_impossible,
+        start is not None and _is_misplaced(" ".join(texts), answer.strip(), start),
     )
 
 
@@ -231,6 +234,11 @@ def _occurrence(facts: list[str], answer: object, start: int) -> int | None:
     text, answer = " ".join(facts), str(answer).strip()
     places = [match.start() for match in re.finditer(re.escape(answer), text)] if answer else []
     return min(range(len(places)), key=lambda index: abs(places[index] - start)) if places else None
+
+
+def _is_misplaced(text: str, answer: str, start: int) -> bool:
+    """Whether a text has an answer elsewhere than at a place, where white space may come first."""
+    return answer in text and not text[start : start + 2 * len(answer) + 8].lstrip().startswith(answer)
 
 
 def _facts(value: object, key: str) -> list[str]:
