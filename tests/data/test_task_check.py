@@ -146,7 +146,15 @@ def test_other_readings_of_labels_are_told_once(tmp_path: Path):
         "if a text may have several labels: --separator '|'"
     )
     assert hint(["joy", "mad", "joy|mad"]) == [joined]
+    combined = (
+        f"{where}: 240 rows with labels such as 'a, b', combinations of 4 parts; if a text may have several labels: "
+        "--separator ','"
+    )
+    assert hint(["a, b", "b, c", "a, c", "b, d", "a, d, c"]) == [combined]
     assert hint(["joy", "n/a", "joy/ride"]) == []
+    assert hint(["Smith, John", "Smith, Ann", "Doe, John", "Doe, Ann"]) == []
+    assert hint(["Paris, France", "Lyon, France", "Nice, France", "Bonn, Germany"]) == []
+    assert hint(["Washington, DC, USA", "Lyon, France", "Nice, France", "Boston, MA, USA", "Rome"]) == []
     path = write(tmp_path / "a.tsv", [f"text {n}\t{('joy', 'mad', 'joy|mad')[n % 3]}" for n in range(240)])
     assert check_task("classification", [path], separator="|").findings == ()
 

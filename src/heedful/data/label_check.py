@@ -26,6 +26,8 @@ _RANKS: Final = range(3, 12)
 _SEPARATORS: Final = ("|", ";", ",", "/", "+", "&")
 _JOINED_SHARE: Final = 0.02
 """Share of rows with joined labels from which on these are told."""
+_RECURRING_SHARE: Final = 0.9
+"""Share of the rows with combinations of which each part must be in several combinations."""
 _LEAST_JOINED: Final = 3
 _SAMPLED_ROWS: Final = 1_000
 _MOST_SUFFIXES: Final = 3
@@ -72,10 +74,31 @@ def joined_sign(labels: Mapping[str, int]) -> Sign | None:
                 f"{counted(number, 'row')} with labels such as {shortened(joined[0])}, whose parts are labels of other "
                 "rows"
             )
-            return Sign(
-                "note", "joined labels", message, f"if a text may have several labels: --separator '{separator}'"
-            )
+        elif num_parts := _num_combined(labels, separator):
+            number = sum(labels[label] for label in parts)
+            first = shortened(next(iter(parts)))
+            message = f"{counted(number, 'row')} with labels such as {first}, combinations of {num_parts} parts"
+        else:
+            continue
+        return Sign("note", "joined labels", message, f"if a text may have several labels: --separator '{separator}'")
     return None
+
+
+def _num_combined(labels: Mapping[str, int], separator: str) -> int:
+    """Number of parts where most rows have combinations of a few of them; 0 = they do not.
+
+    A part of a combination is in several, and not always at the same place, as parts of names and addresses are.
+    """
+    combined = {label: [part.strip() for part in label.split(separator)] for label in labels}
+    joined = [label for label, own in combined.items() if len(own) > 1]
+    owners = Counter(part for own in combined.values() for part in {*own})
+    places = Counter(part for part, _ in {(part, place) for own in combined.values() for place, part in enumerate(own)})
+    moving = sum(places[part] > 1 for part in owners)
+    recurring = sum(labels[label] for label in joined if all(owners[part] > 1 for part in combined[label]))
+    number, total = sum(labels[label] for label in joined), sum(labels.values())
+    is_most = 2 * number > total and recurring >= _RECURRING_SHARE * number and number >= _LEAST_JOINED
+    is_few = 2 < len(owners) <= len(labels) and 3 * moving >= len(owners) and "" not in owners
+    return len(owners) if is_most and is_few else 0
 
 
 def type_sign(file: PairFile) -> Sign | None:
