@@ -175,6 +175,12 @@ def test_formats_of_other_libraries(tmp_path: Path):
         find_labelled([document("none.json", {"a": {"b": 1}}, 2)])
 
 
+def test_the_comma_behind_a_label_of_fasttext_is_no_text(tmp_path: Path):
+    path = tmp_path / "train.txt"
+    path.write_text("__label__1 , good , very\n__label__2 ,\n, x __label__1\n__label__1 fine ,\n", "utf-8")
+    assert [text for text, _ in read(path)] == ["good , very", "", ", x", "fine ,"]
+
+
 def test_several_labels_as_people_write_them(tmp_path: Path):
     wanted = [("one", ("a", "b")), ("two", ()), ("three", ("b",)), ("four", ("a",))]
     one_hot = [

@@ -33,8 +33,9 @@ class FastTextRows(RowFormat):
         labels = [word.removeprefix(FASTTEXT) for word in words if word.startswith(FASTTEXT)]
         if not labels:
             raise DataError(f"{name}:{number}: no {FASTTEXT}LABEL, which the lines before have")
-        text = " ".join(word for word in words if not word.startswith(FASTTEXT))
-        return text, one_label(labels, self.has_label_sets, f"{name}:{number}")
+        rest = [word for word in words if not word.startswith(FASTTEXT)]
+        is_comma_first = words[0].startswith(FASTTEXT) and rest[:1] == [","]  # behind the labels of published files
+        return " ".join(rest[is_comma_first:]), one_label(labels, self.has_label_sets, f"{name}:{number}")
 
     def describe(self) -> str:
         return f"lines of fastText, labels with {FASTTEXT}"
