@@ -289,6 +289,24 @@ def test_rows_that_are_left_out_and_labels_that_are_unseen_are_told(model: Path,
     assert "unseen" not in done.out
 
 
+def test_rows_of_a_wrong_width_are_one_line(model: Path, tmp_path: Path):
+    table = tmp_path / "in.csv"
+    rows = [f"clean {n},good" for n in range(100)]
+    broken = [row + ",x" if n in (3, 5, 7) else row for n, row in enumerate(rows)]
+    table.write_text("\n".join(["text,label", *broken]) + "\n", "utf-8")
+    done = heedful("classify", model, "-i", table)
+    assert (done.code, len(done.out.splitlines())) == (0, 101)
+    (warning,) = [line for line in done.err.splitlines() if "warning" in line]
+    start = f"{table}: 3 rows could not be read and have no results: lines 5, 7, 9; the first: {table}:5: 3 columns"
+    assert start in warning
+    done = heedful("evaluate", model, table)
+    assert (done.code, "(and 2 more rows of 100)" in done.errors[0]) == (2, True)
+    table.write_text("\n".join(["text,label", *rows, "clean,good,x"]) + "\n", "utf-8")
+    done = heedful("evaluate", model, table)
+    assert done.code == 0, done.err
+    assert f"warning: {table}: 1 of 101 rows left out as unreadable: line 102" in done.err
+
+
 def test_a_json_document_comes_back_as_one(model: Path, tmp_path: Path):
     rows = [{"n": 1, "text": "clean", "x": 0.5}, {"n": 2, "text": "dirty", "x": None}]
     (tmp_path / "in.json").write_text(json.dumps(rows), "utf-8")

@@ -4,7 +4,7 @@ import io
 import pytest
 
 from heedful.cli.lines import opened_output
-from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, aligned
+from heedful.cli.messages import MOST_WARNINGS, Messages, RepeatedWarning, SummedWarning, aligned
 
 
 def test_quiet_says_only_warnings(capsys: pytest.CaptureFixture[str]):
@@ -26,6 +26,23 @@ def test_many_warnings_end_in_their_number(capsys: pytest.CaptureFixture[str], c
     assert lines[:MOST_WARNINGS] == [f"heedful: warning: line {n}" for n in range(min(count, MOST_WARNINGS))]
     last = [f"heedful: warning: ... {count:,} lines were cut in all"] if count > MOST_WARNINGS else []
     assert lines[MOST_WARNINGS:] == last
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (0, []),
+        (1, ["row 2 is bad"]),
+        (3, ["a.csv: 3 rows are bad: lines 2, 3, 4; the first: row 2 is bad"]),
+        (900, ["a.csv: 900 rows are bad: lines 2, 3, 4, 5, 6, ...; the first: row 2 is bad"]),
+    ],
+)
+def test_many_rows_are_one_warning(capsys: pytest.CaptureFixture[str], count: int, told: list[str]):
+    summed = SummedWarning(Messages(is_quiet=True), "a.csv", "rows are bad")
+    for number in range(2, count + 2):
+        summed.add(number, f"row {number} is bad")
+    summed.close()
+    assert capsys.readouterr().err.splitlines() == [f"heedful: warning: {line}" for line in told]
 
 
 def test_what_steers_a_terminal_is_shown(capsys: pytest.CaptureFixture[str]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from heedful.cli.lines import STANDARD, OutputFormat, opened_output, refuse_overwriting
-from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.messages import Messages, SummedWarning
 from heedful.cli.options import FILES
 from heedful.errors import DataError, UsageError
 from heedful.files.atomic_write import temporary_path
@@ -88,7 +88,7 @@ def answer_table(
     from heedful.data.cells import suffix_of
 
     form = _output_form(table.path, None if target == STANDARD else target, output_format)
-    faults = RepeatedWarning(messages, "rows could not be read and have no results")
+    faults = SummedWarning(messages, str(table.path), "rows could not be read and have no results")
     answered = _answered(table, read, results, faults, window_rows)
     if form == "parquet" and target is not None:
         refuse_overwriting(target, (table.path,))
@@ -142,7 +142,7 @@ def _answered(
     table: "AnsweredTable",
     read: Callable[["TableRow"], Any],
     results: Results,
-    faults: RepeatedWarning,
+    faults: SummedWarning,
     window_rows: int,
 ) -> Iterator[tuple["TableRow", Mapping[str, Any]]]:
     rows = iter(table)
@@ -154,7 +154,7 @@ def _answered(
                     raise DataError(row.fault)
                 value = read(row)
             except DataError as error:
-                faults.add(str(error))
+                faults.add(row.line, str(error))
                 value = None
             if value is not None:
                 inputs[index] = value

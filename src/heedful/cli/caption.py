@@ -14,6 +14,7 @@ Examples:
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ import typer
 
 from heedful.cli.answered_tables import InputColumn, answer_table, is_table_file, named_headings
 from heedful.cli.lines import LineFormat, OutputFormat, answer_lines, one_line, refuse_overwriting, require_one
-from heedful.cli.messages import Messages, RepeatedWarning
+from heedful.cli.messages import Messages, SummedWarning
 from heedful.cli.options import (
     FILES,
     Beam,
@@ -109,14 +110,15 @@ def run(
         raise UsageError("--columns: only a table has columns; give one with --input, such as images.csv")
     needs_attention = picture is not None or output_format == "jsonl"
     is_single = len(images or ()) == 1
-    unusable = RepeatedWarning(messages, "images could not be read")
+    unusable = SummedWarning(messages, str(source or "arguments"), "images could not be read")
 
     def captions(window: list[str], first_index: int) -> Iterator[tuple[str, bool]]:
-        for caption in captioner.stream(window, search, needs_attention, skips_unusable=not is_single):
+        results = captioner.stream(window, search, needs_attention, skips_unusable=not is_single)
+        for line, caption in enumerate(results, start=1 + first_index):
             if picture is not None:
                 _draw(caption, picture, messages)
             if caption.error:
-                unusable.add(caption.error)
+                unusable.add(line, caption.error)
             yield _written(caption, output_format == "jsonl", nbest), False
 
     most = captioner.text.max_tokens
@@ -148,16 +150,20 @@ def _caption_rows(
     first = [*islice(table, 200)]
     (name, *_) = table.column(columns or find_image_column(table.names, [row.values for row in first], source))
     folders = ImageFolders(source, [str(row.values.get(name, "")) for row in first])
-    unusable = RepeatedWarning(messages, "images could not be read")
+    unusable = SummedWarning(messages, str(source), "images could not be read")
+    lines = deque[int]()
 
     def read(row: "TableRow") -> str | None:
         value = image_name(str(row.values.get(name) or ""))
-        return str(folders.find(value, f"{source}:{row.line}")) if value else None
+        image = str(folders.find(value, f"{source}:{row.line}")) if value else None
+        lines.extend([row.line] if image else [])
+        return image
 
     def results(images: list[Any]) -> Iterator[dict[str, Any]]:
         for caption in captioner.stream(images, search, skips_unusable=True):
+            line = lines.popleft()
             if caption.error:
-                unusable.add(caption.error)
+                unusable.add(line, caption.error)
                 yield {}
             else:
                 yield {"caption": caption.text, "log_prob": round(caption.log_prob, 6)}

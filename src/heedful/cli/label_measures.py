@@ -63,7 +63,7 @@ def chosen_confidence(measured: "Measured", precision: float | None) -> tuple[st
 
 
 def warn_of_rows_left_out(items: Any, source: Path, messages: Messages) -> None:
-    """Warn of rows of a file that have no text or no label.
+    """Warn of rows of a file that have no text or no label, or cannot be read.
 
     Args:
         items: items that are measured.
@@ -71,6 +71,8 @@ def warn_of_rows_left_out(items: Any, source: Path, messages: Messages) -> None:
     """
     from heedful.data.labelled_texts import LabelledTexts
 
+    for note in getattr(items, "notes", ()):
+        messages.warn(note)
     if not isinstance(items, LabelledTexts):
         return
     counts = {"without text": items.num_without_text, "without a label": items.num_without_label}

@@ -9,6 +9,7 @@ from typing import Final, TextIO, final
 from heedful.text.quoting import harmless
 
 MOST_WARNINGS: Final = 20
+_SHOWN_LINES: Final = 5
 
 
 @final
@@ -85,6 +86,50 @@ class RepeatedWarning:
         """Print the count if some warnings were not printed."""
         if self.count > MOST_WARNINGS:
             self._messages.warn(f"... {self.count:,} {self._what} in all")
+
+
+@final
+class SummedWarning:
+    """Warning about rows of a file, in one line: how many, the first few line numbers, and what is wrong with one."""
+
+    def __init__(self, messages: Messages, name: str, what: str) -> None:
+        """Start at zero.
+
+        Args:
+            messages: where to print.
+            name: the file.
+            what: noun and what is the matter, such as "rows could not be read".
+        """
+        self._messages: Final = messages
+        self._name: Final = name
+        self._what: Final = what
+        self._lines: Final[list[int]] = []
+        self._first = ""
+        self.count = 0
+        """Number of rows warned of."""
+
+    def add(self, line: int, text: str) -> None:
+        """Count one row.
+
+        Args:
+            line: its 1-based line.
+            text: what is wrong with it.
+        """
+        self.count += 1
+        self._first = self._first or text
+        if self.count <= _SHOWN_LINES:
+            self._lines.append(line)
+
+    def close(self) -> None:
+        """Print the line, if there was a row; about a single one, what is wrong with it."""
+        if self.count == 1:
+            self._messages.warn(self._first)
+        elif self.count:
+            shown = ", ".join(f"{line:,}" for line in self._lines)
+            more = ", ..." if self.count > _SHOWN_LINES else ""
+            self._messages.warn(
+                f"{self._name}: {self.count:,} {self._what}: lines {shown}{more}; the first: {self._first}"
+            )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -23,6 +23,8 @@ _NUMBER: Final = re.compile(r"#\d+$")
 _NOUNS: Final = ("picture", "description")
 """Names of the two kinds of columns in a description of the file."""
 _SAMPLE_LINES: Final = 200
+DOUBT: Final = " is read, not "
+"""Words of a note about an image that was found twice."""
 _LOOKED_AT: Final = 20
 """First images whose folder is looked for."""
 
@@ -194,7 +196,7 @@ def _doubt(images: Sequence[Path], where: str) -> str:
         return ""
     if other is None:
         return ""
-    return f"{where}: {images[0]} is read, not {other}, which is another picture; write the folder before the name"
+    return f"{where}: {images[0]}{DOUBT}{other}, which is another picture; write the folder before the name"
 
 
 def find_image_column(names: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> str:

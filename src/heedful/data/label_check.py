@@ -92,7 +92,7 @@ def _num_combined(labels: Mapping[str, int], separator: str) -> int:
     combined = {label: [part.strip() for part in label.split(separator)] for label in labels}
     joined = [label for label, own in combined.items() if len(own) > 1]
     owners = Counter(part for own in combined.values() for part in {*own})
-    places = Counter(part for part, _ in {(part, place) for own in combined.values() for place, part in enumerate(own)})
+    places = Counter(part for part, _ in {(part, index) for own in combined.values() for index, part in enumerate(own)})
     moving = sum(places[part] > 1 for part in owners)
     recurring = sum(labels[label] for label in joined if all(owners[part] > 1 for part in combined[label]))
     number, total = sum(labels[label] for label in joined), sum(labels.values())

@@ -1,7 +1,7 @@
 """Texts in memory with the label of each."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class LabelledTexts:
     """Number of rows of the file that were left out, because their text is blank."""
     num_without_label: int = 0
     """Number of rows that were left out, because they have a text, but no label."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Lines about rows that were left out as unreadable."""
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -5,7 +5,7 @@ pairs; results that are damaged are made again. Memory is constant except for 8 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -79,12 +79,14 @@ class EvaluationSet:
     """The sources."""
     references: list[list[str]]
     """References of each source, one at least."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Lines about rows that were left out as unreadable."""
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def __getitem__(self, selection: slice) -> "EvaluationSet":
-        return EvaluationSet(self.sources[selection], self.references[selection])
+        return replace(self, sources=self.sources[selection], references=self.references[selection])
 
     @classmethod
     def of(cls, pairs: Iterable[Pair]) -> "EvaluationSet":

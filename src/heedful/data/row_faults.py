@@ -12,6 +12,8 @@ MOST_SHARE: Final = 0.01
 """Largest share of the rows of a file that are left out because they cannot be read."""
 ROWS_FOR_ONE: Final = 20
 """Number of rows from which on one of them may be left out."""
+LEFT_OUT: Final = "left out as unreadable"
+"""Words of a note about rows that cannot be read."""
 _LEAST_STOP: Final = 100
 """Number of faults from which on a file of little else is not read to its end."""
 _SHOWN_LINES: Final = 5
@@ -121,6 +123,6 @@ class RowFaults:
         shown = ", ".join(f"{number:,}" for number in self._numbers)
         more = ", ..." if self._num_faults > len(self._numbers) else ""
         return (
-            f"{self._name}: {self._num_faults:,} of {counted(self.num_rows, self._noun)} left out as unreadable: "
+            f"{self._name}: {self._num_faults:,} of {counted(self.num_rows, self._noun)} {LEFT_OUT}: "
             f"line{'s' if self._num_faults > 1 else ''} {shown}{more}; the first: {self._first}"
         )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -46,12 +46,14 @@ class Stories:
 
     stories: tuple[Story, ...]
     """The stories."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Lines about rows that were left out as unreadable."""
 
     def __len__(self) -> int:
         return len(self.stories)
 
     def __getitem__(self, selection: slice) -> "Stories":
-        return Stories(self.stories[selection])
+        return replace(self, stories=self.stories[selection])
 
     @property
     def texts(self) -> list[str]:
@@ -331,12 +333,15 @@ def answered_stories(file: StoryFile, in_facts: bool = False, keeps_impossible: 
         raise DataError(firsts["absent"])
     if num_stories and counts["unanswered"] == num_stories:
         raise DataError(firsts["unanswered"])
-    told = {"unanswered": "left out", "misplaced": "do not have their answer at its answer_start; the nearest counts"}
+    clauses = {
+        "unanswered": "left out",
+        "misplaced": "do not have their answer at its answer_start; the nearest counts",
+    }
     if in_facts:
-        told["absent"] = "left out"
+        clauses["absent"] = "left out"
     elif are_spans_missing(counts["absent"], num_stories):
-        told["absent"] = "have an answer that is not in their facts, so that no model of spans can learn them"
-    for kind, what in told.items():
+        clauses["absent"] = "have an answer that is not in their facts, so that no model of spans can learn them"
+    for kind, what in clauses.items():
         note = f"{counts[kind]:,} of {counted(num_stories, 'question')} {what}; the first: {firsts.get(kind)}"
         if counts[kind] and note not in file.notes:
             file.notes.append(note)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar, final
 
-from heedful.data.caption_files import CaptionFile
+from heedful.data.caption_files import DOUBT, CaptionFile
 from heedful.data.captioned import MOST_BROKEN
 from heedful.data.corpus import Pair
 from heedful.data.damage_signs import has_encoded_data
@@ -17,7 +17,7 @@ from heedful.data.label_split import num_held_out
 from heedful.data.labelled import find_labelled
 from heedful.data.leakage import TrainingIndex
 from heedful.data.passages import answer_place
-from heedful.data.row_faults import most_faults
+from heedful.data.row_faults import LEFT_OUT, most_faults
 from heedful.data.rows import Columns
 from heedful.data.split import MIN_PAIRS, Split
 from heedful.data.stories import MOST_WITHOUT, StoryFile, are_spans_missing, find_stories, story_line
@@ -177,7 +177,7 @@ class _Reading:
                     block = []
             for note in files.notes():
                 where, _, message = note.partition(": ")
-                is_harmful = "left out as unreadable" in note or "is read, not" in note
+                is_harmful = LEFT_OUT in note or DOUBT in note
                 self._say("warning" if is_harmful else "note", "file", message, where)
         except DataError as error:
             where, _, message = str(error).partition(": ")

@@ -10,6 +10,7 @@ import numpy as np
 
 from heedful.data.in_memory import example_files
 from heedful.data.passages import encode_passage
+from heedful.data.row_faults import LEFT_OUT
 from heedful.data.rows import Columns
 from heedful.data.stories import IMPOSSIBLE, Stories, answered_stories, encode_story, find_stories
 from heedful.engines.label_arrays import Floats
@@ -260,7 +261,9 @@ class Answerer(LabelPredictor):
         return [answer.answer for answer in self.stream(map(story_of_line, checked_texts(sources, "predict")))]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns = (1, 2)) -> Stories:
-        items = Stories(tuple(answered_stories(find_stories(paths), keeps_impossible=not self.labels)))
+        file = find_stories(paths, leaves_out_faults=True)
+        stories = tuple(answered_stories(file, keeps_impossible=not self.labels))
+        items = Stories(stories, tuple(note for note in file.notes if LEFT_OUT in note))
         if not len(items):
             raise DataError(f"{paths[0]}: no stories")
         return items

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.base import read_toml, validate
-from heedful.data.caption_files import CaptionFile
+from heedful.data.caption_files import DOUBT, CaptionFile
+from heedful.data.captioned import ImageFaults, readable_image
 from heedful.data.images import ImageConfig, checked_features, encode_png, picture_pixels, read_image, read_picture
 from heedful.data.in_memory import example_rows
 from heedful.data.prepare import EvaluationSet
+from heedful.data.row_faults import LEFT_OUT
 from heedful.data.rows import Columns
 from heedful.engines.engine import decode_sorted
 from heedful.engines.folder import CONFIG, ModelFolder
@@ -292,12 +294,17 @@ class Captioner(Predictor):
         return [caption.text for caption in self.stream(sources, self.search)]
 
     def read_items(self, paths: tuple[Path, ...], columns: Columns) -> EvaluationSet:
-        file = CaptionFile(paths, columns)
+        file, faults, images = CaptionFile(paths, columns, leaves_out_faults=True), ImageFaults(), dict[str, Path]()
         rows = [pair for pair in file if pair.source.strip() and pair.target.strip()]
-        for pair in rows:
-            if not file.image(pair).is_file():  # before any work, and with the line
-                raise DataError(f"{file.where(pair)}: {file.image(pair)}: no such file; correct the path")
-        items = EvaluationSet.of(pair._replace(source=str(file.image(pair))) for pair in rows)
+        for pair in rows:  # before any work, and with the line
+            if pair.source not in images:
+                path = file.image(pair)
+                is_usable = readable_image(path, self.images, file.where(pair), faults) is not None
+                images |= {pair.source: path} if is_usable else {}
+        notes = (*(note for note in file.notes if LEFT_OUT in note or DOUBT in note), *faults.notes())
+        usable = (pair for pair in rows if pair.source in images)
+        items = EvaluationSet.of(pair._replace(source=str(images[pair.source])) for pair in usable)
+        items = replace(items, notes=notes)
         if not len(items):
             raise DataError(f"{paths[0]}: no row has an image and a caption; name their columns with --columns")
         return items

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from heedful.data.in_memory import PAIR_KEYS, SIDES, example_files
 from heedful.data.label_kinds import decide, log_complement, mixture, normalised
 from heedful.data.labelled_texts import LabelledTexts
+from heedful.data.row_faults import LEFT_OUT
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
 from heedful.engines.label_arrays import Floats
@@ -271,7 +272,9 @@ class Classifier(LabelPredictor):
         from heedful.predictors.trained_columns import labelled_columns
 
         columns = labelled_columns(paths, self.text_columns, columns)
-        items = LabelledTexts.of(find_labelled(paths, columns, separator))
+        file = find_labelled(paths, columns, separator, leaves_out_faults=True)
+        items = LabelledTexts.of(file)
+        items = replace(items, notes=tuple(note for note in file.notes if LEFT_OUT in note))
         if not len(items):
             raise DataError(f"{paths[0]}: no row has a text and a label; name their columns with --columns TEXT,LABEL")
         if self.text.labels in ("one", "ordered") and {*self.labels}.isdisjoint(items.labels):
