@@ -13,6 +13,7 @@ import torch
 import heedful
 from heedful.data.corpus import find_pairs
 from heedful.data.in_memory import SIDES, column_of, example_files, in_rows, with_column
+from heedful.data.labelled import find_labelled
 from heedful.data.tables import data_lines
 from heedful.errors import DataError, UsageError
 
@@ -347,6 +348,13 @@ def test_dictionaries_are_values_such_as_the_answers_of_squad():
     faulty = [{**rows[0], "answers": {"text": [None]}}]
     with pytest.raises(DataError, match=r"^train: row 0, 'answers', 'text' is None"), example_files((faulty,), "train"):
         pass
+
+
+def test_numbers_of_classes_become_their_names():
+    table: Any = Dataset([{"text": "a", "label": 1}, {"text": "b", "label": 0}, {"text": "c", "label": -1}])
+    table.features = {"text": {"_type": "Value"}, "label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}
+    with example_files(table, "train") as files:
+        assert [pair[:2] for pair in find_labelled(files.paths)] == [("a", "pos"), ("b", "neg"), ("c", "")]
 
 
 def test_tables_of_the_library_datasets_are_rows(tmp_path: Path):

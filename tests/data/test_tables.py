@@ -12,8 +12,10 @@ import pytest
 
 from heedful.data.check import check_corpus
 from heedful.data.corpus import find_pairs
+from heedful.data.labelled import find_labelled
 from heedful.data.tables import check_data_file, data_lines, is_table
 from heedful.errors import DataError, MissingExtra, install_command
+from heedful.text.label_sets import split_labels
 
 ROWS = [{"id": number, "de": f'Wort {number}\t"ä"\u2028', "en": f"word {number}"} for number in range(2500)]
 
@@ -197,3 +199,21 @@ def test_a_pipe_is_no_table_and_refused_without_waiting(tmp_path: Path):
     assert not is_table(path)
     with pytest.raises(DataError, match="not a regular file"):
         check_data_file(path)
+
+
+def test_numbers_of_classes_are_labels_by_their_names(tmp_path: Path, pyarrow: Any):
+    from pyarrow import parquet
+
+    classes = {"names": ["neg", "pos"], "_type": "ClassLabel"}
+    for name, feature, labels in (
+        ("one", classes, [0, 1, -1]),
+        ("several", {"feature": classes, "_type": "List"}, [[0], [0, 1], []]),
+    ):
+        table = pyarrow.table({"text": ["a", "b", "c"], "label": labels})
+        info = {"info": {"features": {"text": {"dtype": "string", "_type": "Value"}, "label": feature}}}
+        path = tmp_path / f"{name}.parquet"
+        parquet.write_table(table.replace_schema_metadata({"huggingface": json.dumps(info)}), path)
+        file = find_labelled([path])
+        assert file.has_label_sets == (name == "several")
+        found = [split_labels(pair.target) if file.has_label_sets else pair.target for pair in file]
+        assert found == ([("neg",), ("neg", "pos"), ()] if name == "several" else ["neg", "pos", ""])

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from heedful.data.class_names import class_names, named_value
 from heedful.data.rows import TRANSLATION, Columns
 from heedful.errors import DataError, HeedfulError
 from heedful.files.atomic_write import private_folder
@@ -132,8 +133,8 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2), sides: Colu
         data: pairs of a source and a target, such as an array [pair, 2]; two lists, arrays or Series of equal length,
             of sources and of targets, lists with three values or more; dictionaries with equal keys, in any order; a
             dictionary from the names of columns to their values; or a table with the names of its columns, of pandas,
-            polars, PyArrow or datasets. Translations by language, ``{"translation": {"de": ..., "en": ...}}``, are
-            pairs.
+            polars, PyArrow or datasets, whose numbers of classes become their names. Translations by language,
+            ``{"translation": {"de": ..., "en": ...}}``, are pairs.
         path: new file.
         columns: columns of source and target; for pairs (1, 2), or (2, 1) where the target comes first; of several
             languages two, such as ("translation.de", "translation.en").
@@ -147,7 +148,10 @@ def write_examples(data: Any, path: Path, columns: Columns = (1, 2), sides: Colu
             or list or dictionary of these; the message has the index of the row.
     """
     name = path.name.partition(".")[0]
+    classes = class_names(getattr(data, "features", None))
     rows = example_rows(data, name, sides)
+    if classes:
+        rows = ({key: named_value(value, classes.get(key, ())) for key, value in row.items()} for row in rows)
     first = next(rows, None)
     if first is None:
         raise DataError(f"{name}: no examples; give at least one")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, final
 
 from heedful.data.cells import CellStyle, Record, split_record
+from heedful.data.class_names import Names, named_value
 from heedful.data.rows import Columns, RowFormat, are_open, find_column, parse_object, text_of
 from heedful.data.tables import data_lines
 from heedful.data.text_columns import LabelColumns, choose_label_columns
@@ -96,14 +97,22 @@ class LabelColumnRows(RowFormat):
 class LabelJsonRows(RowFormat):
     """JSON objects, whose labels are texts, numbers, lists of them, or scores by label."""
 
-    def __init__(self, chosen: LabelColumns, names: Sequence[str], nouns: tuple[str, str] = ("text", "label")) -> None:
+    def __init__(
+        self,
+        chosen: LabelColumns,
+        names: Sequence[str],
+        nouns: tuple[str, str] = ("text", "label"),
+        classes: Names | None = None,
+    ) -> None:
         """Store the keys.
 
         Args:
             chosen: indices of the keys of texts and of labels.
             names: keys of the first object.
             nouns: as for `LabelColumnRows`.
+            classes: names of classes whose numbers are labels, by key; None = none are.
         """
+        self._classes: Final = classes or {}
         self._chosen: Final = chosen
         self._names: Final = tuple(names)
         self._nouns: Final = nouns
@@ -117,7 +126,7 @@ class LabelJsonRows(RowFormat):
             key = self._names[index]
             if key not in row:
                 raise DataError(f"{name}:{number}: no key {key!r}{did_you_mean(key, row)}")
-        values: list[Any] = [row.get(key) for key in self._names]
+        values: list[Any] = [named_value(row.get(key), self._classes.get(key, ())) for key in self._names]
         for index in self._chosen.texts:
             value = values[index]
             values[index] = "" if is_missing(value) else text_of(value, self._names[index], row, name, number)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from heedful.data.cells import CellStyle, cell_style, whole_records
+from heedful.data.class_names import stored_class_names
 from heedful.data.corpus import PairFile, check_columns, find_pairs, first_line, found_pairs, is_json_lines
 from heedful.data.label_rows import (
     FASTTEXT,
@@ -53,7 +54,7 @@ def find_labelled(
     rows: RowFormat
     if is_json_lines(path, line):
         sample = json_sample(path, _SAMPLE_LINES)
-        rows = LabelJsonRows(*label_format(sample, columns, separator, where))
+        rows = LabelJsonRows(*label_format(sample, columns, separator, where), classes=stored_class_names(path))
     elif any(word.startswith(FASTTEXT) for word in line.split()) and are_open(columns):
         rows = FastTextRows(any(text.count(FASTTEXT) > 1 for text in first_lines(path, _SAMPLE_LINES)))
     else:

@@ -156,7 +156,7 @@ class _Rows(io.RawIOBase):
 
 
 def _json_rows(path: Path) -> Iterator[bytes]:
-    """Rows of a table as JSON lines, batch by batch; columns other than text, numbers and structs of texts are null.
+    """Rows of a table as JSON lines, batch by batch; columns that hold neither text nor numbers are null.
 
     Raises:
         MissingExtra: pyarrow is not installed.
@@ -260,6 +260,6 @@ def _plain_columns(schema: Any) -> list[str]:
     def is_plain(kind: Any) -> bool:
         if types.is_struct(kind):  # {"de": ..., "en": ...}, {"text": [...], "answer_start": [...]}
             return all(is_text(field.type) or is_listed(field.type) for field in kind)
-        return is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
+        return is_text(kind) or is_listed(kind) or types.is_integer(kind) or types.is_floating(kind)
 
     return [field.name for field in schema if is_plain(field.type)]
