@@ -247,6 +247,9 @@ def test_texts_without_labels_are_refused(tmp_path: Path):
     blank = write(tmp_path / "blank.csv", [("text", "label"), *((text, "") for text in TEXTS)], ",")
     with pytest.raises(DataError, match=r"blank\.csv:1: no labels: nothing but 'text' has values"):
         find_labelled([blank])
+    blank = write(tmp_path / "blank.csv", [("text", "label"), *(("", label) for label in LABELS)], ",")
+    with pytest.raises(DataError, match=r"blank\.csv:1: no texts: nothing but 'label' has values"):
+        find_labelled([blank])
 
 
 def test_numbers_of_columns_are_no_labels_of_the_first_row(tmp_path: Path):

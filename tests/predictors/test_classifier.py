@@ -42,6 +42,13 @@ def test_probabilities_are_a_distribution_and_attention_is_one_too(model: Path):
     assert found.attention.sum() == pytest.approx(1.0, abs=1e-5)
 
 
+def test_no_texts_are_encoded_as_no_vectors_of_the_same_size(model: Path):
+    classifier = load(model, kind=Classifier)
+    vectors = classifier.encode(["a clean room"])
+    assert classifier.encode([]).shape == (0, vectors.shape[1])
+    assert classifier.encode([]).dtype == vectors.dtype
+
+
 def test_its_page_shades_the_words_that_it_attends_to(model: Path):
     classifier = load(model, kind=Classifier)
     (one,), (view,) = classifier.classify(["a clean room"]), classifier.attention_views(["a clean room"])

@@ -234,6 +234,12 @@ def test_one_label_alone_is_refused(tmp_path: Path):
         Run(tmp_path / "one.tsv", tmp_path / "m").train()
 
 
+def test_blank_texts_alone_are_one_clear_line(tmp_path: Path):
+    (tmp_path / "blank.tsv").write_text("".join(f"  \t{'ab'[n % 2]}\n" for n in range(40)), encoding="utf-8")
+    with pytest.raises(DataError, match=r"blank\.tsv: each of 40 rows lacks its text or its label; give both"):
+        Run(tmp_path / "blank.tsv", tmp_path / "m").train()
+
+
 @pytest.mark.parametrize("preset", thinned(["hierarchical", "text_classifier"], 2))
 def test_labels_may_have_spaces_and_texts_any_length(preset: str, tmp_path: Path):
     rows = write_reviews(tmp_path / "reviews.tsv").read_text(encoding="utf-8").splitlines()

@@ -8,7 +8,7 @@ from heedful.data.cells import CellStyle, Record, split_record
 from heedful.data.class_names import Names, named_value
 from heedful.data.rows import Columns, RowFormat, are_open, find_column, parse_object, text_of
 from heedful.data.tables import data_lines
-from heedful.data.text_columns import LabelColumns, choose_label_columns
+from heedful.data.text_columns import LabelColumns, choose_label_columns, is_label_heading
 from heedful.errors import DataError, did_you_mean
 from heedful.text.columns import COLUMN_SEPARATOR, requested_columns
 from heedful.text.label_sets import joined_labels
@@ -281,10 +281,11 @@ def label_format(sample: Sample, columns: Columns, separator: str, where: str) -
 
 
 def _without_label(chosen: LabelColumns, names: Sequence[str], rows: Sequence[Sequence[Any]], where: str) -> str:
-    """Message about rows that have nothing but texts."""
+    """Message about rows that have nothing but texts, or nothing but labels."""
     text = names[chosen.texts[0]] if names else f"column {chosen.texts[0] + 1}"
     alone = f"{text!r} is all there is" if len(rows[0]) == 1 else f"nothing but {text!r} has values"
-    return f"{where}: no labels: {alone}; each row needs a text and a label, such as columns text and label"
+    missing = "texts" if is_label_heading(text) else "labels"
+    return f"{where}: no {missing}: {alone}; each row needs a text and a label, such as columns text and label"
 
 
 def _unread(chosen: LabelColumns, rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:

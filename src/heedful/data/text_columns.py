@@ -304,6 +304,16 @@ def is_text_heading(heading: str) -> bool:
     return _is_named(heading, TEXT_WORDS)
 
 
+def is_label_heading(heading: str) -> bool:
+    """Tell whether a heading is a known one of labels, or ends in one.
+
+    Example:
+        >>> is_label_heading("status_label"), is_label_heading("review_text")
+        (True, False)
+    """
+    return _is_named(heading, LABEL_WORDS)
+
+
 def is_id(heading: str) -> bool:
     """Tell whether a heading or key names identifiers.
 

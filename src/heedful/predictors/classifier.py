@@ -193,7 +193,9 @@ class Classifier(LabelPredictor):
             UsageError: as for `classify`.
         """
         vectors = [each.vector for each in self.encode_stream(checked_texts(texts, "encode"))]
-        return np.stack(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
+        if not vectors:  # a blank text has a vector of the same size
+            return np.stack([each.vector for each in self.encode_stream([""])])[:0]
+        return np.stack(vectors)
 
     def encode_stream(self, texts: Iterable[str], window_texts: int = WINDOW_TEXTS) -> Iterator[EncodedText]:
         """Encode any number of texts as vectors in constant memory.

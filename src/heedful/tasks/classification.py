@@ -137,6 +137,8 @@ class ClassificationTask(LabelTask[PairFile]):
         corpus_filter = CorpusFilter(config.max_characters)
         pairs = [pair for pair in corpus_filter.apply(file) if pair.target.strip()]
         report = corpus_filter.report(file.notes)
+        if report.num_empty and report.num_empty == report.num_read:
+            raise DataError(f"{file.paths[0]}: each of {report.num_read:,} rows lacks its text or its label; give both")
         if len(pairs) < MIN_PAIRS:
             raise DataError(f"{file.paths[0]}: {report.summary()}; training needs at least {MIN_PAIRS}: give more rows")
         kind = config.labels
