@@ -77,6 +77,14 @@ def test_a_classifier_is_judged_by_its_baselines():
     assert "more texts" not in label_verdict(60.0, 2.0, 55.0, 38_500, 77)
 
 
+def test_several_labels_are_judged_by_the_measure_of_the_result():
+    verdict = label_verdict(81.0, 30.5, 79.25, 1000, 10, "micro_f1")
+    assert verdict == (
+        "result: micro-F1 81.00 % on validation; the most frequent labels alone have 30.50 %, "
+        "n-grams alone have 79.25 %"
+    )
+
+
 def test_a_training_that_a_limit_ended_needs_time_before_texts():
     short = "after 15 steps, 3.0 epochs"
     for best in (60.0, 30.0):

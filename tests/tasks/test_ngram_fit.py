@@ -1,5 +1,7 @@
 """Fit of linear models of n-grams: the optimum that scikit-learn finds, and log-count ratios."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,11 @@ from torch.nn import functional
 
 from heedful.data.label_kinds import normalised, target_rows
 from heedful.engines.ngram_model import NgramRows, mean_model
+from heedful.evaluation.label_sets import score_sets
 from heedful.tasks import ngram_fit
+from heedful.tasks.label_ngrams import LabelledRows, fit_label_ngrams
 from heedful.tasks.ngram_fit import build_table, fit_ngrams
+from heedful.text.label_sets import joined_labels
 from heedful.text.ngrams import NgramSizes
 from tests.tasks.reviews import BAD, GOOD
 
@@ -90,3 +95,18 @@ def test_the_mean_of_models_has_the_mean_of_their_scores():
     wanted = np.mean([model.scores_of(rows) for model in models], axis=0)
     np.testing.assert_allclose(mean_model(models).scores_of(rows), wanted, rtol=1e-4, atol=1e-5)
     assert float(np.abs(models[0].scores_of(rows) - wanted).max()) > 0.01
+
+
+def test_the_simplest_model_of_several_labels_gives_the_most_frequent_ones(tmp_path: Path):
+    labels = [f"l{number}" for number in range(10)]
+    owners = [(number % 10, 3) for number in range(40)]
+    targets = np.zeros((40, 10), dtype=np.float32)
+    for row, own in enumerate(owners):
+        targets[row, [*own]] = float(row % 3 == 1)
+    values = [joined_labels(labels[index] for index in np.flatnonzero(row)) for row in targets]
+    rows = LabelledRows([f"text {number}" for number in range(40)], targets, labels, values)
+    fitted = fit_label_ngrams(tmp_path, rows, rows, False, "several")
+    assert fitted.baselines is not None
+    wanted = score_sets([labels[3]] * 40, values).micro_f1
+    assert fitted.baselines[0] == pytest.approx(wanted)
+    assert wanted > 30

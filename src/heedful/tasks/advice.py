@@ -195,7 +195,7 @@ def label_verdict(
 
     Args:
         best: its score on validation.
-        majority: score of the most frequent label alone; of numbers, of their mean.
+        majority: score of the most frequent label alone, or of the best set of labels; of numbers, of their mean.
         ngrams: score of a linear model of n-grams alone.
         num_texts: number of training texts.
         num_labels: number of labels.
@@ -209,8 +209,9 @@ def label_verdict(
     sign = -1.0 if key == "mean_error" else 1.0
     name = score_text(key, best)
     constant, linear = (score_text(key, score).removeprefix(f"{score_name(key)} ") for score in (majority, ngrams))
-    simplest = "the mean" if key == "mean_error" else "the most frequent label"
-    baselines = f"{simplest} alone has {constant}, n-grams alone have {linear}"
+    simplest = {"mean_error": "the mean alone has", "micro_f1": "the most frequent labels alone have"}
+    simple = simplest.get(key, "the most frequent label alone has")
+    baselines = f"{simple} {constant}, n-grams alone have {linear}"
     more_time = f"it ended {short}; the same command with a larger limit continues"
     if sign * best <= sign * majority:
         mostly_one = key == "accuracy" and majority >= MOSTLY_ONE and num_labels > 1

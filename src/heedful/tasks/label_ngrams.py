@@ -45,7 +45,7 @@ class Baselines(NamedTuple):
     """Scores of simple models on validation texts, of the kind that the best model is chosen by."""
 
     majority: float
-    """Score of the most frequent label; of several labels, of those that most texts have; of numbers, of their mean."""
+    """Score of the most frequent label; of several, of the best set of frequent ones; of numbers, of their mean."""
     ngrams: float
     """Score of the linear model alone."""
 
@@ -82,6 +82,23 @@ class FittedNgrams(NamedTuple):
     """None without validation texts."""
 
 
+def _best_constant(shares: Floats) -> Floats:
+    """The set of labels that has the best micro-F1 if it is that of each text: the most frequent ones.
+
+    Args:
+        shares: [1, label] share of the texts with each label.
+
+    Returns:
+        [1, label] 1 for its labels, 0 for others.
+    """
+    order = np.argsort(-shares[0], kind="stable")
+    totals = shares[0][order].cumsum()
+    num_labels = 1 + int(np.argmax(totals / (np.arange(1, len(order) + 1) + totals[-1])))
+    constant = np.zeros_like(shares)
+    constant[0, order[:num_labels]] = 1.0
+    return constant
+
+
 def fit_label_ngrams(
     folder: Path, train: LabelledRows, dev: LabelledRows, is_dev_used: bool, kind: LabelKind
 ) -> FittedNgrams:
@@ -103,8 +120,10 @@ def fit_label_ngrams(
     model.save(folder / TRAINED)
     used, baselines = model, None
     if len(dev.texts):
-        constant = np.log(np.maximum(train.targets.mean(axis=0, keepdims=True), 1e-9)).repeat(len(dev.texts), axis=0)
-        scores = (train.score(kind, own, dev) for own in (constant, normalised(kind, model.scores(dev.texts))))
+        shares = train.targets.mean(axis=0, keepdims=True)
+        constant = np.log(np.maximum(_best_constant(shares) if kind == "several" else shares, 1e-9))
+        every = constant.repeat(len(dev.texts), axis=0)
+        scores = (train.score(kind, own, dev) for own in (every, normalised(kind, model.scores(dev.texts))))
         baselines = Baselines(*scores)
         is_known = dev.targets.sum(axis=1) > 0
         if is_dev_used and is_known.any():
