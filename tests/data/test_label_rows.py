@@ -285,6 +285,13 @@ def test_a_grade_of_zero_and_one_is_read_without_other_columns_of_zeros_and_ones
 RARE = [f"kind {n}" if n % 3 else ("good", "bad", "toxic")[n // 3 % 3] for n in range(60)]
 
 
+def test_a_name_with_an_underscore_stands_out_from_short_texts(tmp_path: Path):
+    rows = [("too loud", "ok"), ("fine", "toxic"), ("so so", "ok"), ("no way", "ok")]
+    assert read(write(tmp_path / "a.csv", [("comment_text", "toxic"), *rows], ",")) == rows
+    code = [("a_b", "x"), ("c_d", "y"), ("e f", "x"), ("g h", "z")]
+    assert read(write(tmp_path / "b.csv", code, ",")) == code
+
+
 @pytest.mark.parametrize(
     ("names", "labels"),
     [

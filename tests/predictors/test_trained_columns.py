@@ -62,5 +62,7 @@ def test_headings_of_which_none_is_known_are_those_of_a_table_that_should_have_s
         with pytest.raises(DataError, match="no column text, which the model was trained on, but kind, other; "):
             read()
     assert not opened_table(path, ()).has_headings
+    path.write_text("kind,other\n" + "".join(f"{('good', 'bad')[n % 2]},a noisy room {n}\n" for n in range(3)), "utf-8")
+    assert opened_table(path, ("text",)).has_headings
     path.write_text("".join(f"{('good', 'bad')[n % 2]},a{n}\n" for n in range(8)), "utf-8")
     assert not opened_table(path, ("text",)).has_headings

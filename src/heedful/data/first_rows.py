@@ -31,10 +31,10 @@ def text_columns(rows: Sequence[Sequence[Any]]) -> list[int]:
         rows: the first rows, all of the same width.
 
     Returns:
-        0-based columns with a name, below which all cells with a content are longer and no names.
+        0-based columns with a name, below which cells with a content are longer and no names.
 
     Example:
-        >>> text_columns([["doc", "verdict"], ["a quiet room", "good"], ["far too loud", "bad"], ["so so", "good"]])
+        >>> text_columns([["doc", "verdict"], ["a quiet room", "good"], ["far too loud", "bad"], ["so so la", "good"]])
         [0]
     """
     if len(rows) <= _LEAST_ROWS:
@@ -71,17 +71,19 @@ def may_be_names(rows: Sequence[Sequence[Any]]) -> bool:
     """Tell whether a first row may have headings, in a table that should have some.
 
     Returns:
-        Whether it has different names, each of which stands above cells that are no names, or that come again as it
-        does not.
+        Whether it has different names, of which none comes again, and one of them stands above texts; or each stands
+        above cells that are no names, or that come again as it does not.
 
     Example:
-        >>> may_be_names([["kind", "other"], ["good", "x0.1"], ["bad", "x0.2"], *[["good", "x0.3"]] * 3])
+        >>> may_be_names([["kind", "other"], *[["good", "x0.1"], ["bad", "x0.2"]] * 3])
         True
     """
     columns = [_cells(rows, index) for index in range(len(rows[0]))]
     filled = [(head, body) for head, body in columns if head]
     is_long = len(rows) > _LEAST_ROWS and len({head.casefold() for head, _ in filled}) == len(filled) > 0
-    return is_long and all(is_name(head) and (_is_unlike(head, body) or _recurs(head, body)) for head, body in filled)
+    if not is_long or not all(is_name(head) and not _is_among(head, body) for head, body in filled):
+        return False
+    return bool(text_columns(rows)) or all(_is_unlike(head, body) or _recurs(head, body) for head, body in filled)
 
 
 def _cells(rows: Sequence[Sequence[Any]], index: int) -> tuple[str, list[str]]:
@@ -91,7 +93,14 @@ def _cells(rows: Sequence[Sequence[Any]], index: int) -> tuple[str, list[str]]:
 
 
 def _is_above_texts(head: str, body: Sequence[str]) -> bool:
-    return is_name(head) and all(len(cell) > 2 * len(head) and not is_name(cell) for cell in body)
+    """Whether a name stands above longer cells that are no names; one with an underscore, above several words mostly."""
+    names = [cell for cell in body if is_name(cell)]
+    if not is_name(head):
+        return False
+    if "_" in head:
+        return 2 * sum(" " in cell for cell in body) > len(body) and not any("_" in name for name in names)
+    is_long = sum(map(len, body)) > 2 * len(head) * len(body) and all(len(cell) > len(head) for cell in body)
+    return is_long and not names
 
 
 def _is_unlike(head: str, body: Sequence[str]) -> bool:
@@ -105,4 +114,9 @@ def _recurs(head: str, body: Sequence[str]) -> bool:
     """Whether nearly all cells come again, and the first one does not."""
     counts = Counter(cell.casefold() for cell in body)
     num_single = sum(number == 1 for number in counts.values())
-    return head.casefold() not in counts and num_single <= _MOST_SINGLE * len(body) and 3 * len(counts) <= len(body)
+    is_usual = num_single <= _MOST_SINGLE * len(body) and 3 * len(counts) <= len(body)
+    return is_usual and not _is_among(head, body)
+
+
+def _is_among(head: str, body: Sequence[str]) -> bool:
+    return head.casefold() in map(str.casefold, body)
