@@ -93,7 +93,7 @@ def _cells(rows: Sequence[Sequence[Any]], index: int) -> tuple[str, list[str]]:
 
 
 def _is_above_texts(head: str, body: Sequence[str]) -> bool:
-    """Whether a name stands above longer cells that are no names; one with an underscore, above several words mostly."""
+    """Whether a name stands above longer cells, none of them a name; with an underscore, above several words."""
     names = [cell for cell in body if is_name(cell)]
     if not is_name(head):
         return False
