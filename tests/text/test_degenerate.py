@@ -9,6 +9,11 @@ from heedful.text.degenerate import fault_of
     ("source", "output", "fault"),
     [
         ("Ein Mann.", "the man is the man is the man is the man is", "loop"),
+        ("Ein Mann.", "A man, a man, a man", "loop"),
+        ("Ein Mann, ein Mann, ein Mann.", "A man, a man, a man", ""),
+        ("Weg, weg, weg!", "Go away, go away, go away!", ""),
+        ("走走走！", "Go away, go away, go away!", ""),
+        ("Ein Hund.", "A very, very, very old dog", ""),
         ("Ein Hund.", "A dog dog dog, dog dog", "loop"),
         ("Hm.", "hahahahahahahahahahahahahaha", "loop"),
         ("vrijheidsstrijd", "ˈvrɛi̯dstrɛi̯dstrɛi̯dstrɛi̯dstrɛi̯d", "loop"),

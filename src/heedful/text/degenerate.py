@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from unicodedata import category
 
+from heedful.text.ngrams import WORD
+
 Fault = Literal["loop", "length", "empty", ""]
 """Fault of an output: a part comes again and again, it is far too long, or there is none."""
 _LONGEST_PART: Final = 12
 """Number of words or letters of a part that comes again, at most."""
-_REPETITIONS: Final = 4
-"""Number of times that a part of words stands in a row in a loop."""
+_REPETITIONS: Final = 3
+"""Number of times that a part of several words stands in a row in a loop."""
+_REPETITIONS_OF_WORDS: Final = 4
+"""Number of times that a single word does."""
 _FEWEST_LETTERS: Final = 18
 """Number of letters in a row that repeat others in a loop within a word."""
 _STEP: Final = 6
@@ -37,20 +41,30 @@ def fault_of(source: str, output: str) -> Fault:
     size = sum(3 if letter >= _WIDE else 1 for letter in source)
     if len(output) > _MOST_GROWTH * size + 40:
         return "length"
-    return "loop" if _has_loop(output) and not _has_loop(source) else ""
+    return "loop" if _has_loop(output) and not (_has_repetitions(source) or _has_loop(source)) else ""
 
 
 def _has_loop(text: str) -> bool:
     words = [word.strip(".,;:!?\"'()").casefold() for word in text.split()]
     parts = range(1, _LONGEST_PART + 1)
-    if len(words) - len(set(words)) >= _REPETITIONS - 1:
-        if any(_longest_run(words, part) >= (_REPETITIONS - 1) * part for part in parts):
+    if len(words) - len(set(words)) >= _REPETITIONS_OF_WORDS - 1:
+        if _longest_run(words, 1) >= _REPETITIONS_OF_WORDS - 1 or _has_repeated_part(words, parts[1:]):
             return True
     # A loop of letters repeats each six of its first letters within the length of a part.
     starts = range(0, len(text) - _STEP, _STEP)
     if all(text.find(text[one : one + _STEP], one + 1, one + _LONGEST_PART + _STEP) < 0 for one in starts):
         return False
     return any(_longest_run(text, part) >= max(_FEWEST_LETTERS, 3 * part) for part in parts)
+
+
+def _has_repetitions(text: str) -> bool:
+    """Tell whether a word, a letter of a wide script or a part of several stands in a row as often as in a loop."""
+    words = [word.casefold() for word in WORD.findall(text) if _is_plain(word)]
+    return _has_repeated_part(words, range(1, _LONGEST_PART + 1))
+
+
+def _has_repeated_part(words: Sequence[str], sizes: Sequence[int]) -> bool:
+    return any(_longest_run(words, size) >= (_REPETITIONS - 1) * size for size in sizes)
 
 
 def _longest_run(items: Sequence[str], distance: int) -> int:
