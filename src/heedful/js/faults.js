@@ -1,12 +1,13 @@
 // Degenerate outputs: loops, outputs far longer than their sources, and nothing at all; the twin of heedful.text.degenerate.
 import { splitWords } from './whitespace.js';
 
-/** Number of words or letters of a part that comes again, at most, and how often a part of words stands in a row in a loop. */
-const LONGEST_PART = 12, REPETITIONS = 4;
+/** Number of words or letters of a part that comes again, at most, and how often one of several words, or a single word, stands in a row in a loop. */
+const LONGEST_PART = 12, REPETITIONS = 3, REPETITIONS_OF_WORDS = 4;
 /** Letters in a row that repeat others in a loop within a word. */
 const FEWEST_LETTERS = 18;
 /** Letters of an output for each letter of its source; letters from WIDE on stand for several of others. */
 const MOST_GROWTH = 5, WIDE = '\u2e80';
+const PARTS = Array.from({ length: LONGEST_PART }, (_, index) => index + 1);
 const LETTER = /\p{L}/u, SIGN = /[\p{L}\p{N}]/u, PLAIN = /^[\p{L}\p{N}\p{M}]+$/u;
 
 /**
@@ -18,16 +19,27 @@ export function faultOf(source, output) {
   if (!SIGN.test(output)) return LETTER.test(source) ? 'empty' : '';
   const size = Array.from(source).reduce((sum, letter) => sum + (letter >= WIDE ? 3 : 1), 0);
   if (Array.from(output).length > MOST_GROWTH * size + 40) return 'length';
-  return hasLoop(output) && !hasLoop(source) ? 'loop' : '';
+  return hasLoop(output) && !(hasRepetitions(source) || hasLoop(source)) ? 'loop' : '';
 }
 
 function hasLoop(/** @type {string} */ text) {
-  const words = splitWords(text).map((word) => word.replace(/^[.,;:!?"'()]+|[.,;:!?"'()]+$/g, '').toLowerCase());
-  const parts = Array.from({ length: LONGEST_PART }, (_, index) => index + 1);
-  if (words.length - new Set(words).size >= REPETITIONS - 1 && parts.some((part) => longestRun(words, part) >= (REPETITIONS - 1) * part)) return true;
+  const words = splitIntoWords(text);
+  if (words.length - new Set(words).size >= REPETITIONS_OF_WORDS - 1 && (longestRun(words, 1) >= REPETITIONS_OF_WORDS - 1 || hasRepeatedPart(words, PARTS.slice(1)))) return true;
   const letters = Array.from(text);
-  return parts.some((part) => longestRun(letters, part) >= Math.max(FEWEST_LETTERS, 3 * part));
+  return PARTS.some((part) => longestRun(letters, part) >= Math.max(FEWEST_LETTERS, 3 * part));
 }
+
+/** Whether a word, a letter of a wide script or a part of several stands in a row as often as in a loop. @param {string} text */
+function hasRepetitions(text) {
+  const spaced = Array.from(text, (letter) => (letter >= WIDE ? ` ${letter} ` : letter)).join('');
+  return hasRepeatedPart(splitIntoWords(spaced).filter((word) => PLAIN.test(word)), PARTS);
+}
+
+/** Words without the marks around them. @param {string} text */
+const splitIntoWords = (text) => splitWords(text).map((word) => word.replace(/^[.,;:!?"'()]+|[.,;:!?"'()]+$/g, '').toLowerCase());
+
+/** @param {string[]} words @param {number[]} parts sizes */
+const hasRepeatedPart = (words, parts) => parts.some((part) => longestRun(words, part) >= (REPETITIONS - 1) * part);
 
 /** Largest number of consecutive words or letters that equal the one at a distance before them. @param {string[]} items @param {number} distance */
 function longestRun(items, distance) {

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from unicodedata import category
 
-from heedful.text.ngrams import WORD
-
 Fault = Literal["loop", "length", "empty", ""]
 """Fault of an output: a part comes again and again, it is far too long, or there is none."""
 _LONGEST_PART: Final = 12
@@ -45,7 +43,7 @@ def fault_of(source: str, output: str) -> Fault:
 
 
 def _has_loop(text: str) -> bool:
-    words = [word.strip(".,;:!?\"'()").casefold() for word in text.split()]
+    words = _words(text)
     parts = range(1, _LONGEST_PART + 1)
     if len(words) - len(set(words)) >= _REPETITIONS_OF_WORDS - 1:
         if _longest_run(words, 1) >= _REPETITIONS_OF_WORDS - 1 or _has_repeated_part(words, parts[1:]):
@@ -59,8 +57,12 @@ def _has_loop(text: str) -> bool:
 
 def _has_repetitions(text: str) -> bool:
     """Tell whether a word, a letter of a wide script or a part of several stands in a row as often as in a loop."""
-    words = [word.casefold() for word in WORD.findall(text) if _is_plain(word)]
-    return _has_repeated_part(words, range(1, _LONGEST_PART + 1))
+    spaced = "".join(f" {letter} " if letter >= _WIDE else letter for letter in text)
+    return _has_repeated_part([word for word in _words(spaced) if _is_plain(word)], range(1, _LONGEST_PART + 1))
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip(".,;:!?\"'()").casefold() for word in text.split()]
 
 
 def _has_repeated_part(words: Sequence[str], sizes: Sequence[int]) -> bool:
