@@ -1,5 +1,6 @@
 // Translation of texts segment by segment: spans that stay as they are, text in unusual case, and outputs that are no translation;
 // the twin of heedful.predictors.segment_decoding.
+import { decodedEntities } from './entities.js';
 import { faultOf } from './faults.js';
 import { caseOf, WordForms } from './forms.js';
 import { hasWords, lift, outside, putBack, standOnce } from './kept.js';
@@ -97,7 +98,7 @@ export class Passages {
    */
   async keeping(segments, options) {
     const read = segments.filter(({ kept }) => kept.every(({ kind }) => READ.includes(kind)));
-    const written = await this.model.translate(read.map(({ reading }) => reading), options);
+    const written = (await this.model.translate(read.map(({ reading }) => reading), options)).map(withoutEntities);
     const outputs = new Map(read.map((one, index) => /** @type {const} */ ([one, { ...written[index], reading: one.reading }])).filter(([one, output]) => hasAll(output, one)));
     const rest = segments.filter((one) => !outputs.has(one)), lifted = rest.map(({ reading, kept }) => lift(reading, kept));
     const again = await this.model.translate(lifted.map(({ text }) => text), { ...options, attention: rest.length > 0 && this.model.engine.hasWeights });
@@ -110,7 +111,8 @@ export class Passages {
     const { lexicon, segmenter: { scripts } } = this, { attention } = output;
     const texts = output.alternatives.map(({ text }, rank) => {
       const read = attention && rank === 0 ? { ...output, attention: attention.slice(this.facts.alignment_shift) } : null;
-      return putBack(lifted, text, linksOf(lifted.text, text, read, lexicon, scripts), scripts);
+      const plain = decodedEntities(lifted.text, text), links = linksOf(lifted.text, text, read, lexicon, scripts);
+      return putBack(lifted, plain.text, links.map((link) => ({ ...link, target: [plain.indices[link.target[0]], plain.indices[link.target[1] - 1] + 1] })), scripts);
     });
     return { ...withTexts(output, texts), attention: null, reading: lifted.text };
   }
@@ -125,6 +127,12 @@ function unchanged({ reading: text, kept }) {
 function hasAll({ alternatives }, { reading, kept }) {
   const spans = kept.map(({ start, end }) => reading.slice(start, end));
   return !spans.length || alternatives.every(({ text }) => standOnce(spans, reading, text));
+}
+
+/** Output for a plain text, without entities that this lacks. @param {Translation} output */
+function withoutEntities(output) {
+  const texts = output.alternatives.map(({ text }) => decodedEntities(output.source, text).text);
+  return texts.every((text, rank) => text === output.alternatives[rank].text) ? output : withTexts(output, texts);
 }
 
 /** Text in upper case outside its kept spans. @param {string} text @param {readonly string[]} spans */

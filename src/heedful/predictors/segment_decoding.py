@@ -15,6 +15,7 @@ from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
 from heedful.text.attention_links import lexical_links, moved_links
 from heedful.text.degenerate import fault_of
+from heedful.text.entities import decoded_entities
 from heedful.text.kept import has_words
 from heedful.text.kept_places import Lifted, lift, put_back, word_places
 from heedful.text.segments import Segment
@@ -81,17 +82,32 @@ class SegmentDecoding:
         readings = [one.reading for one in segments]
         is_read = [all(span.kind in _READ for span in one.kept) for one in segments]
         own = list(compress(range(len(segments)), is_read))
-        read = self.decoding.translate(
-            [readings[row] for row in own], constraints, indices=[indices[row] for row in own]
-        )
+        read = self._plain(self.decoding, [readings[row] for row in own], constraints, [indices[row] for row in own])
         outputs = {row: output for row, output in zip(own, read, strict=True) if _has_all(output, segments[row])}
         lifted = {row: lift(readings[row], one.kept) for row, one in enumerate(segments) if row not in outputs}
         attentive = replace(self.decoding, attention=bool(lifted) and self.decoding.can_align)
         texts = [one.text for one in lifted.values()]
-        again = attentive.translate(texts, constraints, indices=[indices[row] for row in lifted])
+        again = self._plain(attentive, texts, constraints, [indices[row] for row in lifted])
         for row, output in zip(lifted, again, strict=True):
             outputs[row] = self._with_spans(output, lifted[row], readings[row])
         return [outputs[row] for row in range(len(segments))]
+
+    def _plain(
+        self, decoding: Decoding, texts: Sequence[str], constraints: SourceConstraints, indices: Sequence[int]
+    ) -> list[Translation]:
+        """Outputs for plain texts, without entities that these lack."""
+        outputs = decoding.translate(texts, constraints, indices=indices)
+        return [self._without_entities(one) for one in outputs]
+
+    def _without_entities(self, output: Translation) -> Translation:
+        source = output.source
+        written = [decoded_entities(source, each.text) for each in output.alternatives]
+        texts = [text for text, _ in written]
+        if texts == [each.text for each in output.alternatives]:
+            return output
+        links = moved_links(self._links(output), range(len(source) + 1), written[0][1]) if output.text else ()
+        decoded = source, output.unreplaced or output.text
+        return with_texts(replace(output, links=tuple(links), decoded=decoded), texts)
 
     def _with_spans(self, output: Translation, lifted: Lifted, source: str) -> Translation:
         """Output for a text without its kept spans, with them."""
@@ -103,8 +119,8 @@ class SegmentDecoding:
             for each, each_links in zip(output.alternatives, [links, *others], strict=True)
         ]
         best, targets = written[0]
-        decoded = lifted.text, output.unreplaced or output.text
-        one = replace(output, source=source, alignment=None, attention=None, decoded=decoded)
+        decoded = output.decoded or (lifted.text, output.unreplaced or output.text)
+        one = replace(output, source=source, alignment=None, attention=None, links=(), decoded=decoded)
         if self.decoding.attention:  # which is that of the text without its spans
             left = word_places(lifted.text, source, lifted.origins)
             right = word_places(output.text, best, targets)
