@@ -82,6 +82,40 @@ def test_every_door_gives_the_same_translation(sentences: Path, tmp_path: Path):
         ) == output.strip()
 
 
+WRAPPED = """Hund schläft hier und Katze läuft heute und Frau
+lacht gern und Mann wartet draußen. Kind schläft
+hier.
+
+Frau wartet.
+"""
+
+
+def test_every_door_joins_the_lines_of_hard_wrapped_text(sentences: Path, tmp_path: Path):
+    translator = heedful.load(sentences, kind=Translator)
+    (one,) = translator.translate([WRAPPED])
+    sources = [part.segment.source for part in one.segments]
+    assert sources == [*WRAPPED.partition(" Kind")[0:1], "Kind schläft\nhier.", "Frau wartet."]
+    assert one.text.count("\n") == 3
+
+    assert command("translate", sentences, WRAPPED).out == one.text + "\n"
+    lines = command("translate", sentences, WRAPPED, "--segments", "line").out.splitlines()
+    assert len(lines) == len(WRAPPED.splitlines()) + 1
+    nbest = command("translate", sentences, WRAPPED, "--nbest", "2").out.splitlines()
+    assert all(line.startswith("0 ||| ") for line in nbest)
+    (facts,) = map(json.loads, command("translate", sentences, WRAPPED, "--format", "jsonl").out.splitlines())
+    assert (facts["source"], facts["text"]) == (WRAPPED, one.text)
+
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text(WRAPPED, "utf-8")
+    assert command("translate", sentences, source, "-o", target).code == 0
+    assert target.read_text("utf-8") == one.text
+
+    assert heedful.pipeline("translation", sentences)(WRAPPED) == [{"translation_text": one.text}]
+    client = TestClient(make_app(Service(Catalog([translator]))), raise_server_exceptions=False)
+    answer = client.post("/translate", json={"q": WRAPPED, "source": "de", "target": "en"})
+    assert answer.json()["translatedText"] == one.text
+
+
 def passage_text(passage: dict[str, Any]) -> str:
     first, *others = passage["outputLayout"]
     return first + "".join(part["output"] + after for part, after in zip(passage["parts"], others, strict=True))

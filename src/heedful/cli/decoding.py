@@ -70,7 +70,7 @@ class Decoding:
         target: Path | None,
         messages: Messages,
     ) -> None:
-        """Translate texts line by line.
+        """Translate texts: those of the command line as they are, else lines.
 
         Args:
             options: options of the search.
@@ -99,7 +99,8 @@ class Decoding:
                 yield text, translation.was_cut
 
         most = translator.text.max_tokens
-        answer_lines(translations, texts, source, target, messages, window_lines, most, rows=rows)
+        are_whole = not column_check.has_columns
+        answer_lines(translations, texts, source, target, messages, window_lines, most, rows=rows, are_whole=are_whole)
         column_check.close()
         notes.close()
 

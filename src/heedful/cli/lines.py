@@ -85,6 +85,7 @@ def answer_lines(
     hint: str = "Type a text and press Enter.",
     are_paths: bool = False,
     rows: Iterator[str] | None = None,
+    are_whole: bool = False,
 ) -> None:
     """Answer all texts; on a terminal each line at once, after a prompt.
 
@@ -98,6 +99,7 @@ def answer_lines(
         max_tokens: most tokens of a text that the model takes, for the warning.
         are_paths: whether texts from the command line are paths of files.
         rows: texts of a table that is the source; None = its lines.
+        are_whole: whether each text from the command line is one text, line breaks included; False = its lines are.
     """
     for text in () if are_paths else texts:
         if _is_file(text):
@@ -112,6 +114,7 @@ def answer_lines(
     ):
         # Names of files need not be text.
         remaining = rows or (iter(texts) if texts and are_paths else _watched(lines, messages, is_prompting))
+        remaining = _joined_lines(remaining, texts) if are_whole else remaining
         index = 0
         # A window at a time, so that what is answered is also written.
         while window := list(islice(remaining, 1 if is_prompting else window_lines)):
@@ -122,6 +125,14 @@ def answer_lines(
                 index += 1
             output.flush()
     cut.close()
+
+
+def _joined_lines(lines: Iterator[str], texts: Sequence[str]) -> Iterator[str]:
+    """Texts of the command line, each of as many lines as it had; without any, all lines."""
+    if not texts:
+        yield from lines
+    for text in texts:
+        yield "\n".join(islice(lines, text.count("\n") + 1))
 
 
 def _is_file(text: str) -> bool:

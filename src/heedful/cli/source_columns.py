@@ -88,6 +88,11 @@ class ColumnCheck:
         self._tokenizer: Final = tokenizer if isinstance(tokenizer, ColumnTokenizer) else None
         self._unknown: Final = RepeatedWarning(messages, "lines have features that the model does not know")
 
+    @property
+    def has_columns(self) -> bool:
+        """True for a model whose sources are several columns."""
+        return self._tokenizer is not None
+
     def check(self, texts: Sequence[str], first_index: int) -> None:
         """Check some lines.
 

@@ -2,6 +2,7 @@
 
 Texts are arguments, lines of a file, or lines of standard input; on a terminal, each line is translated at once. Only
 line feeds end a line, an empty line gives an empty line, and a line too long for the model is truncated with a warning.
+An argument of several lines is one text, whose lines that go on in the next are joined, as in a document.
 
 Examples:
   heedful translate pairs.model 'Where is the station?'

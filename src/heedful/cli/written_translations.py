@@ -25,7 +25,7 @@ def written_line(
         withheld: text that is left out, for jsonl; None = nothing is.
 
     Returns:
-        One line, or one for each alternative, line ends included.
+        One line, or one for each alternative, line ends included; text alone has the lines of its source.
     """
     if output_format == "jsonl":
         facts = _facts(output, index, align) | ({} if withheld is None else {"withheld": withheld})
@@ -37,7 +37,7 @@ def written_line(
         )
     if align:
         return f"{output.text.translate(_BREAKS_AND_TABS)}\t{output.pharaoh()}\n"
-    return output.text.translate(_BREAKS) + "\n"
+    return (output.text if "\n" in output.source else output.text.translate(_BREAKS)) + "\n"
 
 
 def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
