@@ -25,6 +25,19 @@ def test_a_document_is_translated_into_a_document(trained: Trained, tmp_path: Pa
     assert heedful("translate", trained.model, "-i", source, "-o", target).code == 0
 
 
+def test_subtitles_are_written_in_the_encoding_that_they_were_in(trained: Trained, tmp_path: Path):
+    source, target = tmp_path / "in.srt", tmp_path / "out.srt"
+    source.write_bytes(
+        "1\r\n00:00:01,000 --> 00:00:02,500\r\nabc\r\n\r\n2\r\n0:3 --> 0:4\r\nfür die Größe „é“\r\n".encode("cp1252")
+    )
+    done = heedful("translate", trained.model, source, "-o", target)
+    told, written = done.err.splitlines()
+    assert told == f"{source}: read as CP1252, and written in it where it has the letters, else in UTF-8"
+    assert written == f"{target}: 1 passage translated"
+    assert target.read_bytes().startswith(b"1\r\n00:00:01,000 --> 00:00:02,500\r\n")
+    assert target.read_bytes().decode("cp1252").count("\r\n") == 7
+
+
 def test_what_is_no_document_is_refused(trained: Trained, tmp_path: Path):
     page, other = tmp_path / "a.html", tmp_path / "a.pdf"
     page.write_bytes(b"<p>abc")

@@ -18,6 +18,28 @@ def test_a_page_stays_but_for_its_texts():
     assert file.write([TaggedText("<")]) == b"<h1 class=a>&lt;</h1>"
 
 
-def test_text_in_another_encoding_is_refused():
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "gb18030", "shift_jis", "cp1251"])
+def test_text_in_another_encoding_is_written_in_it(encoding: str):
+    text = {"cp1252": "für día „é“", "cp1251": "Привет, это файл с русским текстом."}.get(encoding, "你好，世界。我们")
+    text = "こんにちは、せかいの みなさん" if encoding == "shift_jis" else text
+    file = TextFile(text.encode(encoding), 0)
+    assert file.passages == [TaggedText(text)]
+    assert file.encoding != "UTF-8"
+    assert file.write([TaggedText(text[::-1])]).decode(encoding) == text[::-1]
+
+
+def test_letters_that_the_encoding_lacks_are_written_in_utf_8():
+    assert TextFile("día".encode("latin-1"), 0).write([TaggedText("“日”")]).decode() == "“日”"
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x81\xff", b"a\0\xe4", "zażółć gęślą jaźń".encode("cp1250"), "für".encode() * 9 + b"\xe4"]
+)
+def test_bytes_of_no_known_encoding_are_refused(content: bytes):
     with pytest.raises(DataError, match="not UTF-8 text"):
-        TextFile("día".encode("latin-1"), 0)
+        TextFile(content, 0)
+
+
+def test_pages_are_utf_8():
+    with pytest.raises(DataError, match="not UTF-8 text"):
+        HtmlFile("día".encode("latin-1"), 0)

@@ -98,6 +98,10 @@ def translate_document(
         document = FORMATS[format_of(str(source))](read_bytes(source, MOST_BYTES), MOST_BYTES)
     except DataError as error:
         raise DataError(f"{source}: {error}") from None
+    if document.encoding != "UTF-8":
+        messages.say(
+            f"{source}: read as {document.encoding}, and written in it where it has the letters, else in UTF-8"
+        )
     passages = document.passages
     outputs = [*passages]
     num_cut = num_faults = 0

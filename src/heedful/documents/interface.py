@@ -10,6 +10,9 @@ from heedful.text.tagged_text import TaggedText
 class DocumentFile(ABC):
     """Opened document."""
 
+    encoding: str = "UTF-8"
+    """Encoding of its text."""
+
     @property
     @abstractmethod
     def passages(self) -> list[TaggedText]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, final
 
+from heedful.documents.encoded_text import EncodedText
 from heedful.documents.html import HtmlMarkup
 from heedful.documents.interface import DocumentFile, decode_text
 from heedful.text.tagged_text import TaggedText
@@ -18,14 +19,16 @@ class TextFile(DocumentFile):
         Args:
             most_bytes: bound of its unpacked size.
         """
-        self._text: Final = decode_text(content).replace("\r\n", "\n").replace("\r", "\n")
+        self._encoded: Final = EncodedText.of(content)
+        self.encoding = self._encoded.encoding
+        self._text: Final = self._encoded.text.replace("\r\n", "\n").replace("\r", "\n")
 
     @property
     def passages(self) -> list[TaggedText]:
         return [TaggedText(self._text)]
 
     def write(self, outputs: Sequence[TaggedText]) -> bytes:
-        return outputs[0].text.encode("utf-8")
+        return self._encoded.write(outputs[0].text)
 
 
 @final

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Final, final
 
+from heedful.documents.encoded_text import EncodedText
 from heedful.documents.inline import Passage, PassageBuilder
-from heedful.documents.interface import DocumentFile, decode_text
+from heedful.documents.interface import DocumentFile
 from heedful.documents.lines import goes_on
 from heedful.text.tagged_text import TaggedText
 
@@ -46,7 +47,9 @@ class SubtitleFile(DocumentFile):
         Args:
             most_bytes: bound of its unpacked size.
         """
-        self._lines: Final = _LINE.findall(decode_text(content))
+        self._encoded: Final = EncodedText.of(content)
+        self.encoding = self._encoded.encoding
+        self._lines: Final = _LINE.findall(self._encoded.text)
         self._has_references: Final = bool(self._lines) and self._lines[0].startswith("WEBVTT")
         self._groups: Final = [*self._joined(self._cues())]
         self._built: Final[list[Passage[str]]] = [self._passage(cues) for cues in self._groups]
@@ -71,7 +74,7 @@ class SubtitleFile(DocumentFile):
                 for index, line in zip(cue.indices, written, strict=True):
                     ending = lines[index][len(lines[index].rstrip("\r\n")) :]
                     lines[index] = line + ending if line or len(cue.lines) == 1 else ""
-        return "".join(lines).encode("utf-8")
+        return self._encoded.write("".join(lines))
 
     def _cues(self) -> Iterator[_Cue]:
         """Texts in order; a line that begins with a dash is another speaker's."""
