@@ -80,6 +80,10 @@ TEXTS: Final[tuple[str, ...]] = (
     "Maedchen, Maedchen und Strasse",
     "Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er in\neine Nachricht passt und nicht breit ist. "
     "Er hat zwei Sätze, und\r\nder letzte ist kurz.\n",
+    "Hallo,\n\n> Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er\n> in eine Nachricht passt. Und der "
+    "zweite Satz, der ist\n>nicht so lang. Ende\r\n> > - Hund, Hund\n>> läuft\n>\n> 1. Ja\n> 2. Hund\n>= 7 Hund\n"
+    + "> Hund, roter\n"
+    * 20,
     "房间很好。服务不错！下次再来？",
     "房间很好。房间很好。房间很好。",
     "- eins\n* zwei\n1. drei\n2. vier. Fünf\n\n3. Mai\n(a) sechs",
@@ -213,6 +217,8 @@ MUTANTS: Final = (
     ("faults.js", "return hasLoop(output) && !(hasRepetitions(source) || hasLoop(source)) ? 'loop' : ''", "return ''"),
     ("entities.js", "if (source.search(ENTITY) >= 0)", "if (false)"),
     ("passages.js", "target: [plain.indices", "target: [0 * plain.indices"),
+    ("segments.js", " || levels[index] !== levels[index - 1]", ""),
+    ("segments.js", ".replace(QUOTED_BREAKS,", ".replace(BREAKS,"),
     ("faults.js", "REPETITIONS = 3", "REPETITIONS = 4"),
     ("faults.js", "hasRepetitions(source) || ", ""),
     ("faults.js", "LETTER.test(source) ? 'empty' : ''", "''"),

@@ -17,7 +17,7 @@ def sources(text: str, policy: Policy = "sentence", usual: int = 1) -> list[str]
 
 
 @given(
-    st.text(st.sampled_from(' \n\r.。!?aAß字カ-1)*,;x\t"“(\u2028\U0001f600'), max_size=80),
+    st.text(st.sampled_from(' \n\r.。!?aAß字カ-1)*,;x>\t"“(\u2028\U0001f600'), max_size=80),
     st.sampled_from(["auto", "sentence", "line"]),
     st.integers(1, 20),
 )
@@ -60,6 +60,27 @@ def test_hard_wrapped_lines_are_joined():
     assert sources("我" * 40 + "\n" + "你" * 10 + "。") == ["我" * 40 + "你" * 10 + "。"]
     poem = "Über allen Gipfeln\nIst Ruh,\nIn allen Wipfeln\nSpürest du\nKaum einen Hauch;"
     assert sources(poem) == poem.split("\n")
+
+
+def test_marks_of_quoted_lines_are_layout():
+    text = (
+        "Hallo,\n> Dies ist ein längerer Text, der umbrochen wurde, damit er in\n> eine Nachricht passt. Und weiter, "
+        "mit noch einem Satz, der auch\n>\tlang ist.\n>> Was?\n> > Das\n>\n>= 5 Uhr"
+    )
+    apart = split(text)
+    assert [segment.reading for segment in apart.segments] == [
+        "Hallo,",
+        "Dies ist ein längerer Text, der umbrochen wurde, damit er in eine Nachricht passt.",
+        "Und weiter, mit noch einem Satz, der auch lang ist.",
+        "Was?",
+        "Das",
+        ">= 5 Uhr",
+    ]
+    assert apart.layout == ("", "\n> ", " ", "\n>> ", "\n> > ", "\n>\n", "")
+    ended = "> Ein Satz, der so lang ist, dass er bis zum Ende der Zeile geht.\n> Der nächste."
+    assert split(ended).join(["A.", "B."]) == "> A.\n> B."
+    items = "> - eins\n> - zwei\n"
+    assert split(items).join(["one", "two"]) == "> - one\n> - two\n"
 
 
 def test_long_segments_are_cut_at_clauses_then_at_spaces():

@@ -28,7 +28,9 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  */
 
 const BREAK = '(?:\\r\\n|[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029])', BREAKS = new RegExp(BREAK, 'g');
-const SOFT_BREAK = new RegExp(`(?:(?<![ \\t])[ \\t]+)?${BREAK}[ \\t]*`, 'g');
+/** Marks at the beginning of a quoted line, as in e-mails. */
+const QUOTE = '(?:[ \\t]*>(?!=))*', QUOTES = new RegExp(`^${QUOTE}`), QUOTED_BREAKS = new RegExp(`${BREAK}${QUOTE}`, 'g');
+const SOFT_BREAK = new RegExp(`(?:(?<![ \\t])[ \\t]+)?${BREAK}${QUOTE}[ \\t]*`, 'g');
 const MARKER = new RegExp(`^[${SPACE}]*(?:[-*+•‣▪◦·–—] +|\\(?(?:\\p{Nd}{1,3}|[a-z])\\) +|(?<number>\\p{Nd}{1,3})\\. +)(?=[^${SPACE}])`, 'u');
 const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[${SPACE}][–—][${SPACE}]`, 'g'), SPACES = new RegExp(`[${SPACE}]+`, 'g');
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
@@ -90,20 +92,27 @@ export class Segmenter {
     const { kept, sentences } = /** @type {{ kept: KeptRules, sentences: Sentences }} */ (this);
     for (const [start, end] of this.paragraphs(text)) {
       // Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
-      const line = masked(text.slice(start, end).replace(BREAKS, (one) => ' '.repeat(one.length)), (plain) => kept.find(plain).filter(({ kind }) => !READ.includes(kind)));
+      const line = masked(text.slice(start, end).replace(QUOTED_BREAKS, (one) => ' '.repeat(one.length)), (plain) => kept.find(plain).filter(({ kind }) => !READ.includes(kind)));
       const spans = [...sentences.spans(line)].filter(([first, last]) => !isBlank(line.slice(first, last)));
-      for (const [first, last] of spans.length > this.facts.usual || (spans.length > 1 && !this.isUsual(line)) ? spans : [[0, line.length]]) yield* this.cut(text, line, start, start + first, start + last);
+      for (const [first, last] of spans.length > this.facts.usual || (spans.length > 1 && !this.isUsual(line)) ? spans : [[0, line.length]]) {
+        for (const [from, to] of this.cut(text, line, start, start + first, start + last)) {
+          const part = line.slice(from - start, to - start);
+          yield [to - stripStart(part).length, from + stripEnd(part).length];
+        }
+      }
     }
   }
 
-  /** Lines without the marks of list items; lines of hard-wrapped text together. @param {string} text */
+  /** Lines without the marks of quotes and list items; lines of hard-wrapped text together. @param {string} text */
   *paragraphs(text) {
-    const lines = linesOf(text), starts = itemStarts(text, lines);
+    const quotes = linesOf(text).map(([start, end]) => /** @type {RegExpExecArray} */ (QUOTES.exec(text.slice(start, end)))[0]);
+    const lines = linesOf(text).map(([start, end], index) => /** @type {[number, number]} */ ([start + quotes[index].length, end]));
+    const starts = itemStarts(text, lines), levels = quotes.map((quote) => quote.split('>').length);
     /** @type {[number, number][]} */
-    let block = []; // consecutive lines that are not blank, and no items but the first
+    let block = []; // consecutive lines of one quote that are not blank, and no items but the first
     for (const [index, [lineStart, lineEnd]] of lines.entries()) {
       const isLineBlank = isBlank(text.slice(lineStart, lineEnd));
-      if (block.length && (isLineBlank || starts[index] > lineStart)) {
+      if (block.length && (isLineBlank || starts[index] > lineStart || levels[index] !== levels[index - 1])) {
         yield* this.unwrapped(text, block);
         block = [];
       }

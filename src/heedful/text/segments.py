@@ -20,7 +20,10 @@ Policy = Literal["auto", "sentence", "line"]
 than the model usually saw together."""
 
 _BREAKS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?(?:{_BREAKS.pattern})[ \t]*+")
+_QUOTE: Final = re.compile(r"(?:[ \t]*+>(?!=))*+")
+"""Marks at the beginning of a quoted line, as in e-mails."""
+_QUOTED_BREAK: Final = re.compile(rf"(?:{_BREAKS.pattern}){_QUOTE.pattern}")
+_SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?{_QUOTED_BREAK.pattern}[ \t]*+")
 _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a-z])\) +|(?P<number>\d{1,3})\. +)(?=\S)")
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
@@ -130,7 +133,7 @@ def split(
     r"""Split a text into the segments that a model translates one by one.
 
     A line break ends a segment, except in hard-wrapped text, whose lines go on in the next. The bullets and numbers of
-    lists are layout.
+    lists and the marks of quoted lines are layout.
 
     Args:
         language: code of its language; empty = unknown.
@@ -179,13 +182,15 @@ def _sentences(
 ) -> Iterator[tuple[int, int]]:
     for start, end in _paragraphs(text):
         # Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
-        line = _BREAKS.sub(lambda match: " " * len(match[0]), text[start:end])
+        line = _QUOTED_BREAK.sub(lambda match: " " * len(match[0]), text[start:end])
         line = _masked(line, [one for one in find(line) if one.kind not in _READ])
         spans = [span for span in sentence_spans(line) if line[slice(*span)].strip()]
         if len(spans) <= usual and (len(spans) == 1 or is_usual(line)):
             spans = [(0, len(line))]
-        for first, last in spans:
-            yield from cut(line, start, start + first, start + last)
+        for span in spans:
+            for first, last in cut(line, start, start + span[0], start + span[1]):
+                part = line[first - start : last - start]
+                yield last - len(part.lstrip()), first + len(part.rstrip())
 
 
 def _masked(line: str, fixed: Sequence[Kept]) -> str:
@@ -206,13 +211,15 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    """Lines without the marks of list items; lines of hard-wrapped text together."""
-    lines = [*_lines(text)]
+    """Lines without the marks of quotes and list items; lines of hard-wrapped text together."""
+    quotes = [_QUOTE.match(text, *line) for line in _lines(text)]
+    lines = [(quote.end() if quote else start, end) for quote, (start, end) in zip(quotes, _lines(text), strict=True)]
+    levels = [quote[0].count(">") if quote else 0 for quote in quotes]
     starts = [*_item_starts(text, lines)]
-    block: list[int] = []  # consecutive lines that are not blank, and no items but the first
+    block: list[int] = []  # consecutive lines of one quote that are not blank, and no items but the first
     for index, (line_start, line_end) in enumerate(lines):
         is_blank = not text[line_start:line_end].strip()
-        if block and (is_blank or starts[index] > line_start):
+        if block and (is_blank or starts[index] > line_start or levels[index] != levels[index - 1]):
             yield from _unwrapped(text, [(starts[one], lines[one][1]) for one in block])
             block = []
         if not is_blank:
