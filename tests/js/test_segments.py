@@ -65,6 +65,8 @@ TEXTS: Final[tuple[str, ...]] = (
     "Weg, weg, weg Kehrreim",
     "走走走 Kehrreim",
     "Ein roter Hund & Hund",
+    "Ein NATO Hund und EU Hund, ÖBB-Hund",
+    "EIN NATO HUND",
     "EIN & {name} HUND & HUND",
     "Ein & &lt; Hund",
     "nichts",
@@ -80,10 +82,11 @@ TEXTS: Final[tuple[str, ...]] = (
     "Maedchen, Maedchen und Strasse",
     "Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er in\neine Nachricht passt und nicht breit ist. "
     "Er hat zwei Sätze, und\r\nder letzte ist kurz.\n",
-    "Hallo,\n\n> Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er\n> in eine Nachricht passt. Und der "
-    "zweite Satz, der ist\n>nicht so lang. Ende\r\n> > - Hund, Hund\n>> läuft\n>\n> 1. Ja\n> 2. Hund\n>= 7 Hund\n"
-    + "> Hund, roter\n"
-    * 20,
+    "Hallo,\n\n> Dies ist ein längerer Text, der von Hand umbrochen wurde, damit er\n> in eine Nachricht passt. Und "
+    "der zweite Satz, der ist\n>\tnicht so lang. Ende\r\n> > - Hund, Hund\n>> läuft\n> >x\n>y\n>\n> 1. Ja\n> 2. "
+    "Hund\n>= 7 Hund\n" + "> Hund, roter\n" * 20,
+    "> Ein Satz, der so lang ist, dass er hier bis zum Ende der Zeile geht.\n> Der nächste Satz beginnt erst hier in "
+    "der Zeile, und auch er ist\n> lang. Ein Satz, der so lang ist, dass er bis zum Ende der Zeile und\n>> Hund\n",
     "房间很好。服务不错！下次再来？",
     "房间很好。房间很好。房间很好。",
     "- eins\n* zwei\n1. drei\n2. vier. Fünf\n\n3. Mai\n(a) sechs",
@@ -146,7 +149,7 @@ KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1),
 
 
 def in_python(folder: ModelFolder, can_align: bool, shift: int) -> list[Any]:
-    segmenter = Segmenter(folder, TranslationMemory(folder.path / "none", str), TOKENIZER, TEXT, TABLES)
+    segmenter = Segmenter(folder, TranslationMemory(folder.path / "none", str), TABLES, TOKENIZER, TEXT)
     decoding: Any = Reversed(can_align, shift)
     found: list[Any] = []
     for text in texts():
@@ -219,6 +222,8 @@ MUTANTS: Final = (
     ("passages.js", "target: [plain.indices", "target: [0 * plain.indices"),
     ("segments.js", " || levels[index] !== levels[index - 1]", ""),
     ("segments.js", ".replace(QUOTED_BREAKS,", ".replace(BREAKS,"),
+    ("kept.js", "if (this.lacks(word)) ", ""),
+    ("kept.js", "SMALL.test(text) ? text.matchAll(CAPITALS) : []", "text.matchAll(CAPITALS)"),
     ("faults.js", "REPETITIONS = 3", "REPETITIONS = 4"),
     ("faults.js", "hasRepetitions(source) || ", ""),
     ("faults.js", "LETTER.test(source) ? 'empty' : ''", "''"),

@@ -235,3 +235,19 @@ def test_tags_touch_the_words_that_they_enclose(text: str, output: str, wanted: 
     targets = [(match.start(), match.end()) for match in re.finditer(r"\S+", output)]
     links = [CharacterLink(*source, *target, 1.0) for source, target in zip(words, targets, strict=True)]
     assert put_back(lifted, output, links)[0] == wanted
+
+
+def test_short_words_in_capitals_that_no_source_has_are_kept():
+    words = {"usa", "der", "mann"}
+
+    def kept(text: str) -> list[tuple[str, str]]:
+        found = find_kept(text, lacks=lambda word: word.lower() not in words)
+        return [(text[one.start : one.end], one.kind) for one in found]
+
+    assert kept("Der ÖBB und NATO Mann, in den USA (WWF).") == [
+        ("ÖBB", "acronym"),
+        ("NATO", "acronym"),
+        ("WWF", "acronym"),
+    ]
+    assert kept("DER NATO MANN") == []
+    assert kept("Ein EU-Mann, ein LANGWORT, A, NGO's, NGO1") == [("NGO1", "identifier")]

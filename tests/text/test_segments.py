@@ -65,7 +65,7 @@ def test_hard_wrapped_lines_are_joined():
 def test_marks_of_quoted_lines_are_layout():
     text = (
         "Hallo,\n> Dies ist ein längerer Text, der umbrochen wurde, damit er in\n> eine Nachricht passt. Und weiter, "
-        "mit noch einem Satz, der auch\n>\tlang ist.\n>> Was?\n> > Das\n>\n>= 5 Uhr"
+        "mit noch einem Satz, der auch\n>\tlang ist.\n>> Was?\n> > Das\n>\n>5 Uhr"
     )
     apart = split(text)
     assert [segment.reading for segment in apart.segments] == [
@@ -74,7 +74,7 @@ def test_marks_of_quoted_lines_are_layout():
         "Und weiter, mit noch einem Satz, der auch lang ist.",
         "Was?",
         "Das",
-        ">= 5 Uhr",
+        ">5 Uhr",
     ]
     assert apart.layout == ("", "\n> ", " ", "\n>> ", "\n> > ", "\n>\n", "")
     ended = "> Ein Satz, der so lang ist, dass er bis zum Ende der Zeile geht.\n> Der nächste."

@@ -91,6 +91,13 @@ def test_origins_of_longer_and_shorter_words():
     assert origins_of("straße", "strasse")[-1] == 6
 
 
+def test_words_that_no_source_has():
+    forms = WordForms(["Hund", "Straße", "USA"], Capitals())  # type: ignore[arg-type]
+    words = ("HUND", "USA", "STRASSE", "Strasse", "NATO")
+    assert [forms.lacks(word) for word in words] == [False, False, False, False, True]
+    assert not WordForms([], Capitals()).lacks("NATO")  # type: ignore[arg-type]
+
+
 def test_sources_without_capitals_begin_with_none():
     plain = WordForms.learn([text.lower() for text in TEXTS], Capitals())  # type: ignore[arg-type]
     assert plain.restored("EIN HUND LÄUFT") == "ein hund läuft"

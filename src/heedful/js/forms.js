@@ -50,6 +50,11 @@ export class WordForms {
     }
   }
 
+  /** Whether no source has a word, in any case and with any marks; false for all words of an empty table. @param {string} word */
+  lacks(word) {
+    return this.usualForms.size > 0 && !this.usualForms.has(word.toLowerCase()) && !this.marked.has(word.toLowerCase());
+  }
+
   /** Usual form of a word; of one that has none, the case that takes fewer tokens. @param {string} word */
   usual(word) {
     const lower = word.toLowerCase(), form = this.usualForms.get(lower) || this.marked.get(lower);

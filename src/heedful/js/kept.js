@@ -25,9 +25,13 @@ const CLOSING = /^(?:<\/|[™®])/;
 /** Weight of the links of the word behind a span against those of the word before it. */
 const FOLLOWING = 0.5;
 
+/** Short word in capitals, and a letter that is none. */
+const CAPITALS = /(?<![\p{L}\p{N}_'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\p{L}\p{N}_'’-])/gu, SMALL = /[a-zß-öø-ÿ]/;
+
 export class KeptRules {
-  /** @param {KeptFacts} facts @param {import('./scripts.js').Scripts} scripts */
-  constructor({ rules, known }, scripts) {
+  /** @param {KeptFacts} facts @param {import('./scripts.js').Scripts} scripts @param {(word: string) => boolean} [lacks] whether no source of the model has a word */
+  constructor({ rules, known }, scripts, lacks = () => false) {
+    this.lacks = lacks;
     this.rules = Object.entries(rules).map(([kind, [source, flags]]) => ({ kind, pattern: new RegExp(source, `${flags}g`) }));
     this.known = new Set(['', ...known]);
     this.scripts = scripts;
@@ -49,6 +53,7 @@ export class KeptRules {
     };
     for (const { kind, pattern } of this.rules) for (const match of text.matchAll(pattern)) take(match.index, match.index + match[0].length, kind);
     for (const [start, end] of ASCII.test(text) ? [] : this.foreign(text)) take(start, end, 'script');
+    for (const { 0: word, index } of SMALL.test(text) ? text.matchAll(CAPITALS) : []) if (this.lacks(word)) take(index, index + word.length, 'acronym');
     return spans.sort((one, other) => one.start - other.start);
   }
 

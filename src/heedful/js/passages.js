@@ -19,7 +19,7 @@ import { isBlank } from './whitespace.js';
  */
 
 /** Kinds of kept spans that models may have learned to write. */
-const READ = ['number', 'date', 'identifier'];
+const READ = ['number', 'date', 'identifier', 'acronym'];
 /** Search in place of a degenerate output: tokens in a row that come once only, and outputs. */
 const NGRAM = 3, ALTERNATIVES = 5;
 /** Character that stands for a kept span while words get their usual forms. */
@@ -32,7 +32,7 @@ export class Passages {
     this.model = model;
     this.facts = model.facts.segments;
     this.forms = new WordForms(files.get('forms.txt'), model.sourceTokenizer);
-    this.segmenter = new Segmenter(this.facts, model.sourceTokenizer, model.facts.max_tokens, (word) => this.forms.beginsSentence(word));
+    this.segmenter = new Segmenter(this.facts, model.sourceTokenizer, model.facts.max_tokens, this.forms);
     this.lexicon = lexicon ? new Lexicon(lexicon) : null;
   }
 

@@ -29,7 +29,7 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
 
 const BREAK = '(?:\\r\\n|[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029])', BREAKS = new RegExp(BREAK, 'g');
 /** Marks at the beginning of a quoted line, as in e-mails. */
-const QUOTE = '(?:[ \\t]*>(?!=))*', QUOTES = new RegExp(`^${QUOTE}`), QUOTED_BREAKS = new RegExp(`${BREAK}${QUOTE}`, 'g');
+const QUOTE = `(?:(?:[ \\t]*>)+(?=[${SPACE}]|$))?`, QUOTES = new RegExp(`^${QUOTE}`), QUOTED_BREAKS = new RegExp(`${BREAK}${QUOTE}`, 'g');
 const SOFT_BREAK = new RegExp(`(?:(?<![ \\t])[ \\t]+)?${BREAK}${QUOTE}[ \\t]*`, 'g');
 const MARKER = new RegExp(`^[${SPACE}]*(?:[-*+•‣▪◦·–—] +|\\(?(?:\\p{Nd}{1,3}|[a-z])\\) +|(?<number>\\p{Nd}{1,3})\\. +)(?=[^${SPACE}])`, 'u');
 const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[${SPACE}][–—][${SPACE}]`, 'g'), SPACES = new RegExp(`[${SPACE}]+`, 'g');
@@ -49,19 +49,16 @@ const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 const sizeOf = (/** @type {string} */ text) => Array.from(text).length;
 
 export class Segmenter {
-  /**
-   * @param {SegmentFacts} facts @param {import('./tokenizers.js').Tokenizer} tokenizer @param {number} mostTokens of a source
-   * @param {(word: string) => boolean} begins whether the capital of a word tells that a sentence begins
-   */
-  constructor(facts, tokenizer, mostTokens, begins = () => false) {
+  /** @param {SegmentFacts} facts @param {import('./tokenizers.js').Tokenizer} tokenizer @param {number} mostTokens of a source @param {import('./forms.js').WordForms} forms */
+  constructor(facts, tokenizer, mostTokens, forms) {
     this.facts = facts;
-    this.begins = begins;
+    this.forms = forms;
     this.tokenizer = tokenizer;
     this.mostTokens = mostTokens - 1; // room for EOS
     this.mostUsual = facts.usual_characters ?? Infinity;
     this.scripts = new Scripts(facts.scripts ?? { blocks: [], unspaced: [] });
     this.sentences = facts.rules && new Sentences(facts.rules);
-    this.kept = facts.kept && new KeptRules(facts.kept, this.scripts);
+    this.kept = facts.kept && new KeptRules(facts.kept, this.scripts, (word) => forms.lacks(word));
   }
 
   /**
@@ -159,7 +156,7 @@ export class Segmenter {
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
       const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
       // Where all words have capitals, these tell nothing.
-      const starts = caseOf(source) ? [] : Array.from(line.slice(0, middle + around).matchAll(NEXT_WORD), (match) => match).filter(({ 0: word, index }) => index >= first && this.begins(word)).map(({ index }) => index);
+      const starts = caseOf(source) ? [] : Array.from(line.slice(0, middle + around).matchAll(NEXT_WORD), (match) => match).filter(({ 0: word, index }) => index >= first && this.forms.beginsSentence(word)).map(({ index }) => index);
       if (!(starts.length || clauses.length) && this.fits(source)) {
         yield [start, end];
         continue;

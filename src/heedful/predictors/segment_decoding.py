@@ -16,12 +16,12 @@ from heedful.search.config import SearchConfig
 from heedful.text.attention_links import lexical_links, moved_links
 from heedful.text.degenerate import fault_of
 from heedful.text.entities import decoded_entities
-from heedful.text.kept import has_words
+from heedful.text.kept import ACRONYM, has_words
 from heedful.text.kept_places import Lifted, lift, put_back, word_places
 from heedful.text.segments import Segment
 from heedful.text.tag_placement import CharacterLink
 
-_READ: Final = frozenset({"number", "date", "identifier"})
+_READ: Final = frozenset({"number", "date", "identifier", ACRONYM})
 """Kinds of kept spans that models may have learned to write."""
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*+")
 _NGRAM: Final = 3

@@ -22,18 +22,13 @@ class Segmenter:
     """Segmenter of the texts of one model: what the model reads at once, and the spans that it keeps."""
 
     def __init__(
-        self,
-        folder: ModelFolder,
-        memory: TranslationMemory,
-        tokenizer: Tokenizer,
-        text: TextConfig,
-        tables: WordTables,
+        self, folder: ModelFolder, memory: TranslationMemory, tables: WordTables, tokenizer: Tokenizer, text: TextConfig
     ) -> None:
         """Read what the model knows about its training pairs."""
+        self._tables: Final = tables
         self._memory: Final = memory
         self._tokenizer: Final = tokenizer
         self._text: Final = text
-        self._tables: Final = tables
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
         self._most_usual: Final = float(folder.facts.get("usual_characters", inf))
@@ -84,7 +79,10 @@ class Segmenter:
 
     def _finder(self, patterns: Sequence[str]) -> Callable[[str], Sequence[Kept]]:
         own = own_spans(patterns) if patterns else None
-        return partial(find_kept, kinds=self._kinds, own=own, knows=self._scripts.__contains__)
+        return partial(find_kept, kinds=self._kinds, own=own, knows=self._scripts.__contains__, lacks=self._lacks)
+
+    def _lacks(self, word: str) -> bool:
+        return self._tables.forms.lacks(word)
 
     @cached_property
     def _scripts(self) -> frozenset[str]:

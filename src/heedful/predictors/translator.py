@@ -91,7 +91,7 @@ class Translator(Predictor):
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
         self.tables: Final = WordTables(folder, self.source_tokenizer)
         self.memory: Final = TranslationMemory(folder.path / corrections.NAME, self.source_tokenizer.normalize)
-        self._segmenter: Final = Segmenter(folder, self.memory, self.source_tokenizer, self.text, self.tables)
+        self._segmenter: Final = Segmenter(folder, self.memory, self.tables, self.source_tokenizer, self.text)
         draw = token_draw(len(self.source_tokenizer))
         partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, draw, self.text.max_tokens, device, engine) for each in partners]

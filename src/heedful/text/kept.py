@@ -23,10 +23,14 @@ OWN: Final = "own"
 """Kind of spans that the user's own pattern finds."""
 FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
+ACRONYM: Final = "acronym"
+"""Kind of spans that are a short word in capitals which no source of a model has."""
 FEWEST_PIECES: Final = 8
 """Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
 _SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ¼-¾⅐-⅞]|\.[^\W\d_]|--")
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
+_CAPITALS: Final = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\w'’-])")
+_SMALL: Final = re.compile("[a-zß-öø-ÿ]")
 _WORDS: Final = re.compile(r"[^\W\d_]++(?:[\s'’-]++[^\W\d_]++)*+")
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _MARK: Final = "a"
@@ -62,6 +66,7 @@ def find_kept(
     kinds: Sequence[str] | None = None,
     own: Callable[[str], Sequence[tuple[int, int]]] | None = None,
     knows: Callable[[str], bool] | None = None,
+    lacks: Callable[[str], bool] | None = None,
 ) -> tuple[Kept, ...]:
     """Find the spans of a text that stay as they are.
 
@@ -69,6 +74,8 @@ def find_kept(
         kinds: kinds of spans to look for; None = all of the table.
         own: finds the spans of the user's own pattern, which precede those of the table; None = no such pattern.
         knows: whether a model knows a script, so that words in other scripts are kept; None = all scripts.
+        lacks: whether no source of a model has a word, so that it is kept where it is short and in capitals, unless
+            all of the text is; None = none is.
 
     Returns:
         The spans in order, none overlapping another.
@@ -95,6 +102,9 @@ def find_kept(
     if knows is not None and not text.isascii() and not all(map(knows, {*map(script_of, {*text})} - {""})):
         for start, end in _foreign(text, knows):
             take(start, end, FOREIGN)
+    if lacks is not None and _SMALL.search(text):
+        for match in _CAPITALS.finditer(text):
+            take(match.start(), match.end() if lacks(match[0]) else match.start(), ACRONYM)
     return tuple(sorted(spans))
 
 

@@ -20,7 +20,7 @@ Policy = Literal["auto", "sentence", "line"]
 than the model usually saw together."""
 
 _BREAKS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_QUOTE: Final = re.compile(r"(?:[ \t]*+>(?!=))*+")
+_QUOTE: Final = re.compile(r"(?:(?:[ \t]*+>)+(?=\s|$))?")
 """Marks at the beginning of a quoted line, as in e-mails."""
 _QUOTED_BREAK: Final = re.compile(rf"(?:{_BREAKS.pattern}){_QUOTE.pattern}")
 _SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?{_QUOTED_BREAK.pattern}[ \t]*+")

@@ -149,6 +149,10 @@ class WordForms:
             stream.write(f"#heedful word forms {WORD_FORMS_FORMAT.version}{capitals}\n")
             stream.writelines(f"{form}\n" for form in self._usual.values())
 
+    def lacks(self, word: str) -> bool:
+        """Tell whether no source has a word, in any case and with any marks; false for all words of an empty table."""
+        return bool(self._usual) and word.lower() not in self._usual and word.lower() not in self._marked
+
     def usual(self, word: str) -> str:
         """Usual form of a word; of one that has none, lower case or with a capital, whichever takes fewer tokens.
 
