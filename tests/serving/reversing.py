@@ -87,6 +87,7 @@ class Reverser:
         return SimpleNamespace(
             source=text,
             text=output,
+            fault="loop" if "Faulty" in text or "ytluaF" in text else "",
             segments=(),
             links=(),
             alternatives=[SimpleNamespace(text=output + "+" * rank) for rank in range(nbest)],

@@ -47,6 +47,19 @@ def test_a_list_gives_lists():
     assert answer["alternatives"] == [["cba+"], [], ["ed+"]]
 
 
+def test_faults_are_told_if_asked():
+    client = serve(Reverser(), Reverser(("en", "fr")))
+    fields = {"q": ["abc. Faulty. de", "abc"], **PAIR}
+    assert "faults" not in client.post("/translate", json=fields).json()
+    answer = client.post("/translate", json=fields | {"faults": True}).json()
+    assert answer["faults"] == ["loop", ""]
+    page = {"q": "<p>abc</p><p>Faulty</p>", "format": "html", "faults": "true", **PAIR}
+    assert client.post("/translate", data=page).json()["faults"] == "loop"
+    chain = {"q": "Faulty.", "source": "de", "target": "fr", "faults": True}
+    assert client.post("/translate", json=chain).json()["faults"] == "loop"
+    assert client.post("/translate", json={**chain, "target": "de"}).json()["faults"] == ""
+
+
 def test_a_language_is_detected_only_if_asked():
     client = serve(Reverser(known="abc"), Reverser(("fr", "en"), known="xyz"))
     answer = client.post("/translate", json={"q": ["abc", "zyx"], "source": "auto", "target": "en"}).json()

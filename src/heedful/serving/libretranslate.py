@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from fastapi import APIRouter, Request
@@ -117,7 +118,8 @@ def _order(fields: Mapping[str, Any]) -> Order:
     if kind not in ("text", "html"):
         raise HTTPException(400, "Invalid request: format is neither text nor html")
     markup = TagHandling() if kind == "html" else None
-    return Order(cast(list[str], texts), source, target, markup, whole_field(fields, "alternatives"))
+    order = Order(cast(list[str], texts), source, target, markup, whole_field(fields, "alternatives"))
+    return replace(order, needs_faults=str(fields.get("faults") or "").lower() in ("true", "1"))
 
 
 def _body(q: object, order: Order, answers: list[ServedText]) -> dict[str, object]:
@@ -127,6 +129,8 @@ def _body(q: object, order: Order, answers: list[ServedText]) -> dict[str, objec
         columns["detectedLanguage"] = [_guess(answer.detected) for answer in answers if answer.detected]
     if order.num_alternatives:
         columns["alternatives"] = [[*answer.alternatives] for answer in answers]
+    if order.needs_faults:
+        columns["faults"] = [answer.fault for answer in answers]
     return {name: values if isinstance(q, list) else values[0] for name, values in columns.items()}
 
 

@@ -43,6 +43,10 @@ TRANSLATE: Final = _described(
         "alternatives": _field(
             {"type": "integer", "minimum": 0, "maximum": 10, "default": 0}, "Number of further translations of a text."
         ),
+        "faults": _field(
+            {"type": "boolean", "default": False},
+            "Whether to tell for which fault a sentence stands untranslated: loop, length or empty.",
+        ),
         "api_key": _KEY,
     },
     ["q", "source", "target"],
@@ -161,6 +165,7 @@ TRANSLATED: Final[dict[int | str, dict[str, Any]]] = ERRORS | {
             "translatedText": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
             "detectedLanguage": {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
             "alternatives": {"type": "array"},
+            "faults": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
         },
         ["translatedText"],
     )

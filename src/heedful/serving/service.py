@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
 
 from starlette.exceptions import HTTPException
 
@@ -22,6 +22,7 @@ from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.suggestions import LinksFile, Suggestions
 from heedful.serving.work import Outputs, Translating, Work
+from heedful.text.degenerate import Fault
 from heedful.text.segments import Text
 from heedful.text.tagged_text import TaggedText
 
@@ -50,6 +51,8 @@ class Order:
     markup: TagHandling | None = None
     """Treatment of tags; None = the texts are plain."""
     num_alternatives: int = 0
+    needs_faults: bool = False
+    """Whether the answer names the faults for which sentences stand untranslated."""
 
 
 @final
@@ -66,6 +69,17 @@ class ServedText:
     """Code of the source language."""
     target: str = ""
     """Code of the target language."""
+    fault: Fault = ""
+    """Fault of the first sentence that stands untranslated; empty where there is none."""
+
+
+class _PassageOutputs(NamedTuple):
+    """Outputs for one passage."""
+
+    texts: list[TaggedText]
+    """Texts, best first."""
+    fault: Fault
+    """Fault of the first sentence that stands untranslated; empty where there is none."""
 
 
 class Document(Protocol):
@@ -153,8 +167,8 @@ class Service:
             rows = [row for row, language in enumerate(languages) if language == source]
             texts = [order.texts[row] for row in rows]
             outputs = await self._translate_texts(texts, source, target, order, deadline)
-            for row, (best, *others) in zip(rows, outputs, strict=True):
-                answers[row] = ServedText(best, tuple(others), guesses[row], source, target)
+            for row, ((best, *others), fault) in zip(rows, outputs, strict=True):
+                answers[row] = ServedText(best, tuple(others), guesses[row], source, target, fault)
 
         if len(groups) == 1:
             await translate_group(languages[0])
@@ -174,7 +188,7 @@ class Service:
         self.check_texts(texts)
         passages = [TaggedText(text) for text in texts]
         outputs = await self._translate_passages((translator,), passages, 1, self._deadline())
-        return [each[0].text for each in outputs]
+        return [each.texts[0].text for each in outputs]
 
     async def run(self, work: Work[Any, ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
         """Do some work on the items of a request.
@@ -208,7 +222,7 @@ class Service:
         if language == code:
             return [*passages]
         outputs = await self._translate_passages(self._path(language, code), passages, 1, deadline)
-        return [each[0] for each in outputs]
+        return [each.texts[0] for each in outputs]
 
     async def correct(self, text: str, correction: str, source: str, target: str) -> None:
         """Correct the translation of a sentence, from the next request on.
@@ -307,24 +321,24 @@ class Service:
 
     async def _translate_texts(
         self, texts: Sequence[str], source: str, target: str, order: Order, deadline: float
-    ) -> list[tuple[str, ...]]:
-        """Best translation and alternatives of each text in one language.
+    ) -> list[tuple[tuple[str, ...], Fault]]:
+        """Best translation and alternatives of each text in one language, and its fault.
 
         Raises:
             HTTPException: 400, no chain of models leads to the target.
         """
         if source == target:
-            return [(text,) for text in texts]
+            return [((text,), "") for text in texts]
         path = self._path(source, target)
         documents = [await self._opened(text, order) for text in texts]
         passages = [passage for document in documents for passage in document.passages]
         number = 1 + order.num_alternatives
         outputs = iter(await self._translate_passages(path, passages, number, deadline))
-        answers: list[tuple[str, ...]] = []
+        answers: list[tuple[tuple[str, ...], Fault]] = []
         for document in documents:
             variants = [next(outputs) for _ in document.passages]
-            written = [document.write([each[rank] for each in variants]) for rank in range(number)]
-            answers.append(tuple(dict.fromkeys(written)))
+            written = [document.write([each.texts[rank] for each in variants]) for rank in range(number)]
+            answers.append((tuple(dict.fromkeys(written)), _first_fault(variants)))
         return answers
 
     def _path(self, source: str, target: str) -> Sequence[Translator]:
@@ -335,11 +349,14 @@ class Service:
 
     async def _translate_passages(
         self, path: Sequence[Translator], passages: Sequence[TaggedText], nbest: int, deadline: float
-    ) -> list[list[TaggedText]]:
+    ) -> list[_PassageOutputs]:
         """Outputs of a chain of models for each passage; the models before the last give one output each."""
+        steps: list[list[_PassageOutputs]] = []
         for translator in path[:-1]:
-            passages = [each[0] for each in await self._pass(translator, passages, 1, deadline)]
-        return await self._pass(path[-1], passages, nbest, deadline)
+            steps.append(await self._pass(translator, passages, 1, deadline))
+            passages = [each.texts[0] for each in steps[-1]]
+        steps.append(await self._pass(path[-1], passages, nbest, deadline))
+        return [_PassageOutputs(each[-1].texts, _first_fault(each)) for each in zip(*steps, strict=True)]
 
     async def _opened(self, text: str, order: Order) -> Document:
         if order.markup is None:
@@ -350,7 +367,7 @@ class Service:
 
     async def _pass(
         self, translator: Translator, passages: Sequence[TaggedText], nbest: int, deadline: float
-    ) -> list[list[TaggedText]]:
+    ) -> list[_PassageOutputs]:
         """Outputs of a model for each passage: the k-th outputs of its segments make its k-th output."""
         texts = await _beside(passages, lambda: [translator.split(passage.text) for passage in passages])
         sentences = [segment.reading for text in texts for segment in text.segments]
@@ -359,11 +376,12 @@ class Service:
         translated = iter(await self.batcher.run(Translating(translator, nbest, needs_links), filled, deadline))
         outputs = iter([next(translated) if sentence.strip() else Outputs(("",)) for sentence in sentences])
 
-        def joined() -> list[list[TaggedText]]:
-            results: list[list[TaggedText]] = []
+        def joined() -> list[_PassageOutputs]:
+            results: list[_PassageOutputs] = []
             for passage, text in zip(passages, texts, strict=True):
                 ours = [next(outputs) for _ in text.segments]
-                results.append([_ranked(passage, text, ours, rank) for rank in range(nbest)])
+                ranked = [_ranked(passage, text, ours, rank) for rank in range(nbest)]
+                results.append(_PassageOutputs(ranked, _first_fault(ours)))
             return results
 
         return await _beside(passages, joined)
@@ -377,6 +395,11 @@ async def _beside(passages: Sequence[TaggedText], work: Callable[[], ResultT]) -
 
 def _read_markup(text: str, handling: TagHandling) -> HtmlMarkup:
     return HtmlMarkup(text, handling.rules(text))
+
+
+def _first_fault(outputs: Sequence[Outputs | _PassageOutputs]) -> Fault:
+    faults: list[Fault] = [*(one.fault for one in outputs if one.fault), ""]
+    return faults[0]
 
 
 def _ranked(passage: TaggedText, text: Text, outputs: Sequence[Outputs], rank: int) -> TaggedText:

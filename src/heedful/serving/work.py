@@ -12,6 +12,7 @@ from heedful.predictors.interface import Predictor
 from heedful.predictors.output_links import links_of
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
+from heedful.text.degenerate import Fault
 from heedful.text.stories import Story
 from heedful.text.tag_placement import CharacterLink
 
@@ -52,6 +53,8 @@ class Outputs(NamedTuple):
     """Texts, best first."""
     links: tuple[CharacterLink, ...] = ()
     """Links between the sentence and the best text; none unless requested."""
+    fault: Fault = ""
+    """Fault for which the sentence stands in place of the output."""
 
 
 @final
@@ -78,9 +81,9 @@ class Translating(Work[Translator, str, Outputs]):
     def _outputs(self, translation: Translation) -> Outputs:
         texts = tuple(one.text for one in translation.alternatives)
         if not self.needs_links:
-            return Outputs(texts)
+            return Outputs(texts, fault=translation.fault)
         shift, lexicon = self.model.alignment_shift, self.model.tables.lexicon
-        return Outputs(texts, tuple(links_of(translation, shift, lexicon)))
+        return Outputs(texts, tuple(links_of(translation, shift, lexicon)), translation.fault)
 
 
 @final
