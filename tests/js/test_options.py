@@ -60,6 +60,30 @@ def test_a_setting_that_no_search_follows_is_refused_by_each_method(
 
 
 @needs_node
+def test_outputs_begin_with_the_prefix(exported: Make, tmp_path: Path):
+    texts, options = ["fade cab", "", "abc"], {"beam": 3, "nbest": 2}
+    prefixes = ("", " ", "V", "WV")
+    wrong = ({"prefix": 3}, {"prefix": "\N{SNOWMAN}"}, {"prefix": "V" * 1000})
+    calls = [["translate", texts, {"prefix": prefix, **options}] for prefix in prefixes]
+    calls += [["translate", texts, one] for one in wrong] + [["text", "abc", {"prefix": "V"}]]
+    archive = archive_of(exported("rnnsearch-after")[1], tmp_path)
+    (free,) = answers(Run(archive, [["translate", texts, options]]))
+    given = answers(Run(archive, calls))
+    assert given[:2] == [free] * 2
+    for prefix, found in zip(prefixes, given, strict=False):
+        assert all(
+            one["text"].startswith(prefix.strip()) for each in found for one in each["alternatives"] if each["text"]
+        )
+        assert found[1]["text"] == ""
+    own = answers(
+        Run(archive, [["translate", [one["source"]], {"prefix": one["text"][:2], **options}] for one in free])
+    )
+    assert [one["text"] for (one,) in own] == [one["text"] for one in free]
+    assert [one["message"].partition(":")[0] for one in given[-4:]] == ["translate"] * 3 + ["translateText"]
+    assert all(one["error"] == "usage" and "prefix" in one["message"] for one in given[-4:])
+
+
+@needs_node
 def test_bounds_are_those_of_python(exported: Make, tmp_path: Path):
     calls: list[list[Any]] = []
     expected: list[bool] = []
@@ -132,7 +156,7 @@ def test_an_option_that_a_method_does_not_have_is_refused(exported: Make, task_m
         task_archive(path, tmp_path) for path in (task_models.classifier, task_models.captioner, task_models.answerer)
     )
     searching = "beam, nbest, attention, signal, search"
-    own = {"translate": searching, "translateText": searching, "loadWith": "ort, signal"}
+    own = {"translate": f"{searching}, prefix", "translateText": searching, "loadWith": "ort, signal"}
     own |= {"classify": "signal", "encode": "signal", "answer": "signal", "caption": searching}
     calls = [
         ["call", method, "a" if method == "translateText" else ["a"], {"beem": 3}]

@@ -61,6 +61,8 @@ export interface SearchOptions {
   signal?: AbortSignal;
   /** Other settings. */
   search?: Partial<SearchConfig>;
+  /** Beginning of every output; of `translate` alone. */
+  prefix?: string;
 }
 
 export interface Alternative {

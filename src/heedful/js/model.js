@@ -3,10 +3,11 @@ import { searchAll } from './batch.js';
 import { ModelError } from './errors.js';
 import { folder } from './folding.js';
 import { openTokenizer } from './marian.js';
-import { searchOf } from './options.js';
+import { searchOf, shown } from './options.js';
 import { Passages } from './passages.js';
 import { joined } from './segments.js';
-import { EOS } from './vocabulary.js';
+import { EOS, UNK } from './vocabulary.js';
+import { isBlank } from './whitespace.js';
 
 /**
  * @typedef {object} ModelFacts Description of a model, the file model.json of its archive.
@@ -69,14 +70,23 @@ export class TranslationModel {
    */
   async translate(texts, options = {}) {
     if (typeof texts === 'string' || !Array.isArray(texts)) throw new ModelError('usage', 'translate: expected a list of texts; put a single one into a list');
-    const config = searchOf(this.facts.search, options, 'translate'), { attention = false, signal } = options;
+    const config = searchOf(this.facts.search, options, 'translate', ['prefix']), prefix = this.prefixOf(options.prefix), { attention = false, signal } = options;
     for (const text of texts) if (typeof text !== 'string') throw new ModelError('usage', `translate: expected texts, got ${text === null ? 'null' : typeof text}`);
     if ((attention || options.search?.beta) && !this.engine.hasWeights) throw new ModelError('usage', `translate: ${attention ? 'this model gives no attention' : 'search.beta needs attention, and this model gives none'}`);
     const sources = texts.map((text) => this.sourceTokenizer.encodeSource(text, this.facts.max_tokens)), full = [...texts.keys()].filter((index) => sources[index].ids.length > 1);
-    const found = await searchAll(this.engine, full.map((index) => sources[index].ids), config, { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause });
+    const found = await searchAll(this.engine, full.map((index) => sources[index].ids), config, { maxLength: this.facts.max_tokens, needWeights: attention, signal, pause: this.pause, prefix });
     /** @type {Map<number, import('./search.js').Hypothesis[]>} */
     const outputs = new Map(full.map((index, number) => [index, found[number]]));
     return texts.map((source, index) => this.translation(source, sources[index], outputs.get(index) ?? [], attention));
+  }
+
+  /** Tokens of a prefix. @param {unknown} text */
+  prefixOf(text = '') {
+    if (typeof text !== 'string') throw new ModelError('usage', `translate: prefix is ${shown(text)}; expected a text`);
+    const tokens = isBlank(text) ? [] : this.targetTokenizer.encode(text);
+    if (tokens.includes(UNK)) throw new ModelError('usage', `translate: prefix ${shown(text)}: the model's vocabulary has no token for part of it; write it in other words, or leave it out`);
+    if (tokens.length >= this.facts.max_tokens) throw new ModelError('usage', `translate: prefix has ${tokens.length} tokens, an output at most ${this.facts.max_tokens}`);
+    return tokens;
   }
 
   /**

@@ -11,6 +11,7 @@ import { ModelError } from './errors.js';
  * @property {boolean} [attention] whether to return attention
  * @property {AbortSignal} [signal] ends the search; the method then rejects with the reason of the signal
  * @property {Partial<SearchConfig>} [search] other settings, by their names in Python
+ * @property {string} [prefix] beginning of every output; of `translate` alone
  *
  * @typedef {{ expected: string, has: (value: any) => boolean }} Range Values of a setting.
  */
@@ -46,10 +47,11 @@ const SEARCHING = ['beam', 'nbest', 'attention', 'signal', 'search'];
 /**
  * Settings of a search: the model's own, and in their place those that are given.
  * @param {SearchConfig} own @param {SearchOptions} options @param {string} method name of the method, for the error
+ * @param {readonly string[]} [further] options of the method besides those of all that search
  * @returns {SearchConfig} with a beam that has room for the outputs
  */
-export function searchOf(own, options, method) {
-  const { beam = 0, nbest, search: given = {} } = checkedOptions(options, method, SEARCHING);
+export function searchOf(own, options, method, further = []) {
+  const { beam = 0, nbest, search: given = {} } = checkedOptions(options, method, [...SEARCHING, ...further]);
   if (given === null || typeof given !== 'object' || Array.isArray(given)) throw new ModelError('usage', `${method}: search is ${shown(given)}; expected an object with some of ${NAMES}`);
   /** @type {Partial<SearchConfig>} */
   const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
