@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2.0."""
+"""XLIFF 1.1, 1.2 and 2.0."""
 
 import pytest
 
@@ -24,6 +24,14 @@ def test_units_without_a_translation_get_one():
     assert texts(".xlf", OLDER) == ["a red dog."]
     assert '</source><target>A <g id="1">RED</g> DOG<x id="2"/>.</target></trans-unit>' in in_capitals(".xlf", OLDER)
     assert '</source><target>A <pc id="1">RED</pc> DOG<ph id="2"/>.</target></segment>' in in_capitals(".xlf", NEWER)
+
+
+def test_the_version_that_libraries_write_is_read():
+    oldest = OLDER.replace("1.2", "1.1")
+    assert in_capitals(".xlf", oldest) == in_capitals(".xlf", OLDER).replace("1.2", "1.1")
+    store = pytest.importorskip("translate.storage.xliff").xlifffile(sourcelanguage="de")
+    store.addsourceunit("dog")
+    assert texts(".xlf", bytes(store).decode()) == ["dog"]
 
 
 @pytest.mark.parametrize("content", [b"", b"<a/>", b"<xliff", OLDER.encode()[:-9]])

@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2.0: the source of each unit that has no translation is translated into its target."""
+"""XLIFF 1.1, 1.2 and 2.0: the source of each unit that has no translation is translated into its target."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -22,6 +22,7 @@ from heedful.text.tagged_text import TaggedText
 from heedful.text.xml_files import declared_codec
 
 _UNITS: Final = {
+    "{urn:oasis:names:tc:xliff:document:1.1}": "trans-unit",
     "{urn:oasis:names:tc:xliff:document:1.2}": "trans-unit",
     "{urn:oasis:names:tc:xliff:document:2.0}": "segment",
 }
@@ -49,7 +50,7 @@ class XliffFile(DocumentFile):
             raise DataError(f"not readable XML: {error}") from None
         namespace = str(self._root.tag).rpartition("}")[0] + "}"
         if namespace not in _UNITS:
-            raise DataError("not XLIFF 1.2 or 2.0")
+            raise DataError("not XLIFF 1.1, 1.2 or 2.0")
         self._content: Final = content
         self._namespace: Final = namespace
         self._text: Final = TextOfParagraphs(self._targets())
