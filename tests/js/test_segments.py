@@ -142,7 +142,9 @@ class Reversed:
         return replace(one, source_pieces=(*words, "<eos>"), target_pieces=(*output, "<eos>"), attention=weights)
 
 
-FORMS: Final = WordForms(("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU"), TOKENIZER)
+FORMS: Final = WordForms(
+    ("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU", *map("w{}".format, range(51))), TOKENIZER
+)
 LEXICON: Final = Lexicon({word.lower(): {output: 0.9} for word, output in DICTIONARY.items() if output.isalpha()})
 TABLES: Final = SimpleNamespace(forms=FORMS, lexicon=LEXICON)
 KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1), "lexicon": (False, 0)}
@@ -202,7 +204,7 @@ MUTANTS: Final = (
     ("segments.js", "[starts, clauses, spaces, [middle]]", "[clauses, spaces, [middle]]"),
     ("segments.js", "caseOf(source) ? [] : ", ""),
     ("segments.js", "if (!(starts.length || clauses.length) && this.fits(source))", "if (false)"),
-    ("segments.js", "sizeOf(sentence) <= this.mostUsual", "true"),
+    ("segments.js", "sizeOf(sentence) <= size ||", "true ||"),
     ("segments.js", "lift(sentence, this.kept.find(sentence)).text", "sentence"),
     ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
     ("documents.js", "!strip(before) || ", ""),
@@ -224,6 +226,7 @@ MUTANTS: Final = (
     ("segments.js", ".replace(QUOTED_BREAKS,", ".replace(BREAKS,"),
     ("kept.js", "if (this.lacks(word)) ", ""),
     ("kept.js", "SMALL.test(text) ? text.matchAll(CAPITALS) : []", "text.matchAll(CAPITALS)"),
+    ("segments.js", "MOST_UNUSUAL = 3", "MOST_UNUSUAL = 9"),
     ("faults.js", "REPETITIONS = 3", "REPETITIONS = 4"),
     ("faults.js", "hasRepetitions(source) || ", ""),
     ("faults.js", "LETTER.test(source) ? 'empty' : ''", "''"),

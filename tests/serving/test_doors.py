@@ -154,7 +154,13 @@ def test_a_trained_model_cuts_sentences_that_are_longer_than_its_sources(sentenc
     usual = open_folder(sentences).facts["usual_characters"]
     clauses = [", ".join(["Hund schläft hier"] * number) + "." for number in (2, usual // 10)]
     clauses.append(clauses[0].replace(",", f" https://example.org/{'a' * usual},"))  # what stays is not read
-    short, others, kept = (heedful.load(sentences, kind=Translator).split(text).segments for text in clauses)
+    words = " ".join(["Hund schläft hier"] * (usual // 4))
+    translator = heedful.load(sentences, kind=Translator)
+    short, others, kept = (translator.split(text).segments for text in clauses)
+    few, many = (translator.split(text).segments for text in (words[: 2 * usual], words))
+    assert len(few) == 1
+    assert len(many) > 1
+    assert all(len(one.source) <= 3 * usual for one in many)
     assert len(clauses[0]) < usual < len(clauses[1])
     assert len(short) == len(kept) == 1
     assert len(others) > 1

@@ -108,7 +108,7 @@ def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywher
 
 
 def test_long_sentences_are_cut_where_another_begins_without_a_mark_before_it():
-    begins = WordForms(["ein", "in", "Hund", "A"], CHARACTERS).begins_sentence
+    begins = WordForms(["ein", "in", "Hund", "A", *map("w{}".format, range(40))], CHARACTERS).begins_sentence
 
     def sources(text: str) -> list[str]:
         segments = split(text, is_usual=lambda one: len(one) <= 20, begins=begins).segments
@@ -123,6 +123,7 @@ def test_long_sentences_are_cut_where_another_begins_without_a_mark_before_it():
     assert not begins("EIN")
     assert not begins("ein")
     assert not begins("A")
+    assert not WordForms(["ein", "in"], CHARACTERS).begins_sentence("Ein")
 
 
 @pytest.mark.parametrize(

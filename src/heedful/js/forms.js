@@ -6,8 +6,8 @@ const LETTERS = '[\\p{L}\\p{Nl}\\p{No}]+', WORD = new RegExp(`${LETTERS}(?:['’
 const MARKED = /(?=[^\0-\x7f])[\p{L}\p{Nl}\p{No}]/u, UPPER = /\p{Uppercase}/u, LOWER = /\p{Lowercase}/u, TITLE = /\p{Lt}/u;
 /** Letters from which on a text in upper case is no abbreviation, and words from which on one in Title Case is no name. */
 const FEWEST_LETTERS = 4, FEWEST_WORDS = 3;
-/** Words that are common: most are articles, prepositions and pronouns. */
-const NUM_COMMON = 200;
+/** Largest number of words that are common, most of them articles, prepositions and pronouns, and number of words of a table for each. */
+const MOST_COMMON = 200, COMMON_SHARE = 10;
 /** @type {Record<string, string>} */
 const DIGRAPHS = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss', æ: 'ae', œ: 'oe', ø: 'oe' };
 /** @type {Record<string, string>} */
@@ -66,7 +66,7 @@ export class WordForms {
   /** Whether the capital of a word says that a sentence begins: it is a common word, in lower case elsewhere. @param {string} word */
   beginsSentence(word) {
     const lower = word.toLowerCase();
-    this.common ??= new Set(Array.from(this.usualForms.values()).slice(0, NUM_COMMON).filter(isLower));
+    this.common ??= new Set(Array.from(this.usualForms.values()).slice(0, Math.min(MOST_COMMON, Math.floor(this.usualForms.size / COMMON_SHARE))).filter(isLower));
     return word !== lower && word === capital(lower) && this.common.has(lower);
   }
 

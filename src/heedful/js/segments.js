@@ -43,6 +43,8 @@ const SHORTEST_WRAPPED = 40;
 /** Characters around the middle of a long segment in which the end of a clause is looked for. */
 const MOST_AROUND = 500;
 const LONGEST_PIECE = 16;
+/** Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out. */
+const MOST_UNUSUAL = 3;
 // First character of the scripts that are written without spaces, and the marks after which no space follows there.
 const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 
@@ -169,16 +171,21 @@ export class Segmenter {
     }
   }
 
-  /** Whether the model takes a sentence, and has learned sentences as long without what stays as it is. @param {string} sentence */
+  /** Whether the model takes a sentence, and has learned sentences as long. @param {string} sentence */
   isUsual(sentence) {
-    if (!this.fits(sentence)) return false;
-    return sizeOf(sentence) <= this.mostUsual || (!!this.kept && sizeOf(lift(sentence, this.kept.find(sentence)).text) <= this.mostUsual);
+    return this.hasSize(sentence, this.mostUsual);
   }
 
-  /** Whether the model takes a sentence without cutting it. @param {string} sentence */
+  /** Whether the model takes a sentence without cutting it, and leaves nothing out. @param {string} sentence */
   fits(sentence) {
+    return this.hasSize(sentence, MOST_UNUSUAL * this.mostUsual);
+  }
+
+  /** Whether the model takes a sentence, which without what stays as it is has a number of characters. @param {string} sentence @param {number} size */
+  hasSize(sentence, size) {
     const most = this.mostTokens;
-    return sentence.length <= most >> 2 || (sizeOf(sentence) <= LONGEST_PIECE * most && this.tokenizer.encode(sentence).length <= most);
+    const isRead = sentence.length <= most >> 2 || (sizeOf(sentence) <= LONGEST_PIECE * most && this.tokenizer.encode(sentence).length <= most);
+    return isRead && (sizeOf(sentence) <= size || (!!this.kept && sizeOf(lift(sentence, this.kept.find(sentence)).text) <= size));
   }
 
   /** A text without line breaks: each is a space, or nothing in scripts without spaces. @param {string} text */

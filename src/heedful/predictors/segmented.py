@@ -16,6 +16,9 @@ from heedful.text.kept_places import lift
 from heedful.text.segments import Policy, Segment, Text, split
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
+_MOST_UNUSUAL: Final = 3
+"""Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out."""
+
 
 @final
 class Segmenter:
@@ -49,10 +52,20 @@ class Segmenter:
         if policy is None:
             return whole(text)
         if not self.reads_sentences:
-            return split(text, self._language, policy, self._usual, self._fits)
+            return split(text, self._language, policy, self._usual, self._is_read)
         find = self._finder(constraints.keep if constraints else ())
-        is_usual, begins = partial(self._is_usual, find), lambda word: self._tables.forms.begins_sentence(word)
-        return split(text, self._language, policy, self._usual, self._fits, find, is_usual, begins)
+        sizes = self._most_usual, _MOST_UNUSUAL * self._most_usual
+        is_usual, fits = (partial(self._has_size, find, most) for most in sizes)
+        return split(
+            text,
+            self._language,
+            policy,
+            self._usual,
+            fits,
+            find,
+            is_usual,
+            lambda word: self._tables.forms.begins_sentence(word),
+        )
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
@@ -63,7 +76,7 @@ class Segmenter:
             return "auto"
         return "line" if "\n" in text else None
 
-    def _fits(self, sentence: str) -> bool:
+    def _is_read(self, sentence: str) -> bool:
         """Tell whether the model takes a sentence without cutting it."""
         most = self._text.max_tokens - 1  # room for EOS
         if len(sentence) <= most // 4:
@@ -71,11 +84,11 @@ class Segmenter:
         # No piece is longer than 16 characters; a space belongs to the piece of a word.
         return len(sentence) <= 16 * most and len(self._tokenizer.encode(sentence)) <= most
 
-    def _is_usual(self, find: Callable[[str], Sequence[Kept]], sentence: str) -> bool:
-        """Tell whether the model takes a sentence, and has learned sentences as long without what stays as it is."""
-        if not self._fits(sentence):
+    def _has_size(self, find: Callable[[str], Sequence[Kept]], most: float, sentence: str) -> bool:
+        """Tell whether the model takes a sentence, which without what stays as it is has a number of characters."""
+        if not self._is_read(sentence):
             return False
-        return len(sentence) <= self._most_usual or len(lift(sentence, find(sentence)).text) <= self._most_usual
+        return len(sentence) <= most or len(lift(sentence, find(sentence)).text) <= most
 
     def _finder(self, patterns: Sequence[str]) -> Callable[[str], Sequence[Kept]]:
         own = own_spans(patterns) if patterns else None
