@@ -11,6 +11,7 @@ agrees. `parsers` compares parsers of HTML (pip install justhtml selectolax lxml
 """
 
 import importlib
+import itertools
 import random
 import re
 import sys
@@ -176,6 +177,7 @@ def measure_tags(paths: Sequence[str]) -> None:
                 for each, target in zip(passages, whole, strict=True)
             ],
             "text nodes": by_nodes(model, passages),
+            "as LibreTranslate": by_search(model, passages, whole),
         }
         for way, outputs in ways.items():
             texts = [each.text for each in outputs]
@@ -221,6 +223,28 @@ def by_nodes(model: Any, passages: Sequence[Any]) -> list[Any]:
                 tags.append(Tag(start, len(text)))
             text += " " if node != node.rstrip() and node.strip() else ""
         outputs.append(TaggedText(text, tuple(tags)))
+    return outputs
+
+
+def by_search(model: Any, passages: Sequence[Any], whole: Sequence[str]) -> list[Any]:
+    """Translations by the rule of Argos Translate, which LibreTranslate uses for HTML.
+
+    A text of at most 200 characters is translated whole, and so is the text within each tag. Where all of the latter
+    stand in the whole, apart, each tag goes around its own; otherwise the text is translated node by node.
+    """
+    from heedful.text.tagged_text import Tag, TaggedText
+
+    inner = iter(model.translate([passage.text[tag.start : tag.end] for passage in passages for tag in passage.tags]))
+    outputs: list[Any] = []
+    for passage, target, nodes in zip(passages, whole, by_nodes(model, passages), strict=True):
+        texts = [next(inner).text for _ in passage.tags]
+        tags = [Tag(target.find(text), target.find(text) + len(text)) for text in texts]
+        ordered = sorted(tags, key=lambda tag: tag.start)
+        is_apart = all(one.end < other.start for one, other in itertools.pairwise(ordered))
+        is_found = all(tag.start >= 0 for tag in tags) and len(passage.text) <= 200
+        outputs.append(TaggedText(target, tuple(tags)) if is_found and is_apart else nodes)
+    kept = sum(one.text == target for one, target in zip(outputs, whole, strict=True))
+    print(f"as LibreTranslate: {kept:,} of {len(whole):,} texts translated whole")
     return outputs
 
 

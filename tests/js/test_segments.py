@@ -146,7 +146,7 @@ FORMS: Final = WordForms(
     ("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU", *map("w{}".format, range(51))), TOKENIZER
 )
 LEXICON: Final = Lexicon({word.lower(): {output: 0.9} for word, output in DICTIONARY.items() if output.isalpha()})
-TABLES: Final = SimpleNamespace(forms=FORMS, lexicon=LEXICON)
+TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON)
 KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1), "lexicon": (False, 0)}
 
 
