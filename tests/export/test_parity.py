@@ -18,8 +18,9 @@ class Saying(Backend):
 
     name = "saying"
 
-    def __init__(self, off: float = 0.0, wrong_every: int = 0) -> None:
+    def __init__(self, off: float = 0.0, wrong_every: int = 0, off_everywhere: float = 0.0) -> None:
         self.off = off
+        self.off_everywhere = off_everywhere
         self.wrong_every = wrong_every
 
     def supports(self, config: SearchConfig, need_alignment: bool) -> str | None:
@@ -41,7 +42,7 @@ class Saying(Backend):
     def score(
         self, sources: Sources, outputs: Sequence[Sequence[int]], need_alignment: bool = False
     ) -> list[ForcedDecoding]:
-        found = [np.full(len(ids), -1.0) for ids in outputs]
+        found = [np.full(len(ids), -1.0 + self.off_everywhere) for ids in outputs]
         found[-1][-1] += self.off
         return [ForcedDecoding(each) for each in found]
 
@@ -78,3 +79,26 @@ def test_one_token_that_is_off_is_seen(off: float):
 
 def test_outputs_that_differ_are_counted():
     assert measure(Saying(), Saying(wrong_every=4), draw_sources(token_draw(30), 20), max_length=30).num_same == 36
+
+
+def test_what_rounding_decides_is_not_compared():
+    """The last token of one output differs, and so it does in the reference itself in 64 bits."""
+    sources = draw_sources(token_draw(30), 20)
+    whole = measure(Saying(), Saying(), sources, max_length=12)
+    parity = measure(Saying(), Saying(0.5), sources, 12, exact=lambda: Saying(0.3))
+    assert parity.is_exact
+    assert parity.num_compared == whole.num_compared - 1
+
+
+@pytest.mark.parametrize(
+    ("other", "exact"),
+    [
+        (Saying(0.5), Saying()),
+        (Saying(0.5), Saying(off_everywhere=0.3)),
+        (Saying(off_everywhere=0.002), Saying(0.5)),
+        (Saying(float("nan")), Saying()),
+    ],
+)
+def test_a_wrong_engine_is_seen_in_spite_of_rounding(other: Backend, exact: Backend):
+    """The reference is sure, or of too little; or the engine is wrong where the reference is sure."""
+    assert not measure(Saying(), other, draw_sources(token_draw(30), 20), 12, exact=lambda: exact).is_exact

@@ -1,5 +1,6 @@
 """Export of an engine into a model folder: write it, measure its parity with PyTorch, commit it."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
@@ -94,4 +95,8 @@ def _write(
 
 def _compared(model: Seq2Seq, backend: Backend, draw: InputDraw, max_length: int) -> Parity:
     sources = draw_sources(draw, min(max_length, MOST_COMPARED))
-    return measure(torch_backend(model, max_length), backend, sources, max_length)
+
+    def exact() -> Backend:
+        return torch_backend(copy.deepcopy(model).double(), max_length)
+
+    return measure(torch_backend(model, max_length), backend, sources, max_length, exact)
