@@ -148,9 +148,9 @@ def rows(translator: Translator, pairs: Sequence[Pair], marked: Marked, segments
     for size in (2, 4, 10):
         lines = [pairs[start : start + size] for start in range(0, len(pairs) - size + 1, size)]
         found = translator.translate([" ".join(source for source, _ in line) for line in lines], segments=segments)
-        lost = sum(size - len(one.segments) for one in found if segments)
+        num_segments = sum(len(one.segments) for one in found)
         references = [" ".join(target for _, target in line) for line in lines]
-        counted = f"{lost} sentences without an end mark" if segments else ""
+        counted = f"{num_segments:,} segments of {size * len(lines):,} sentences" if segments else ""
         one_by_one = [" ".join(alone[start : start + size]) for start in range(0, len(pairs) - size + 1, size)]
         yield f"| {size} sentences on a line | {scores([one.text for one in found], references)} | {counted} | |"
         yield f"| the same, one by one | {scores(one_by_one, references)} | | |"
