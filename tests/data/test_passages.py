@@ -32,6 +32,11 @@ def words() -> UnitTokenizer:
     [
         ("Lady Ada went home.", 5, 10, "Ada went"),  # "Ada w"
         ("It was in 1947.", 12, 14, "1947"),
+        ("It has 1,947.5 of them", 7, 8, "1,947.5"),
+        ("It has 1,947.5 of them", 11, 12, "1,947.5"),
+        ("at 10:30, not 11.", 3, 5, "10:30"),
+        ("at 10:30, not 11.", 14, 16, "11"),
+        ("from 1914-1918", 5, 9, "1914"),
         ("the Straße, north", 8, 10, "Straße"),
         ("in नमस्ते there", 4, 6, "नमस्ते"),  # vowel signs are marks
         ("Ada's mother-in-law", 0, 3, "Ada"),

@@ -14,6 +14,8 @@ from heedful.text.stories import Story
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
 
+_WITHIN_NUMBERS: Final = ".,:'’"
+"""Marks that do not end a number if a digit follows."""
 _NO_EDGES: Final = UNSPACED | {"Hangul"}
 Floats = NDArray[np.float32]
 Ranges = tuple[tuple[int, int], ...]
@@ -88,12 +90,22 @@ class Passage:
 
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span with the rest of the words at its edges."""
-    while start > 0 and _kind(text[start - 1]) == _kind(text[start]) != "":
+    """The span with the rest of the words and numbers at its edges."""
+    while start > 0 and _is_within(text, start):
         start -= 1
-    while end < len(text) and _kind(text[end - 1]) == _kind(text[end]) != "":
+    while end < len(text) and _is_within(text, end):
         end += 1
     return start, end
+
+
+def _is_within(text: str, place: int) -> bool:
+    """Tell whether a place between two characters is within a word, or within a number such as "1,947.5"."""
+    kinds = [_kind(character) for character in text[max(0, place - 2) : place + 2]]
+    before, after = kinds[min(2, place) - 1], kinds[min(2, place)]
+    if before == after != "":
+        return True
+    is_mark_before, is_mark_after = text[place - 1] in _WITHIN_NUMBERS, text[place] in _WITHIN_NUMBERS
+    return (is_mark_after and kinds[-1] == before == "digit") or (is_mark_before and kinds[0] == after == "digit")
 
 
 def _kind(character: str) -> str:

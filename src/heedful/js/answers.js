@@ -130,7 +130,13 @@ export class AnswerModel {
     const at = (/** @type {number} */ place) => this.kinds.findIndex((kind) => kind.test(String.fromCodePoint(text.codePointAt(place) ?? 0)));
     // The first code unit of the character before a place.
     const before = (/** @type {number} */ place) => place - (/[\udc00-\udfff]/.test(text[place - 1]) && place > 1 ? 2 : 1);
-    const isWithin = (/** @type {number} */ place) => at(place) >= 0 && at(before(place)) === at(place);
+    // Within a word, or within a number such as "1,947.5".
+    const isMark = (/** @type {number} */ place) => WITHIN_NUMBERS.includes(text[place]), isDigit = (/** @type {number} */ place) => at(place) === 1;
+    const isWithin = (/** @type {number} */ place) => {
+      const last = before(place);
+      if (at(place) >= 0 && at(last) === at(place)) return true;
+      return (isMark(place) && isDigit(last) && isDigit(place + 1)) || (isMark(last) && last > 0 && isDigit(place) && isDigit(before(last)));
+    };
     while (start > 0 && isWithin(start)) start = before(start);
     while (end < text.length && isWithin(end)) end += String.fromCodePoint(text.codePointAt(end) ?? 0).length;
     return { start, end };
@@ -141,6 +147,9 @@ export class AnswerModel {
     return this.graphs.release();
   }
 }
+
+/** Marks that do not end a number if a digit follows. */
+const WITHIN_NUMBERS = ".,:'’";
 
 const clean = (/** @type {string} */ text) => text.toWellFormed().replaceAll('\0', '\ufffd');
 
