@@ -227,6 +227,10 @@ def test_a_table_without_the_column_of_the_training_is_refused(model: Path, tmp_
         done = heedful("evaluate", own, table)
         assert (done.code, done.out, len(done.errors)) == (2, "", 1)
         assert f"no column message, which the model was trained on, but {there}; name the columns" in done.err
+    table.write_text("kind,other\ngood,x1\nbad,x2\n", "utf-8")
+    done = heedful("classify", own, "-i", table, "-o", out)
+    assert (done.code, done.out, len(done.errors)) == (2, "", 1)
+    assert "no column of texts; column 1 has labels of the model; name the column" in done.err
     table.write_text("id,body,class\n1,a clean room,good\n2,a dirty room,bad\n", "utf-8")
     done = heedful("classify", own, "-i", table, "--columns", "body")
     assert [line.split(",")[3] for line in done.out.splitlines()[1:]] == ["good", "bad"]

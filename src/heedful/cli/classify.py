@@ -192,6 +192,9 @@ def _label_table(
     if not names:
         rows = [[*row.values.values()] for row in islice(table, 1000)]
         names = table.column(choose_text_column(table.names, rows))
+        texts = [str(row.values.get(names[0]) or "").strip() for row in islice(table, 1000)]
+        if sum(text in classifier.labels for text in texts) > len(texts) / 2:
+            raise DataError(f"{source}: no column of texts; column {names[0]} has labels of the model; {advice}")
     if trained and not table.has_headings and not columns:
         messages.warn(
             f"{source}: no heading {trained[0]}, as in the training data; texts in column {names[0]}, row 1 on"
