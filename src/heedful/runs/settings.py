@@ -22,6 +22,7 @@ AUTO_KEYS: Final = (
     "model.",
     "text.source_units",
     "text.target_units",
+    "text.shared",
     "text.source_columns",
     "text.max_characters",
     "text.max_tokens",
