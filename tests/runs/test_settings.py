@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 
 import pytest
@@ -271,6 +272,13 @@ def test_a_run_goes_on_with_another_rate_but_not_with_another_batch(tmp_path: Pa
     layers.check_resumable(tmp_path, load_experiment(settings=[*linear, "training.precision=bfloat16"]))
     with pytest.raises(ConfigError, match=r"holds a run with training\.batch_tokens = "):
         layers.check_resumable(tmp_path, load_experiment(settings=["training.batch_tokens=77"]))
+
+
+@pytest.mark.parametrize("phones", [None, *itertools.starmap(PronunciationPairs, itertools.product([0, 1], repeat=2))])
+def test_what_the_units_choose_stays_when_a_run_is_resumed(phones: PronunciationPairs | None, tmp_path: Path):
+    earlier = load_experiment(adapted=adapt_units("characters", phones))
+    layers = SettingsLayers(TranslationTask(), make_request(()), earlier)
+    layers.check_resumable(tmp_path, layers.resolve({}))
 
 
 @pytest.mark.parametrize(
