@@ -9,7 +9,7 @@ from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.noise import CHANGES, Noise
 from heedful.data.random_changes import RandomChanges
-from heedful.data.sentence_counts import usual_characters, usual_sentences
+from heedful.data.sentence_counts import opening_words, usual_characters, usual_sentences
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import EOS
 
@@ -99,3 +99,13 @@ def test_usual_sentences(tokenizer: PieceTokenizer):
     assert number(["Eins. Zwei."] + ["Eins."] * 19) == 1
     assert number(["Eins. Zwei."] * 5 + ["Eins."] * 15) == 2
     assert number([]) == 1
+
+
+def test_a_word_that_is_in_lower_case_but_at_the_beginning_tells_that_a_sentence_begins(tokenizer: PieceTokenizer):
+    def words(texts: list[str]) -> list[str]:
+        return opening_words(EncodedSide.of([[*tokenizer.encode(text), EOS] for text in texts]), tokenizer)
+
+    texts = ["Ein Hund sieht ein Tier."] * 30 + ["Sie sagt, sie hat Hunger."] * 30 + ["Hund sieht Hund."] * 30
+    assert words(texts) == ["Ein", "Sie"]
+    assert words([*texts, "Da sehen Sie ihn."]) == ["Ein"]  # a capital for politeness
+    assert words(texts[:19]) == []

@@ -241,7 +241,9 @@ MUTANTS: Final = (
 
 
 def test_segments_and_their_outputs_are_those_of_python_and_wrong_rules_are_told_from_right_ones(tmp_path: Path):
-    folder = ModelFolder(tmp_path, {"languages": ["de", "en"], "sentences": 2, "usual_characters": 40, "files": {}})
+    folder = ModelFolder(
+        tmp_path, {"languages": ["de", "en"], "sentences": 2, "usual_characters": 40, "openings": ["Auf"], "files": {}}
+    )
     packages = [changed_package(tmp_path / str(index), *one) for index, one in enumerate(MUTANTS)]
     runs = [*(run(folder, *kind) for kind in KINDS.values()), *(run(folder, True, 1, package) for package in packages)]
     found = [joined(one) if isinstance(one, list) else one for one in answers(*runs)]

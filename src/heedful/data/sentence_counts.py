@@ -1,5 +1,6 @@
-"""Numbers of sentences and of characters that the sources of training pairs usually have."""
+"""Numbers of sentences and of characters that sources of training pairs usually have, and words that begin them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -8,6 +9,7 @@ import numpy as np
 from heedful.data.encoded import EncodedSide
 from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.word_forms import WORD
 
 MOST_COUNTED: Final = 2_000
 """Number of sources whose sentences are counted, about."""
@@ -18,6 +20,37 @@ Multi30k's length joined by "und", a model left a sixth of the words out, and of
 
 LEAST_USUAL: Final = 60
 """Number of characters up to which a sentence is of a usual length, whatever the training had."""
+
+_MOST_READ: Final = 20_000
+"""Number of sources whose words are counted, about."""
+_MOST_OPENINGS: Final = 200
+_FEWEST_FIRST: Final = 5
+"""Number of sources that a word begins with a capital, at least."""
+_FEWEST_WITHIN: Final = 20
+"""Number of times that it stands in lower case within sources, at least: none of a hundred times with a capital, as
+the German "Sie" does, which is "they" in lower case and "you" with a capital."""
+
+
+def opening_words(sources: EncodedSide, tokenizer: Tokenizer) -> list[str]:
+    """Find the words whose capital tells that a sentence begins.
+
+    Returns:
+        Words with a capital that begin sources, the most frequent first, and are in lower case within them.
+    """
+    first, lower, upper = Counter[str](), Counter[str](), Counter[str]()
+    for text in _sample(sources, tokenizer, _MOST_READ):
+        opening, *others = WORD.findall(text) or [""]
+        first[opening] += 1
+        for word in others:
+            (lower if word[0].islower() else upper)[word.lower()] += 1
+
+    def begins(word: str) -> bool:
+        key = word.lower()
+        is_title = word == key[:1].upper() + key[1:] != key
+        return is_title and lower[key] >= max(_FEWEST_WITHIN, 100 * upper[key])
+
+    common = (word for word, number in first.most_common(10 * _MOST_OPENINGS) if number >= _FEWEST_FIRST)
+    return list(filter(begins, common))[:_MOST_OPENINGS]
 
 
 def usual_characters(sources: EncodedSide, tokenizer: Tokenizer) -> int:
@@ -40,6 +73,6 @@ def usual_sentences(sources: EncodedSide, tokenizer: Tokenizer) -> int:
     return max(1, numbers[(len(numbers) * 9 - 1) // 10]) if numbers else 1
 
 
-def _sample(sources: EncodedSide, tokenizer: Tokenizer) -> Iterator[str]:
-    sample = range(0, len(sources), max(1, len(sources) // MOST_COUNTED))
+def _sample(sources: EncodedSide, tokenizer: Tokenizer, most: int = MOST_COUNTED) -> Iterator[str]:
+    sample = range(0, len(sources), max(1, len(sources) // most))
     return (tokenizer.decode(sources[index][:-1].tolist()) for index in sample)

@@ -166,6 +166,7 @@ class ArchivedTranslator(ArchivedModel):
             "reads_sentences": self.text.reads_sentences,
             "usual": int(self.folder.facts.get("sentences", 1)),
             "usual_characters": self.folder.facts.get("usual_characters"),
+            "openings": self.folder.facts.get("openings", []),
             "alignment_shift": self.alignment_shift,
         }
         if not self.text.reads_sentences:

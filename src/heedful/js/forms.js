@@ -6,8 +6,6 @@ const LETTERS = '[\\p{L}\\p{Nl}\\p{No}]+', WORD = new RegExp(`${LETTERS}(?:['’
 const MARKED = /(?=[^\0-\x7f])[\p{L}\p{Nl}\p{No}]/u, UPPER = /\p{Uppercase}/u, LOWER = /\p{Lowercase}/u, TITLE = /\p{Lt}/u;
 /** Letters from which on a text in upper case is no abbreviation, and words from which on one in Title Case is no name. */
 const FEWEST_LETTERS = 4, FEWEST_WORDS = 3;
-/** Largest number of words that are common, most of them articles, prepositions and pronouns, and number of words of a table for each. */
-const MOST_COMMON = 200, COMMON_SHARE = 10;
 /** @type {Record<string, string>} */
 const DIGRAPHS = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss', æ: 'ae', œ: 'oe', ø: 'oe' };
 /** @type {Record<string, string>} */
@@ -39,8 +37,6 @@ export class WordForms {
     this.tokenizer = tokenizer;
     /** @type {Map<string, string>} */
     this.usualForms = new Map();
-    /** @type {Set<string> | undefined} the most frequent words, of those whose usual form is in lower case */
-    this.common = undefined;
     /** @type {Map<string, string>} usual forms with marks, by the spellings without them */
     this.marked = new Map();
     for (const form of lines.filter(Boolean)) if (!this.usualForms.has(form.toLowerCase())) this.usualForms.set(form.toLowerCase(), form);
@@ -61,13 +57,6 @@ export class WordForms {
     if (form) return form;
     const upper = capital(lower), [one, other] = word === upper ? [word, lower] : [lower, upper];
     return this.tokenizer.encode(other).length < this.tokenizer.encode(one).length ? other : one;
-  }
-
-  /** Whether the capital of a word says that a sentence begins: it is a common word, in lower case elsewhere. @param {string} word */
-  beginsSentence(word) {
-    const lower = word.toLowerCase();
-    this.common ??= new Set(Array.from(this.usualForms.values()).slice(0, Math.min(MOST_COMMON, Math.floor(this.usualForms.size / COMMON_SHARE))).filter(isLower));
-    return word !== lower && word === capital(lower) && this.common.has(lower);
   }
 
   /** A text in unusual case with the usual forms of its words, and with marks where it has none. @param {string} text without what stays as it is */

@@ -12,6 +12,7 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  * @property {boolean} reads_sentences whether it reads sentences; if not, lines
  * @property {number} usual number of sentences up to which a line stays whole
  * @property {number | null} [usual_characters] up to which a sentence stays whole
+ * @property {string[]} [openings] words whose capital tells that a sentence begins
  * @property {number} alignment_shift number of steps between the one that predicts a token and the one whose attention aligns it
  * @property {import('./documents.js').SentenceRules} [rules] of models that read sentences, as are all that follow
  * @property {import('./kept.js').KeptFacts} [kept]
@@ -54,7 +55,7 @@ export class Segmenter {
   /** @param {SegmentFacts} facts @param {import('./tokenizers.js').Tokenizer} tokenizer @param {number} mostTokens of a source @param {import('./forms.js').WordForms} forms */
   constructor(facts, tokenizer, mostTokens, forms) {
     this.facts = facts;
-    this.forms = forms;
+    this.openings = new Set(facts.openings ?? []);
     this.tokenizer = tokenizer;
     this.mostTokens = mostTokens - 1; // room for EOS
     this.mostUsual = facts.usual_characters ?? Infinity;
@@ -158,7 +159,7 @@ export class Segmenter {
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
       const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
       // Where all words have capitals, these tell nothing.
-      const starts = caseOf(source) ? [] : Array.from(line.slice(0, middle + around).matchAll(NEXT_WORD), (match) => match).filter(({ 0: word, index }) => index >= first && this.forms.beginsSentence(word)).map(({ index }) => index);
+      const starts = caseOf(source) ? [] : this.openingsWithin(line, first, middle + around);
       if (!(starts.length || clauses.length) && this.fits(source)) {
         yield [start, end];
         continue;
@@ -169,6 +170,12 @@ export class Segmenter {
       if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut
       waiting.push([cut, end], [start, cut]);
     }
+  }
+
+  /** Places of words whose capital tells that a sentence begins. @param {string} line @param {number} first @param {number} end @returns {number[]} */
+  openingsWithin(line, first, end) {
+    const begin = Math.max(0, first - 2); // the word before is of one character at least
+    return Array.from(line.slice(begin, end).matchAll(NEXT_WORD)).filter(({ 0: word, index }) => begin + index >= first && this.openings.has(word)).map(({ index }) => begin + index);
   }
 
   /** Whether the model takes a sentence, and has learned sentences as long. @param {string} sentence */

@@ -35,6 +35,7 @@ class Segmenter:
         self._language: Final = str(folder.facts.get("languages", ("", ""))[0])
         self._usual: Final = int(folder.facts.get("sentences", 1))
         self._most_usual: Final = float(folder.facts.get("usual_characters", inf))
+        self._openings: Final = frozenset[str](folder.facts.get("openings", ()))
         self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
         self.reads_sentences: Final = text.reads_sentences
 
@@ -56,16 +57,7 @@ class Segmenter:
         find = self._finder(constraints.keep if constraints else ())
         sizes = self._most_usual, _MOST_UNUSUAL * self._most_usual
         is_usual, fits = (partial(self._has_size, find, most) for most in sizes)
-        return split(
-            text,
-            self._language,
-            policy,
-            self._usual,
-            fits,
-            find,
-            is_usual,
-            lambda word: self._tables.forms.begins_sentence(word),
-        )
+        return split(text, self._language, policy, self._usual, fits, find, is_usual, self._openings.__contains__)
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""

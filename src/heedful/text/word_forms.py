@@ -10,7 +10,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, final
 
@@ -34,10 +33,6 @@ _FEWEST_LETTERS: Final = 4
 """Number of letters from which on a text in upper case is no abbreviation."""
 _FEWEST_WORDS: Final = 3
 """Number of words from which on a text in Title Case is no name, and one in lower case begins with a capital."""
-_MOST_COMMON: Final = 200
-"""Largest number of words that are common, most of them articles, prepositions and pronouns."""
-_COMMON_SHARE: Final = 10
-"""Number of words of a table for each that is common: the form of a rare word says little."""
 _DIGRAPHS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe"})
 _PLAIN: Final = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i"})
 
@@ -168,22 +163,6 @@ class WordForms:
         form = self._usual.get(lower) or self._marked.get(lower)
         capital = lower[:1].upper() + lower[1:]
         return form or min(*((word, lower) if word == capital else (lower, capital)), key=self._num_tokens)
-
-    def begins_sentence(self, word: str) -> bool:
-        """Tell whether the capital of a word says that a sentence begins: it is a common word, in lower case elsewhere.
-
-        Example:
-            >>> [forms.begins_sentence(word) for word in ("Ein", "ein", "Hund")]  # doctest: +SKIP
-            [True, False, False]
-        """
-        lower = word.lower()
-        return word == lower[:1].upper() + lower[1:] != lower and lower in self._common
-
-    @cached_property
-    def _common(self) -> frozenset[str]:
-        """The most frequent words, of those whose usual form is in lower case."""
-        number = min(_MOST_COMMON, len(self) // _COMMON_SHARE)
-        return frozenset(form for form in islice(self._usual.values(), number) if form.islower())
 
     def _num_tokens(self, word: str) -> int:
         return len(self._tokenizer.encode(word))
