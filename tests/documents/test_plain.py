@@ -29,7 +29,7 @@ def test_text_in_another_encoding_is_written_in_it(encoding: str):
 
 
 def test_letters_that_the_encoding_lacks_are_written_in_utf_8():
-    assert TextFile("día".encode("latin-1"), 0).write([TaggedText("“日”")]).decode() == "“日”"
+    assert TextFile("día más".encode("latin-1"), 0).write([TaggedText("“日”")]).decode() == "“日”"
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,27 @@ def test_bytes_of_no_known_encoding_are_refused(content: bytes):
 def test_pages_are_utf_8():
     with pytest.raises(DataError, match="not UTF-8 text"):
         HtmlFile("día".encode("latin-1"), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("doći će i život", "cp1250"),
+        ("őrült nagy fű", "cp1250"),
+        ("nasılsınız, güzel çocuk", "cp1254"),
+        ("Dzień dobry", "cp1250"),
+        ("Καλημέρα σας, τι κάνετε σήμερα", "cp1253"),
+        ("שלום לכם מה שלומכם", "cp1255"),
+        ("مرحبا بكم في هذا", "cp1256"),
+        ("ÄÖ", "cp1252"),
+        ("abc def", "utf-16le"),
+    ],
+)
+def test_an_encoding_that_the_letters_do_not_tell_is_no_guess(text: str, encoding: str):
+    with pytest.raises(DataError, match="convert the file to UTF-8"):
+        TextFile(text.encode(encoding), 0)
+
+
+def test_a_long_line_of_ascii_is_read_in_linear_time():
+    content = b"a" * 2_000_000 + b"\nB\xe4r \xf6l\x1a"
+    assert TextFile(content, 0).passages[0].text.endswith("\nBär öl")

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -11,11 +12,20 @@ from heedful.text.encodings import guess_encoding, is_mostly_utf8
 
 UTF8: Final = "UTF-8"
 _SAMPLE_BYTES: Final = 1 << 16
-_BEYOND_ASCII: Final = re.compile(rb"[^\n]*[\x80-\xff][^\n]*\n?")
 _CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1a\x7f-\x84\x86-\x9f]")
-_WITHIN_WORD: Final = re.compile(r"[^\W\d_][\u00a1-\u00bf\u00d7\u00f7][^\W\d_]")
-"""Sign between two letters: a letter in the encoding that the text is in."""
-_MIDDLE_DOT: Final = "\u00b7"
+_DOS_END: Final = b"\x1a"
+_WESTERN: Final = (
+    *("äöüßéèàâç", "àâæçéèêëîïôœùûüÿ", "áéíóúüñ", "àáâãçéêíóôõúü", "àèéìíîòóù"),
+    *("áéèëïíóöüú", "æøåéó", "åäöéü", "àçéèíïòóúü"),
+)
+"""Letters of languages that CP1252 is for, German first; a Czech text read so has letters of several."""
+_VOWELS: Final = frozenset("оеаиуыяюіїєёэъѝ")
+_LEAST_VOWELS: Final = 0.3
+"""Least share of these among the letters of CP1251 that ASCII lacks; of Greek or Hebrew read so it is smaller."""
+_FEWEST_LETTERS: Final[Mapping[str, int]] = {"CP1252": 2, "CP1251": 8}
+_FEWEST_WIDE: Final = 6
+"""Fewest letters that ASCII lacks by which another encoding is known."""
+_MOST_NUL: Final = 0.2
 
 
 @final
@@ -42,18 +52,36 @@ class EncodedText:
             if content.startswith(mark):
                 return cls(_decoded(content[2:], encoding), encoding, mark)
         try:
-            return cls(decode_text(content))
+            text = decode_text(content)
         except DataError:
-            sample = b"".join(_BEYOND_ASCII.findall(content[: 16 * _SAMPLE_BYTES]))[:_SAMPLE_BYTES]
+            lines = content[: 16 * _SAMPLE_BYTES].split(b"\n")
+            sample = b"\n".join(line for line in lines if not line.isascii())[:_SAMPLE_BYTES]
             if is_mostly_utf8(sample or content[:_SAMPLE_BYTES]):
                 raise
-        encoding = guess_encoding(sample)
+            return cls._guessed(content, sample)
+        if text.count("\0") > _MOST_NUL * len(text):
+            raise DataError("not UTF-8 text, but perhaps UTF-16; convert the file to UTF-8")
+        return cls(text)
+
+    @classmethod
+    def _guessed(cls, content: bytes, sample: bytes) -> "EncodedText":
+        """Text in the encoding that the letters of a sample tell.
+
+        Raises:
+            DataError: they tell none for sure.
+        """
+        guess = guess_encoding(sample)
         # CP1252 has all letters of ISO-8859-1, and the quotation marks that a translation may bring.
-        encoding = "CP1252" if encoding == "ISO-8859-1" else encoding
-        text = _decoded(content, encoding)
-        signs = [match[0] for match in _WITHIN_WORD.finditer(text) if match[0][1] != _MIDDLE_DOT]
-        if encoding == "CP1252" and signs:
-            raise DataError(f"not UTF-8 text, nor CP1252, which would have {signs[0]}; convert the file to UTF-8")
+        encoding = "CP1252" if guess == "ISO-8859-1" else guess
+        text = _decoded(content.removesuffix(_DOS_END), encoding)
+        letters = [letter for letter in text.lower() if letter > "\x7f" and letter.isalpha()]
+        if encoding == "CP1252":
+            is_sure = any(set(letters) <= set(alphabet) for alphabet in _WESTERN)
+        else:
+            share = sum(map(_VOWELS.__contains__, letters)) / max(1, len(letters))
+            is_sure = encoding != "CP1251" or share >= _LEAST_VOWELS
+        if not is_sure or len(letters) < _FEWEST_LETTERS.get(encoding, _FEWEST_WIDE):
+            raise DataError("not UTF-8 text, and in no other encoding for sure; convert the file to UTF-8")
         return cls(text, encoding)
 
     def write(self, text: str) -> bytes:
