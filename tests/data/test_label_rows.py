@@ -292,6 +292,12 @@ def test_a_name_with_an_underscore_stands_out_from_short_texts(tmp_path: Path):
     assert read(write(tmp_path / "b.csv", code, ",")) == code
 
 
+def test_a_word_with_a_capital_or_of_another_script_is_no_heading(tmp_path: Path):
+    rows = [*zip(TEXTS, [f"a {label} one" for label in LABELS], strict=True)][:4]
+    for first in (("Hallo", "Hello"), ("你好", "hello")):
+        assert read(write(tmp_path / "a.csv", [first, *rows], ",")) == [first, *rows]
+
+
 @pytest.mark.parametrize(
     ("names", "labels"),
     [

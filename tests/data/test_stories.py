@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.data.passages import answer_place
-from heedful.data.stories import Stories, answered_stories, encode_story, find_stories, story_line
+from heedful.data.stories import Stories, answered_stories, encode_story, find_stories, part_names, story_line
 from heedful.errors import DataError
 from heedful.predictors.answerer import story_of_line
 from heedful.text.stories import Story
@@ -211,3 +211,9 @@ def test_no_row_of_data_is_taken_for_headings_of_stories(tmp_path: Path):
     rows = [("Rain", "Why", "cold"), *[("It rained all day.", f"How was day {n}?", "wet") for n in range(4)]]
     path.write_text("".join("\t".join(row) + "\n" for row in [rows[0], rows[1], *rows]), "utf-8")
     assert len([*find_stories([path])]) == len(rows) + 2
+
+
+def test_columns_of_unknown_names_are_taken_in_order_only_if_there_are_as_many_as_parts():
+    assert part_names(["doc", "q", "a"]) == ("facts", "question", "answer")
+    assert part_names(["doc", "q"]) == ("facts", "question")
+    assert part_names(["title", "context", "q", "a"]) == ("title", "context", "q", "a")

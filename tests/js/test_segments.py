@@ -220,7 +220,7 @@ MUTANTS: Final = (
     ("kept.js", "distance(one[0]) < distance(best[0])", "distance(one[0]) > distance(best[0])"),
     ("links.js", "(PLAIN.test(right[row]) === PLAIN.test(left[column]) ? 1 : UNLIKE)", "1"),
     ("faults.js", "return hasLoop(output) && !(hasRepetitions(source) || hasLoop(source)) ? 'loop' : ''", "return ''"),
-    ("entities.js", "if (source.search(ENTITY) >= 0)", "if (false)"),
+    ("entities.js", "source.search(ENTITY) >= 0 || ", ""),
     ("passages.js", "target: [plain.indices", "target: [0 * plain.indices"),
     ("segments.js", " || levels[index] !== levels[index - 1]", ""),
     ("segments.js", ".replace(QUOTED_BREAKS,", ".replace(BREAKS,"),

@@ -10,6 +10,7 @@ from heedful.text.entities import decoded_entities
     [
         ("Fisch & Brot", "fish &amp; &lt;&quot;x&#39;&gt; bread", "fish & <\"x'> bread"),
         ("A&B", "&amp;&amp;&amp. Here", "&&&. Here"),
+        ("Fisch & Brot", "a &apos bread", "a ' bread"),
         ("Fisch &amp; Brot", "fish &amp; bread", "fish &amp; bread"),
         ("Fisch & Brot", "fish & bread", "fish & bread"),
         ("Fisch & Brot", "fish &ampere; &lto", "fish &ampere; &lto"),

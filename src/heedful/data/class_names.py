@@ -45,7 +45,7 @@ def stored_class_names(path: Path) -> Names:
     content = None if batch is None else (batch.schema.metadata or {}).get(_METADATA)
     try:
         stored = json.loads(content) if content else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     info = cast(Mapping[str, Any], stored).get("info") if isinstance(stored, Mapping) else None
     return class_names(cast(Mapping[str, Any], info).get("features")) if isinstance(info, Mapping) else {}

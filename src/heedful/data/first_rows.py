@@ -21,7 +21,12 @@ def is_name(cell: str) -> bool:
         >>> is_name("comment_text"), is_name("too loud"), is_name("7")
         (True, False, False)
     """
-    return 0 < len(cell) <= _LONGEST and cell.replace("-", "_").isidentifier()
+    return 0 < len(cell) <= _LONGEST and cell.isascii() and cell.replace("-", "_").isidentifier()
+
+
+def _is_plain_name(cell: str) -> bool:
+    """Tell whether a name is written as those of columns are and words at the beginning of a text are not."""
+    return is_name(cell) and (cell.islower() or "_" in cell)
 
 
 def text_columns(rows: Sequence[Sequence[Any]]) -> list[int]:
@@ -47,9 +52,9 @@ def are_names(rows: Sequence[Sequence[Any]]) -> bool:
     """Tell whether a first row has headings of unknown names, in a table of which nothing is known.
 
     Returns:
-        Whether it has different names and nothing else, one of them above texts, and there is more evidence: a name
-        above other texts, one with an underscore, or one above cells that are no names, or that come again as it does
-        not.
+        Whether it has different names in lower case and nothing else, one of them above texts, and there is more: a
+        name above other texts, one with an underscore, or one above cells that are no names, or that come again as it
+        does not.
 
     Example:
         >>> are_names([["doc", "q", "a"], *[["Ada went home. Bo left.", "Where is Ada?", "home"]] * 3])
@@ -59,7 +64,7 @@ def are_names(rows: Sequence[Sequence[Any]]) -> bool:
     """
     texts = text_columns(rows)
     heads = [head for head, _ in (_cells(rows, index) for index in range(len(rows[0]))) if head]
-    if not texts or len({head.casefold() for head in heads}) < len(heads) or not all(map(is_name, heads)):
+    if not texts or len({head.casefold() for head in heads}) < len(heads) or not all(map(_is_plain_name, heads)):
         return False
     if len(texts) > 1 or "_" in str(rows[0][texts[0]]):
         return True
@@ -80,7 +85,8 @@ def may_be_names(rows: Sequence[Sequence[Any]]) -> bool:
     """
     columns = [_cells(rows, index) for index in range(len(rows[0]))]
     filled = [(head, body) for head, body in columns if head]
-    is_long = len(rows) > _LEAST_ROWS and len({head.casefold() for head, _ in filled}) == len(filled) > 0
+    least = 0 if any("_" in head for head, _ in filled) else 1
+    is_long = len(rows) > _LEAST_ROWS and len({head.casefold() for head, _ in filled}) == len(filled) > least
     if not is_long or not all(is_name(head) and not _is_among(head, body) for head, body in filled):
         return False
     return bool(text_columns(rows)) or all(_is_unlike(head, body) or _recurs(head, body) for head, body in filled)

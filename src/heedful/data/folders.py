@@ -54,8 +54,9 @@ def folder_parts(path: Path) -> dict[str, Path]:
 
 def text_files(path: Path) -> list[Path]:
     """List the files of texts in a folder and those in it, in alphabetical order."""
-    files = (child for child in path.rglob("*") if child.suffix.lower() in _TEXTS and _is_shown(child))
-    return sorted(child for child in files if child.is_file())
+    found = (child for child in path.rglob("*") if child.suffix.lower() in _TEXTS)
+    shown = (child for child in found if all(map(_is_shown, map(Path, child.relative_to(path).parts))))
+    return sorted(child for child in shown if child.is_file())
 
 
 def folder_files(path: Path) -> list[Path]:

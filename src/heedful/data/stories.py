@@ -236,7 +236,7 @@ def part_names(heads: Sequence[str]) -> tuple[str, ...]:
 
     Returns:
         Known ones as they are; where facts or questions have none, the unknown ones are those of facts, question and
-        answer, in this order.
+        answer, in this order, unless there are more or fewer of them than that.
 
     Example:
         >>> part_names(["id", "context", "q", "a"])
@@ -245,9 +245,12 @@ def part_names(heads: Sequence[str]) -> tuple[str, ...]:
     known = known_parts(head.strip().casefold() for head in heads)
     if {"facts", "question"} <= known:
         return tuple(heads)
-    missing = iter([part for part in ("facts", "question", "answer") if part not in known])
+    missing = [part for part in ("facts", "question", "answer") if part not in known]
     are_open = [not is_id(head) and not known_parts([head.strip().casefold()]) for head in heads]
-    return tuple(next(missing, head) if is_open else head for head, is_open in zip(heads, are_open, strict=True))
+    if sum(are_open) not in (len(missing), len(missing) - ("answer" in missing)):  # a table to be answered has none
+        return tuple(heads)
+    parts = iter(missing)
+    return tuple(next(parts) if is_open else head for head, is_open in zip(heads, are_open, strict=True))
 
 
 _LINES: Final = _StoryColumns(TABS, (), 0)

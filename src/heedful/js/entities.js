@@ -10,13 +10,16 @@ const CHARACTERS = { '&amp': '&', '&lt': '<', '&gt': '>', '&quot': '"', '&apos':
  * @returns {{ text: string, indices: number[] }} the output as plain text, and in it the index of each character of the output, and of its end
  */
 export function decodedEntities(source, output) {
-  const indices = Array.from({ length: output.length + 1 }, (_, index) => index);
-  if (source.search(ENTITY) >= 0) return { text: output, indices };
-  let dropped = 0;
+  if (source.search(ENTITY) >= 0 || output.search(ENTITY) < 0) return { text: output, indices: Array.from({ length: output.length + 1 }, (_, index) => index) };
+  /** @type {number[]} */
+  const indices = [];
+  let size = 0;
   const text = output.replace(ENTITY, (entity, /** @type {number} */ start) => {
-    for (let index = start; index < output.length + 1; index++) indices[index] = index < start + entity.length ? start - dropped : index - dropped - entity.length + 1;
-    dropped += entity.length - 1;
+    while (indices.length < start) indices.push(size++);
+    for (let index = 0; index < entity.length; index++) indices.push(size);
+    size += 1;
     return CHARACTERS[entity.replace(';', '')];
   });
+  while (indices.length <= output.length) indices.push(size++);
   return { text, indices };
 }

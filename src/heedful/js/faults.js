@@ -8,6 +8,7 @@ const FEWEST_LETTERS = 18;
 /** Letters of an output for each letter of its source; letters from WIDE on stand for several of others. */
 const MOST_GROWTH = 5, WIDE = '\u2e80';
 const PARTS = Array.from({ length: LONGEST_PART }, (_, index) => index + 1);
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Bopomofo}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]/u, MARKS = '.,;:!?"\'()';
 const LETTER = /\p{L}/u, SIGN = /[\p{L}\p{N}]/u, PLAIN = /^[\p{L}\p{N}\p{M}]+$/u;
 
 /**
@@ -29,14 +30,22 @@ function hasLoop(/** @type {string} */ text) {
   return PARTS.some((part) => longestRun(letters, part) >= Math.max(FEWEST_LETTERS, 3 * part));
 }
 
-/** Whether a word, a letter of a wide script or a part of several stands in a row as often as in a loop. @param {string} text */
+/** Whether a source repeats itself: a word or a letter of a script without spaces three times, a part twice. @param {string} text */
 function hasRepetitions(text) {
-  const spaced = Array.from(text, (letter) => (letter >= WIDE ? ` ${letter} ` : letter)).join('');
-  return hasRepeatedPart(splitIntoWords(spaced).filter((word) => PLAIN.test(word)), PARTS);
+  const spaced = Array.from(text, (letter) => (UNSPACED.test(letter) ? ` ${letter} ` : letter)).join('').toLowerCase();
+  const words = splitWords(spaced).map((word) => Array.from(word).filter((letter) => PLAIN.test(letter)).join('')).filter(Boolean);
+  return hasRepeatedPart(words, [1]) || PARTS.slice(1).some((part) => longestRun(words, part) >= part);
 }
 
 /** Words without the marks around them. @param {string} text */
-const splitIntoWords = (text) => splitWords(text).map((word) => word.replace(/^[.,;:!?"'()]+|[.,;:!?"'()]+$/g, '').toLowerCase());
+const splitIntoWords = (text) => splitWords(text).map((word) => withoutMarks(word).toLowerCase());
+
+function withoutMarks(/** @type {string} */ word) {
+  let start = 0, end = word.length;
+  while (start < end && MARKS.includes(word[start])) start += 1;
+  while (end > start && MARKS.includes(word[end - 1])) end -= 1;
+  return word.slice(start, end);
+}
 
 /** @param {string[]} words @param {number[]} parts sizes */
 const hasRepeatedPart = (words, parts) => parts.some((part) => longestRun(words, part) >= (REPETITIONS - 1) * part);

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from unicodedata import category
 
+from heedful.text.scripts import UNSPACED, script_of
+
 Fault = Literal["loop", "length", "empty", ""]
 """Fault of an output: a part comes again and again, it is far too long, or there is none."""
 _LONGEST_PART: Final = 12
 """Number of words or letters of a part that comes again, at most."""
+_PARTS: Final = range(1, _LONGEST_PART + 1)
 _REPETITIONS: Final = 3
 """Number of times that a part of several words stands in a row in a loop."""
 _REPETITIONS_OF_WORDS: Final = 4
@@ -44,21 +47,22 @@ def fault_of(source: str, output: str) -> Fault:
 
 def _has_loop(text: str) -> bool:
     words = _words(text)
-    parts = range(1, _LONGEST_PART + 1)
     if len(words) - len(set(words)) >= _REPETITIONS_OF_WORDS - 1:
-        if _longest_run(words, 1) >= _REPETITIONS_OF_WORDS - 1 or _has_repeated_part(words, parts[1:]):
+        if _longest_run(words, 1) >= _REPETITIONS_OF_WORDS - 1 or _has_repeated_part(words, _PARTS[1:]):
             return True
     # A loop of letters repeats each six of its first letters within the length of a part.
     starts = range(0, len(text) - _STEP, _STEP)
     if all(text.find(text[one : one + _STEP], one + 1, one + _LONGEST_PART + _STEP) < 0 for one in starts):
         return False
-    return any(_longest_run(text, part) >= max(_FEWEST_LETTERS, 3 * part) for part in parts)
+    return any(_longest_run(text, part) >= max(_FEWEST_LETTERS, 3 * part) for part in _PARTS)
 
 
 def _has_repetitions(text: str) -> bool:
-    """Tell whether a word, a letter of a wide script or a part of several stands in a row as often as in a loop."""
-    spaced = "".join(f" {letter} " if letter >= _WIDE else letter for letter in text)
-    return _has_repeated_part([word for word in _words(spaced) if _is_plain(word)], range(1, _LONGEST_PART + 1))
+    """Tell whether a source repeats itself: a word or a letter of a script without spaces three times, a part twice."""
+    spaced = "".join(f" {letter} " if script_of(letter) in UNSPACED else letter for letter in text)
+    plain = ("".join(filter(_is_plain, word)) for word in spaced.casefold().split())
+    words = [word for word in plain if word]
+    return _has_repeated_part(words, (1,)) or any(_longest_run(words, size) >= size for size in _PARTS[1:])
 
 
 def _words(text: str) -> list[str]:
