@@ -95,6 +95,8 @@ TEXTS: Final[tuple[str, ...]] = (
     "Hund, roter " * 20,
     "ein roter Hund läuft Auf Straße, " * 8,
     "Ein roter Hund, https://example.org/a?b=(1), {{x}} Mädchen.",
+    "Ein roter Hund.Auf Straße läuft er.Ein Hund.",
+    "1. Auf Straße läuft Hund.",
     "Ein Roter Hund Läuft Auf Straße, " * 8,
     "x" * 300,
     "𝔸" * 300,
@@ -196,6 +198,8 @@ def joined(found: Any) -> list[Any]:
 # By module, expressions with others in their place that make it wrong.
 MUTANTS: Final = (
     ("segments.js", "numbers.has(number - 1) || ", ""),
+    ("segments.js", " || openings.has(word)", ""),
+    ("segments.js", "divided(sentences.spans(line), ends)", "sentences.spans(line)"),
     ("segments.js", "kept.find(plain).filter(({ kind }) => !READ.includes(kind))", "[]"),
     ("segments.js", "spans.length > this.facts.usual", "false"),
     ("segments.js", "|| (spans.length > 1 && !this.isUsual(line)) ", ""),

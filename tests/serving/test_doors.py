@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 import heedful
 from heedful.data.prepare import EvaluationSet
 from heedful.engines.folder import open_folder
+from heedful.engines.text_constraints import TextConstraints
 from heedful.predictors.page_requests import PageRequests
 from heedful.predictors.translator import Translator
 from heedful.serving.app import make_app
@@ -80,6 +82,16 @@ def test_every_door_gives_the_same_translation(sentences: Path, tmp_path: Path):
         assert (
             passage_text(view["passage"]).strip() if view["passage"] else view["outputs"][0]["text"]
         ) == output.strip()
+
+
+@pytest.mark.parametrize("is_prefix", [True, False])
+def test_what_stays_is_kept_in_a_text_with_a_prefix_or_a_required_phrase(is_prefix: bool, sentences: Path):
+    translator = heedful.load(sentences, kind=Translator)
+    word = translator.translate(["Hund schläft hier."])[0].text.split()[0].strip(".")
+    given = TextConstraints(prefix=word) if is_prefix else TextConstraints(required=[word])
+    (one,) = translator.translate(["Hund schläft hier. Siehe {name} 🐶."], constraints=given)
+    assert (one.text.count("{name}"), one.text.count("🐶")) == (1, 1)
+    assert word in one.text
 
 
 WRAPPED = """Hund schläft hier und Katze läuft heute und Frau

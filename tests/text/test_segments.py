@@ -144,3 +144,14 @@ def test_outputs_that_do_not_match_the_segments_are_refused(outputs: list[str]):
 def test_long_texts_take_linear_time(text: str):
     apart = split(text, fits=lambda sentence: len(sentence) < 1000)
     assert apart.join([segment.source for segment in apart.segments]) == text
+
+
+def test_words_that_begin_sentences_tell_of_them_without_a_space_and_behind_a_number():
+    def sources(text: str) -> list[str]:
+        return [one.source for one in split(text, begins={"Ein", "Am"}.__contains__).segments]
+
+    assert sources("Ein Mann geht.Ein Hund bellt.Hunde auch.") == ["Ein Mann geht.", "Ein Hund bellt.Hunde auch."]
+    assert sources("z.B.Ein Hund, datei.Ein") == ["z.B.Ein Hund, datei.", "Ein"]
+    assert sources("1. Ein Hund bellt.") == ["Ein Hund bellt."]
+    assert sources("3. Mai") == ["3. Mai"]
+    assert split("Ein Mann geht.Ein Hund.", begins={"Ein"}.__contains__).join(["A.", "B."]) == "A. B."

@@ -35,6 +35,8 @@ const SOFT_BREAK = new RegExp(`(?:(?<![ \\t])[ \\t]+)?${BREAK}${QUOTE}[ \\t]*`, 
 const MARKER = new RegExp(`^[${SPACE}]*(?:[-*+•‣▪◦·–—] +|\\(?(?:\\p{Nd}{1,3}|[a-z])\\) +|(?<number>\\p{Nd}{1,3})\\. +)(?=[^${SPACE}])`, 'u');
 const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[${SPACE}][–—][${SPACE}]`, 'g'), SPACES = new RegExp(`[${SPACE}]+`, 'g');
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
+/** Word at the beginning, and word behind a mark without a space between them. */
+const FIRST_WORD = /^[\p{L}\p{N}_]+/u, GLUED = /(?<=[\p{L}\p{Nl}\p{No}]{2}[.!?])[\p{L}\p{Nl}\p{No}]+/gu;
 /** Word with a word and a space before it. */
 const NEXT_WORD = /(?<=[\p{L}\p{N}_] )[\p{L}\p{N}_]+/gu;
 /** Kinds of kept spans that tell where sentences end. */
@@ -93,7 +95,8 @@ export class Segmenter {
     for (const [start, end] of this.paragraphs(text)) {
       // Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
       const line = masked(text.slice(start, end).replace(QUOTED_BREAKS, (one) => ' '.repeat(one.length)), (plain) => kept.find(plain).filter(({ kind }) => !READ.includes(kind)));
-      const spans = [...sentences.spans(line)].filter(([first, last]) => !isBlank(line.slice(first, last)));
+      const ends = Array.from(line.matchAll(GLUED)).filter(([word]) => this.openings.has(word)).map(({ index }) => index);
+      const spans = [...divided(sentences.spans(line), ends)].filter(([first, last]) => !isBlank(line.slice(first, last)));
       for (const [first, last] of spans.length > this.facts.usual || (spans.length > 1 && !this.isUsual(line)) ? spans : [[0, line.length]]) {
         for (const [from, to] of this.cut(text, line, start, start + first, start + last)) {
           const part = line.slice(from - start, to - start);
@@ -107,7 +110,7 @@ export class Segmenter {
   *paragraphs(text) {
     const quotes = linesOf(text).map(([start, end]) => /** @type {RegExpExecArray} */ (QUOTES.exec(text.slice(start, end)))[0]);
     const lines = linesOf(text).map(([start, end], index) => /** @type {[number, number]} */ ([start + quotes[index].length, end]));
-    const starts = itemStarts(text, lines), levels = quotes.map((quote) => quote.split('>').length);
+    const starts = itemStarts(text, lines, this.openings), levels = quotes.map((quote) => quote.split('>').length);
     /** @type {[number, number][]} */
     let block = []; // consecutive lines of one quote that are not blank, and no items but the first
     for (const [index, [lineStart, lineEnd]] of lines.entries()) {
@@ -204,6 +207,19 @@ export class Segmenter {
   }
 }
 
+/** Spans of sentences, divided at further ends of sentences. @param {Iterable<[number, number]>} spans @param {number[]} ends @returns {Generator<[number, number]>} */
+function* divided(spans, ends) {
+  let next = 0;
+  for (let [start, end] of spans) {
+    for (; next < ends.length && ends[next] < end; next++) {
+      if (ends[next] <= start) continue;
+      yield [start, ends[next]];
+      start = ends[next];
+    }
+    yield [start, end];
+  }
+}
+
 /** Text whose spans are a word each, of the same length. @param {string} line @param {(line: string) => import('./kept.js').Kept[]} find */
 function masked(line, find) {
   const spans = find(line), parts = spans.flatMap(({ start, end }, index) => [line.slice(index ? spans[index - 1].end : 0, start), 'X'.repeat(end - start)]);
@@ -218,16 +234,17 @@ function linesOf(/** @type {string} */ text) {
 
 /**
  * Start of each line, behind its bullet or number. A number with a period may be an ordinal, as in "3. Mai"; it is a mark where
- * the number before or after it stands at another line.
- * @param {string} text @param {[number, number][]} lines
+ * the number before or after it stands at another line, or where a sentence begins behind it.
+ * @param {string} text @param {[number, number][]} lines @param {Set<string>} openings
  */
-function itemStarts(text, lines) {
+function itemStarts(text, lines, openings) {
   const markers = lines.map(([start, end]) => MARKER.exec(text.slice(start, end)));
   const numberOf = (/** @type {RegExpExecArray | null} */ marker) => (marker?.groups?.number ? Array.from(marker.groups.number).reduce((number, digit) => 10 * number + valueOf(digit), 0) : null);
   const numbers = new Set(markers.map(numberOf));
   return lines.map(([start], index) => {
     const marker = markers[index], number = numberOf(marker);
-    return marker && (number === null || numbers.has(number - 1) || numbers.has(number + 1)) ? start + marker[0].length : start;
+    const [word = ''] = marker ? (FIRST_WORD.exec(text.slice(start + marker[0].length, lines[index][1])) ?? []) : [];
+    return marker && (number === null || numbers.has(number - 1) || numbers.has(number + 1) || openings.has(word)) ? start + marker[0].length : start;
   });
 }
 

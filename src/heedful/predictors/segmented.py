@@ -1,6 +1,7 @@
 """Segments of texts as a model reads them, and translations of texts joined from those of their segments."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from math import inf, prod
 from typing import Final, final
@@ -50,11 +51,12 @@ class Segmenter:
             The segments and the layout between them.
         """
         policy = self._suited(text, constraints) if policy == "auto" else policy
+        keeps = self.reads_sentences and not self._text.reads_whole and not self._memory.state().has(text)
+        find = self._finder(constraints) if keeps else lambda _: ()
         if policy is None:
-            return whole(text)
+            return whole(text, find)
         if not self.reads_sentences:
             return split(text, self._language, policy, self._usual, self._is_read)
-        find = self._finder(constraints.keep if constraints else ())
         sizes = self._most_usual, _MOST_UNUSUAL * self._most_usual
         is_usual, fits = (partial(self._has_size, find, most) for most in sizes)
         return split(text, self._language, policy, self._usual, fits, find, is_usual, self._openings.__contains__)
@@ -82,9 +84,16 @@ class Segmenter:
             return False
         return len(sentence) <= most or len(lift(sentence, find(sentence)).text) <= most
 
-    def _finder(self, patterns: Sequence[str]) -> Callable[[str], Sequence[Kept]]:
+    def _finder(self, constraints: TextConstraints | None) -> Callable[[str], Sequence[Kept]]:
+        """Function that finds the spans that stay as they are; those that the user gives already do not."""
+        patterns = constraints.keep if constraints else ()
         own = own_spans(patterns) if patterns else None
-        return partial(find_kept, kinds=self._kinds, own=own, knows=self._scripts.__contains__, lacks=self._lacks)
+        knows, lacks = self._scripts.__contains__, self._lacks
+        find = partial(find_kept, kinds=self._kinds, own=own, knows=knows, lacks=lacks)
+        given = (constraints.prefix, *constraints.required) if constraints else ()
+        if not any(given):
+            return find
+        return lambda text: [one for one in find(text) if not any(text[one.start : one.end] in each for each in given)]
 
     def _lacks(self, word: str) -> bool:
         return self._tables.forms.lacks(word)
@@ -95,13 +104,17 @@ class Segmenter:
         return known_scripts(self._tokenizer.pieces(range(len(self._tokenizer))))
 
 
-def whole(source: str) -> Text:
+def whole(source: str, find: Callable[[str], Sequence[Kept]] = lambda _: ()) -> Text:
     """Take a text for a single segment, whatever is in it.
+
+    Args:
+        find: finds the spans that stay as they are.
 
     Returns:
         The text with one segment, even if it is blank, and no layout.
     """
-    return Text((Segment(source, 0, len(source)),), ("", ""))
+    one = Segment(source, 0, len(source))
+    return Text((replace(one, kept=tuple(find(one.reading))),), ("", ""))
 
 
 def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translation:

@@ -4,7 +4,8 @@ Sources and layout together are the text, to the character, so that nothing of a
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
@@ -28,6 +29,9 @@ _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
 _SPACE: Final = re.compile(r"\s+")
+_FIRST_WORD: Final = re.compile(r"\w+")
+_GLUED: Final = re.compile(r"(?<=[^\W\d_]{2}[.!?])[^\W\d_]+")
+"""Word behind a mark without a space between them."""
 _NEXT_WORD: Final = re.compile(r"(?<=\w )\w+")
 """Word with a word and a space before it."""
 _END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
@@ -157,7 +161,9 @@ def split(
     is_usual = is_usual or fits
     cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins)
     spans = (
-        _lines(text) if policy == "line" else _sentences(text, usual if policy == "auto" else 0, is_usual, cut, find)
+        _lines(text)
+        if policy == "line"
+        else _sentences(text, usual if policy == "auto" else 0, is_usual, cut, find, begins)
     )
     segments: list[Segment] = []
     layout: list[str] = []
@@ -179,18 +185,32 @@ def _sentences(
     is_usual: Callable[[str], bool],
     cut: Callable[[str, int, int, int], Iterator[tuple[int, int]]],
     find: Callable[[str], Sequence[Kept]],
+    begins: Callable[[str], bool],
 ) -> Iterator[tuple[int, int]]:
-    for start, end in _paragraphs(text):
+    for start, end in _paragraphs(text, begins):
         # Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
         line = _QUOTED_BREAK.sub(lambda match: " " * len(match[0]), text[start:end])
         line = _masked(line, [one for one in find(line) if one.kind not in _READ])
-        spans = [span for span in sentence_spans(line) if line[slice(*span)].strip()]
+        ends = [match.start() for match in _GLUED.finditer(line) if begins(match[0])]
+        spans = [span for span in _divided(sentence_spans(line), ends) if line[slice(*span)].strip()]
         if len(spans) <= usual and (len(spans) == 1 or is_usual(line)):
             spans = [(0, len(line))]
         for span in spans:
             for first, last in cut(line, start, start + span[0], start + span[1]):
                 part = line[first - start : last - start]
                 yield last - len(part.lstrip()), first + len(part.rstrip())
+
+
+def _divided(spans: Iterable[tuple[int, int]], ends: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Spans of sentences, divided at further ends of sentences."""
+    waiting = deque(ends)
+    for start, end in spans:
+        while waiting and waiting[0] < end:
+            cut = waiting.popleft()
+            if cut > start:
+                yield start, cut
+                start = cut
+        yield start, end
 
 
 def _masked(line: str, fixed: Sequence[Kept]) -> str:
@@ -210,12 +230,12 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+def _paragraphs(text: str, begins: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
     """Lines without the marks of quotes and list items; lines of hard-wrapped text together."""
     quotes = [_QUOTE.match(text, *line) for line in _lines(text)]
     lines = [(quote.end() if quote else start, end) for quote, (start, end) in zip(quotes, _lines(text), strict=True)]
     levels = [quote[0].count(">") if quote else 0 for quote in quotes]
-    starts = [*_item_starts(text, lines)]
+    starts = [*_item_starts(text, lines, begins)]
     block: list[int] = []  # consecutive lines of one quote that are not blank, and no items but the first
     for index, (line_start, line_end) in enumerate(lines):
         is_blank = not text[line_start:line_end].strip()
@@ -227,17 +247,20 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
     yield from _unwrapped(text, [(starts[one], lines[one][1]) for one in block])
 
 
-def _item_starts(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[int]:
+def _item_starts(text: str, lines: Sequence[tuple[int, int]], begins: Callable[[str], bool]) -> Iterator[int]:
     """Start of each line, behind its bullet or number.
 
     A number with a period may be an ordinal, as in "3. Mai"; it is a mark where the number before or after it stands at
-    another line.
+    another line, or where a sentence begins behind it.
     """
     markers = [_MARKER.match(text, *line) for line in lines]
     numbers = {int(marker["number"]) for marker in markers if marker and marker["number"]}
     for (start, _), marker in zip(lines, markers, strict=True):
         number = int(marker["number"]) if marker and marker["number"] else None
-        is_mark = marker and (number is None or not numbers.isdisjoint((number - 1, number + 1)))
+        word = _FIRST_WORD.match(text, marker.end()) if marker else None
+        is_mark = marker and (
+            number is None or not numbers.isdisjoint((number - 1, number + 1)) or (word and begins(word[0]))
+        )
         yield marker.end() if marker and is_mark else start
 
 
