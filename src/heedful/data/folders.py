@@ -54,9 +54,8 @@ def folder_parts(path: Path) -> dict[str, Path]:
 
 def text_files(path: Path) -> list[Path]:
     """List the files of texts in a folder and those in it, in alphabetical order."""
-    found = (child for child in path.rglob("*") if child.suffix.lower() in _TEXTS)
-    shown = (child for child in found if all(map(_is_shown, map(Path, child.relative_to(path).parts))))
-    return sorted(child for child in shown if child.is_file())
+    files = (child for child in path.rglob("*") if child.suffix.lower() in _TEXTS and child.is_file())
+    return sorted(file for file in files if all(map(_is_shown, map(Path, file.relative_to(path).parts))))
 
 
 def folder_files(path: Path) -> list[Path]:

@@ -98,14 +98,14 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _is_within(text: str, place: int) -> bool:
+def _is_within(text: str, index: int) -> bool:
     """Tell whether a place between two characters is within a word, or within a number such as "1,947.5"."""
-    kinds = [_kind(character) for character in text[max(0, place - 2) : place + 2]]
-    before, after = kinds[min(2, place) - 1], kinds[min(2, place)]
+    kinds = [_kind(character) for character in text[max(0, index - 2) : index + 2]]
+    before, after = kinds[min(2, index) - 1], kinds[min(2, index)]
     if before == after != "":
         return True
-    is_mark_before, is_mark_after = text[place - 1] in _WITHIN_NUMBERS, text[place] in _WITHIN_NUMBERS
-    return (is_mark_after and kinds[-1] == before == "digit") or (is_mark_before and kinds[0] == after == "digit")
+    precedes, follows = text[index - 1] in _WITHIN_NUMBERS, text[index] in _WITHIN_NUMBERS
+    return (follows and kinds[-1] == before == "digit") or (precedes and kinds[0] == after == "digit")
 
 
 def _kind(character: str) -> str:

@@ -90,10 +90,12 @@ class Segmenter:
         own = own_spans(patterns) if patterns else None
         knows, lacks = self._scripts.__contains__, self._lacks
         find = partial(find_kept, kinds=self._kinds, own=own, knows=knows, lacks=lacks)
-        given = (constraints.prefix, *constraints.required) if constraints else ()
-        if not any(given):
+        phrases = (constraints.prefix, *constraints.required) if constraints else ()
+        if not any(phrases):
             return find
-        return lambda text: [one for one in find(text) if not any(text[one.start : one.end] in each for each in given)]
+        return lambda text: [
+            one for one in find(text) if not any(text[one.start : one.end] in each for each in phrases)
+        ]
 
     def _lacks(self, word: str) -> bool:
         return self._tables.forms.lacks(word)
