@@ -96,6 +96,7 @@ TEXTS: Final[tuple[str, ...]] = (
     "ein roter Hund läuft Auf Straße, " * 8,
     "Ein roter Hund, https://example.org/a?b=(1), {{x}} Mädchen.",
     "Ein roter Hund.Auf Straße läuft er.Ein Hund.",
+    "Ein (roter).Auf Straße läuft er.",
     "1. Auf Straße läuft Hund.",
     "Ein Roter Hund Läuft Auf Straße, " * 8,
     "x" * 300,

@@ -151,6 +151,7 @@ def test_words_that_begin_sentences_tell_of_them_without_a_space_and_behind_a_nu
         return [one.source for one in split(text, begins={"Ein", "Am"}.__contains__).segments]
 
     assert sources("Ein Mann geht.Ein Hund bellt.Hunde auch.") == ["Ein Mann geht.", "Ein Hund bellt.Hunde auch."]
+    assert sources("Ein Mann (alt).Ein Hund bellt.") == ["Ein Mann (alt).", "Ein Hund bellt."]
     assert sources("z.B.Ein Hund, datei.Ein") == ["z.B.Ein Hund, datei.", "Ein"]
     assert sources("1. Ein Hund bellt.") == ["Ein Hund bellt."]
     assert sources("3. Mai") == ["3. Mai"]

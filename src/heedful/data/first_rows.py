@@ -1,17 +1,17 @@
-"""First rows that stand out from the rows below, as headings do whose names nobody knows."""
+"""Headings of unknown names, recognised because the first row is unlike the rows below."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 _LEAST_ROWS: Final = 3
-"""Number of rows from which on a first row can stand out."""
+"""Largest number of rows that are too few for a first row to stand out."""
 _FEW_ROWS: Final = 20
-"""Number of rows from which on values that come again tell that another value is none of them."""
+"""Fewest cells by which recurring values, such as labels, are told from a heading that does not recur."""
 _LONGEST: Final = 40
 """Longest heading, in characters."""
 _MOST_SINGLE: Final = 0.05
-"""Largest share of rows whose value comes once in a column where values come again."""
+"""Largest share of values that stand once in a column of recurring values."""
 
 
 def is_name(cell: str) -> bool:
@@ -25,7 +25,7 @@ def is_name(cell: str) -> bool:
 
 
 def _is_plain_name(cell: str) -> bool:
-    """Tell whether a name is written as those of columns are and words at the beginning of a text are not."""
+    """Tell whether a name is in lower case or has an underscore, unlike the first word of a text."""
     return is_name(cell) and (cell.islower() or "_" in cell)
 
 
@@ -99,7 +99,7 @@ def _cells(rows: Sequence[Sequence[Any]], index: int) -> tuple[str, list[str]]:
 
 
 def _is_above_texts(head: str, body: Sequence[str]) -> bool:
-    """Whether a name stands above longer cells, none of them a name; with an underscore, above several words."""
+    """True for a name above longer cells that are no names, or, with an underscore, above cells of several words."""
     names = [cell for cell in body if is_name(cell)]
     if not is_name(head):
         return False
@@ -110,14 +110,14 @@ def _is_above_texts(head: str, body: Sequence[str]) -> bool:
 
 
 def _is_unlike(head: str, body: Sequence[str]) -> bool:
-    """Whether a name is unlike all cells below: these are no names, or few values of which it is none."""
+    """True for a name unlike all cells below: these are no names, or a few values other than the name."""
     if not body or any(is_name(cell) for cell in body):
         return len(body) >= _FEW_ROWS and _recurs(head, body)
     return len(body) >= _LEAST_ROWS
 
 
 def _recurs(head: str, body: Sequence[str]) -> bool:
-    """Whether nearly all cells come again, and the first one does not."""
+    """True for a column of recurring cells whose first cell does not recur."""
     counts = Counter(cell.casefold() for cell in body)
     num_single = sum(number == 1 for number in counts.values())
     is_usual = num_single <= _MOST_SINGLE * len(body) and 3 * len(counts) <= len(body)

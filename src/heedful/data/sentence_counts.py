@@ -27,8 +27,8 @@ _MOST_OPENINGS: Final = 200
 _FEWEST_FIRST: Final = 5
 """Number of sources that a word begins with a capital, at least."""
 _FEWEST_WITHIN: Final = 20
-"""Number of times that it stands in lower case within sources, at least: none of a hundred times with a capital, as
-the German "Sie" does, which is "they" in lower case and "you" with a capital."""
+"""Number of times that a word stands in lower case within sources, at least; with a capital it stands there a hundred
+times more rarely. The German "Sie", which is "they" in lower case and "you" with a capital, does not."""
 
 
 def opening_words(sources: EncodedSide, tokenizer: Tokenizer) -> list[str]:

@@ -258,7 +258,7 @@ def _is_binary(values: Sequence[Any]) -> bool:
 
 
 def _are_exclusive(columns: Sequence[Sequence[Any]]) -> bool:
-    """Whether exactly one of the binary columns has a 1 in each row."""
+    """True for one-hot columns: each row has a single 1."""
     return all(
         sum(str(cell).strip() in ("1", "1.0", "True") for cell in row) == 1 for row in zip(*columns, strict=True)
     )

@@ -14,7 +14,7 @@ from heedful.text.vocabulary import EOS
 
 _NUM_SOURCES: Final = 48
 _MOST_ROUNDING: Final = MOST_DIFFERENCE / 20
-"""Rounding error of the reference, in nats, from which on the tokens of an output say nothing about an engine."""
+"""Largest rounding error of the reference, in nats, of a token that is compared."""
 _LEAST_COMPARED: Final = 0.25
 """Least share of the tokens that are compared."""
 
@@ -43,9 +43,10 @@ def measure(
     Args:
         sources: inputs of the kind that the model reads, or the [position] ids of each source.
         max_length: maximum number of tokens of an output.
-        exact: opens the reference in 64 bits, where the engines differ: a recurrent model of large weights may amplify
-            rounding until two engines that are both right say different things about the end of a long output. What
-            the reference itself says otherwise in 64 bits is not compared, unless that is most of all.
+        exact: function that opens the reference in 64 bits; it is called if the engines differ. A recurrent model with
+            large weights may amplify rounding errors until two correct engines disagree about the end of a long output.
+            Tokens from the first one on which the reference disagrees with itself in 64 bits are not compared, unless
+            too few would be left. None = all tokens are compared.
 
     Returns:
         Largest difference of a token's log probability in outputs made from the reference's tokens, and the number of
@@ -75,5 +76,5 @@ def _largest(differences: Sequence[NDArray[np.float64]]) -> float:
 
 
 def _num_sure(errors: NDArray[np.float64]) -> int:
-    """Number of tokens before the first with a rounding error that says nothing more."""
+    """Number of tokens before the first whose rounding error is larger than `_MOST_ROUNDING`."""
     return int(np.argmax([*(errors > _MOST_ROUNDING), True]))

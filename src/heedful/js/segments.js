@@ -36,7 +36,7 @@ const MARKER = new RegExp(`^[${SPACE}]*(?:[-*+•‣▪◦·–—] +|\\(?(?:\\p
 const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[${SPACE}][–—][${SPACE}]`, 'g'), SPACES = new RegExp(`[${SPACE}]+`, 'g');
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
 /** Word at the beginning, and word behind a mark without a space between them. */
-const FIRST_WORD = /^[\p{L}\p{N}_]+/u, GLUED = /(?<=[\p{L}\p{Nl}\p{No}]{2}[.!?])[\p{L}\p{Nl}\p{No}]+/gu;
+const FIRST_WORD = /^[\p{L}\p{N}_]+/u, GLUED = /(?:(?<=[\p{L}\p{Nl}\p{No}]{2}[.!?])|(?<=[\p{L}\p{Nl}\p{No}][)\]"”»][.!?]))[\p{L}\p{Nl}\p{No}]+/gu;
 /** Word with a word and a space before it. */
 const NEXT_WORD = /(?<=[\p{L}\p{N}_] )[\p{L}\p{N}_]+/gu;
 /** Kinds of kept spans that tell where sentences end. */

@@ -52,7 +52,7 @@ class Order:
     """Treatment of tags; None = the texts are plain."""
     num_alternatives: int = 0
     needs_faults: bool = False
-    """Whether the answer names the faults for which sentences stand untranslated."""
+    """True to name in the answer the faults for which sentences stand untranslated."""
 
 
 @final

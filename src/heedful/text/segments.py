@@ -30,7 +30,7 @@ _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
 _SPACE: Final = re.compile(r"\s+")
 _FIRST_WORD: Final = re.compile(r"\w+")
-_GLUED: Final = re.compile(r"(?<=[^\W\d_]{2}[.!?])[^\W\d_]+")
+_GLUED: Final = re.compile(r"(?:(?<=[^\W\d_]{2}[.!?])|(?<=[^\W\d_][)\]\"”»][.!?]))[^\W\d_]+")
 """Word behind a mark without a space between them."""
 _NEXT_WORD: Final = re.compile(r"(?<=\w )\w+")
 """Word with a word and a space before it."""

@@ -49,7 +49,7 @@ class Story:
     is_impossible: bool = False
     """Whether the facts do not answer the question, as SQuAD 2.0 says it; `answer` is empty then."""
     is_misplaced: bool = field(default=False, compare=False)
-    """Whether the answer is in the facts, but not at the character that the data name; the nearest place counts."""
+    """True for an answer in the facts that is not at the character which the data name; its nearest place is taken."""
 
     def to_json(self) -> str:
         """Write the story as one line of JSON.
@@ -237,7 +237,7 @@ def _occurrence(facts: list[str], answer: object, start: int) -> int | None:
 
 
 def _is_misplaced(text: str, answer: str, start: int) -> bool:
-    """Whether a text has an answer elsewhere than at a place, where white space may come first."""
+    """True for a text that has the answer, but not at the given character, white space before it aside."""
     return answer in text and not text[start : start + 2 * len(answer) + 8].lstrip().startswith(answer)
 
 
