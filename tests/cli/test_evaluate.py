@@ -127,6 +127,19 @@ def test_nothing_to_score(trained: Trained, tmp_path: Path):
     assert heedful("evaluate", trained.model, data).code == 0
 
 
+@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
+def test_a_row_in_a_hundred_that_cannot_be_read_is_left_out_and_named(trained: Trained, tmp_path: Path, command: str):
+    model = shutil.copytree(trained.model, tmp_path / "m")
+    data = write_pairs(tmp_path / "test.tsv", 160, seed=6)
+    data.write_bytes(data.read_bytes() + b"lonely\n")
+    done = heedful(command, model, data)
+    assert done.code == 0, done.err
+    assert f"warning: {data}: 1 of 161 rows left out as unreadable: line 161" in done.err
+    data.write_bytes(data.read_bytes() + b"lonely\n")
+    done = heedful(command, model, data, "--quiet")
+    assert (done.code, len(done.errors)) == (2, 1), done.err
+
+
 def test_a_recorded_evaluation_is_what_the_page_shows(trained: Trained, tmp_path: Path):
     model = tmp_path / "copy.model"
     shutil.copytree(trained.model, model)

@@ -28,6 +28,7 @@ from heedful.cli.options import (
     parse_columns,
     use_threads,
 )
+from heedful.cli.translation_scoring import read_pairs
 from heedful.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -61,14 +62,12 @@ def run(
     from heedful.cli.scoring import load_to_run
     from heedful.predictors.calibration import calibrate, suited_criterion
     from heedful.predictors.confidence import write_confidence
-    from heedful.predictors.measured_translations import read_items
-    from heedful.predictors.source_columns import model_pairs
     from heedful.predictors.translator import Translator
 
     messages = Messages(quiet)
     translator = load_to_run(model, engine, device, kind=Translator)
-    messages.say((pairs := model_pairs(translator.folder, data, parse_columns(columns))).describe())
-    confidence, report = calibrate(translator, read_items(pairs), criterion or suited_criterion(translator))
+    items = read_pairs(translator, data, parse_columns(columns), messages)
+    confidence, report = calibrate(translator, items, criterion or suited_criterion(translator))
     write_confidence(translator.folder, confidence)
     print(json.dumps(report.to_dict(), indent=1) if output_format == "json" else report.to_text().rstrip())
     messages.say(f"stored in {model}; use it: heedful translate {model} --min-confidence 0.5")

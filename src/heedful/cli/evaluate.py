@@ -205,7 +205,7 @@ def run(
     _check_outputs(models[0], html, precision)
     cells = parse_columns(columns)
     if translators:
-        items = read_pairs(translators[0], data, cells, bool(last_column), limit, messages)
+        items = read_pairs(translators[0], data, cells, messages, bool(last_column), limit)
         constraints = text_constraints(terms=listed_terms(terms, term_languages, model), bind_terms=bind_terms)
         decoding = beam, replace_unknown, shortlist, constraints, batch_tokens, segments
         scoring = TranslationScoring(keys, *decoding, lowercase, seed, bool(ensemble), record, png, risk_png)

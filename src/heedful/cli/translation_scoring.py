@@ -117,9 +117,14 @@ class TranslationScoring:
 
 
 def read_pairs(
-    translator: "Translator", data: list[Path], columns: "Columns", lacks_last: bool, limit: int, messages: Messages
+    translator: "Translator",
+    data: list[Path],
+    columns: "Columns",
+    messages: Messages,
+    lacks_last: bool = False,
+    limit: int = 0,
 ) -> "EvaluationSet":
-    """Read the evaluation set of a model, and print how its columns are understood.
+    """Read the evaluation set of a model; print how its columns are understood, and which rows cannot be read.
 
     Args:
         lacks_last: whether the last column of every source is given by --as.
@@ -128,8 +133,12 @@ def read_pairs(
     from heedful.predictors.measured_translations import read_items
     from heedful.predictors.source_columns import model_pairs
 
-    messages.say((pairs := model_pairs(translator.folder, data, columns, lacks_last)).describe())
-    return read_items(pairs, limit)
+    pairs = model_pairs(translator.folder, data, columns, lacks_last, leaves_out_faults=True)
+    messages.say(pairs.describe())
+    items = read_items(pairs, limit)
+    for note in items.notes:
+        messages.warn(note)
+    return items
 
 
 def refuse_conflicts(

@@ -1,11 +1,13 @@
 """Scores of translations of an evaluation set."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from heedful.data.corpus import PairFile
 from heedful.data.prepare import EvaluationSet
+from heedful.data.row_faults import LEFT_OUT
 from heedful.errors import DataError
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.worst import worst_outputs
@@ -59,7 +61,7 @@ def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:
         limit: largest number of sources; 0 = all.
 
     Returns:
-        The items, at least one.
+        The items, at least one, with notes about rows that were left out as unreadable.
 
     Raises:
         DataError: no row has a source, or a file cannot be read.
@@ -67,4 +69,5 @@ def read_items(pairs: PairFile, limit: int = 0) -> EvaluationSet:
     items = EvaluationSet.of(pairs)
     if not len(items):
         raise DataError(f"{pairs.paths[0]}: no row has a source; give pairs to score")
-    return EvaluationSet(items.sources[:limit], items.references[:limit]) if limit else items
+    items = replace(items, notes=tuple(note for note in pairs.notes if LEFT_OUT in note))
+    return items[:limit] if limit else items

@@ -19,7 +19,11 @@ DIVIDES: Final = "divides_targets"
 
 
 def model_pairs(
-    folder: ModelFolder, paths: Sequence[Path], columns: Columns = (1, 2), lacks_last: bool = False
+    folder: ModelFolder,
+    paths: Sequence[Path],
+    columns: Columns = (1, 2),
+    lacks_last: bool = False,
+    leaves_out_faults: bool = False,
 ) -> PairFile:
     """Find pairs for a model.
 
@@ -29,11 +33,12 @@ def model_pairs(
         paths: as for `find_pairs`.
         columns: as for `find_pairs`.
         lacks_last: whether the last column of the model's sources is none of the file's.
+        leaves_out_faults: as for `find_pairs`.
 
     Raises:
         DataError: as `find_pairs`.
     """
-    pairs = find_pairs(paths, columns)
+    pairs = find_pairs(paths, columns, leaves_out_faults)
     if folder.facts.get(DIVIDES) is True:
         pairs.divide_targets()
     own = folder.facts.get(COLUMNS)
@@ -42,7 +47,7 @@ def model_pairs(
     first = next((pair.source for pair in pairs if pair.source), "")
     if len(split_columns(first)) == len(str(own[0]).split("+")):
         return pairs
-    return find_pairs(paths, (own[0], own[1]))
+    return find_pairs(paths, (own[0], own[1]), leaves_out_faults)
 
 
 def is_source_table(path: Path) -> bool:

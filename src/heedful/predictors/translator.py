@@ -444,4 +444,4 @@ class Translator(Predictor):
         from heedful.predictors.measured_translations import read_items
         from heedful.predictors.source_columns import model_pairs
 
-        return read_items(model_pairs(self.folder, paths, columns))
+        return read_items(model_pairs(self.folder, paths, columns, leaves_out_faults=True))
