@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -53,24 +53,51 @@ NUMBERS = {
 }  # fmt: skip
 
 
-def kernels() -> dict[str, CheckedKernel]:
-    """All kernels that Python calls, compiled."""
-    layernorm_numba.compile_all()
-    packed_attention_numba.compile_all()
-    additive = compiled(np.dtype(np.float32))
-    found = {f"additive {name}": kernel for name, kernel in additive._asdict().items() if name != "block"}
-    for module in (layernorm_numba, packed_attention_numba):
-        name = module.__name__.rpartition(".")[2]
-        found |= {f"{name} {key}": each for key, each in vars(module).items() if isinstance(each, CheckedKernel)}
-    names = "alignments forward", "alignments backward"
-    found |= dict(zip(names, alignment_kernels.compiled("float32"), strict=True))
-    for name, pair in (("dot", step_kernels.by_dot(np.dtype(np.float32))), ("sum", step_kernels.by_sum())):
-        found |= dict(zip((f"step by {name}", f"gradients of a step by {name}"), pair, strict=True))
-    found["cross entropy"] = cross_entropy_numba.compiled(False)
-    for is_exponential in (False, True):
-        found[f"distance forward {is_exponential}"] = distance.forward("float32", is_exponential)
-        found[f"distance backward {is_exponential}"] = distance.backward("float32", is_exponential)
-    return found
+def of_module(module: ModuleType) -> dict[str, CheckedKernel]:
+    """Kernels of a module that compiles all of its own."""
+    module.compile_all()
+    name = module.__name__.rpartition(".")[2]
+    return {f"{name} {key}": each for key, each in vars(module).items() if isinstance(each, CheckedKernel)}
+
+
+def of_additive() -> dict[str, CheckedKernel]:
+    found = compiled(np.dtype(np.float32))._asdict()
+    return {f"additive {name}": kernel for name, kernel in found.items() if name != "block"}
+
+
+def of_alignments() -> dict[str, CheckedKernel]:
+    return dict(zip(("alignments forward", "alignments backward"), alignment_kernels.compiled("float32"), strict=True))
+
+
+def of_steps() -> dict[str, CheckedKernel]:
+    pairs = {"dot": step_kernels.by_dot(np.dtype(np.float32)), "sum": step_kernels.by_sum()}
+    forward = {f"step by {name}": pair[0] for name, pair in pairs.items()}
+    return forward | {f"gradients of a step by {name}": pair[1] for name, pair in pairs.items()}
+
+
+def of_distances(is_exponential: bool) -> dict[str, CheckedKernel]:
+    return {
+        f"distance forward {is_exponential}": distance.forward("float32", is_exponential),
+        f"distance backward {is_exponential}": distance.backward("float32", is_exponential),
+    }
+
+
+FAMILIES: Mapping[str, Callable[[], dict[str, CheckedKernel]]] = {
+    "layer norm": partial(of_module, layernorm_numba),
+    "packed attention": partial(of_module, packed_attention_numba),
+    "additive": of_additive,
+    "alignments": of_alignments,
+    "steps": of_steps,
+    "cross entropy": lambda: {"cross entropy": cross_entropy_numba.compiled(False)},
+    "distances": partial(of_distances, False),
+    "exponentials of distances": partial(of_distances, True),
+}
+
+
+@cache
+def kernels(family: str) -> dict[str, CheckedKernel]:
+    """Kernels of a family that Python calls, compiled when a test asks for them: it takes seconds."""
+    return FAMILIES[family]()
 
 
 def array(kernel: CheckedKernel, name: str, kind: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -201,31 +228,29 @@ def taken(kernel: CheckedKernel, cases: Iterator[tuple[str, list[Any]]]) -> list
     return found
 
 
-KERNELS = kernels()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_wrong_inputs_are_refused(family: str):
+    for name, kernel in kernels(family).items():
+        kernel(*right_inputs(kernel))
+        inputs = right_inputs(kernel)
+        cases = [*wrong_shapes(kernel, inputs), *beyond(name, kernel, inputs)]
+        assert len(cases) >= len(kernel.arrays), name
+        assert taken(kernel, iter(cases)) == [], name
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_wrong_inputs_are_refused(name: str):
-    kernel = KERNELS[name]
-    kernel(*right_inputs(kernel))
-    inputs = right_inputs(kernel)
-    cases = [*wrong_shapes(kernel, inputs), *beyond(name, kernel, inputs)]
-    assert len(cases) >= len(kernel.arrays)
-    assert taken(kernel, iter(cases)) == []
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_every_array_has_a_shape(name: str):
-    kernel = KERNELS[name]
-    (signature, *_) = kernel.signatures
-    arrays: set[str] = set()
-    for argument, kind in zip(kernel.names, signature, strict=True):
-        parts = zip(getattr(kind, "fields", ()), getattr(kind, "types", ()), strict=True)
-        arrays |= {f"{argument}.{field}" for field, part in parts if hasattr(part, "ndim")}
-        arrays |= {argument} if hasattr(kind, "ndim") else set()
-    assert arrays == {spec.name for spec in kernel.arrays}
-    indices = {each for each in arrays if each.rpartition(".")[2] in INDEX_ARRAYS}
-    assert indices <= {argument for argument, _ in BEYOND.get(name, ())} | {"points.start"} or "weigh" in name
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_array_has_a_shape(family: str):
+    for name, kernel in kernels(family).items():
+        (signature, *_) = kernel.signatures
+        arrays: set[str] = set()
+        for argument, kind in zip(kernel.names, signature, strict=True):
+            parts = zip(getattr(kind, "fields", ()), getattr(kind, "types", ()), strict=True)
+            arrays |= {f"{argument}.{field}" for field, part in parts if hasattr(part, "ndim")}
+            arrays |= {argument} if hasattr(kind, "ndim") else set()
+        assert arrays == {spec.name for spec in kernel.arrays}, name
+        indices = {each for each in arrays if each.rpartition(".")[2] in INDEX_ARRAYS}
+        listed = {argument for argument, _ in BEYOND.get(name, ())} | {"points.start"}
+        assert indices <= listed or "weigh" in name, name
 
 
 MODULES = (
@@ -241,14 +266,14 @@ MODULES = (
 )
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: ".".join(module.__name__.split(".")[-2:]))
-def test_no_kernel_goes_unchecked(module: ModuleType):
+def test_no_kernel_goes_unchecked():
     """A kernel that is kept on disk is one that Python calls, but for one that other kernels call."""
-    known = {kernel._kernel.py_func for kernel in KERNELS.values()}
-    for name, each in vars(module).items():
-        is_kept = isinstance(each, Dispatcher) and each.targetoptions.get("nogil")
-        if is_kept and inspect.getmodule(each.py_func) is module:
-            assert each.py_func in known or name == "extremes", name
+    known = {kernel._kernel.py_func for family in FAMILIES for kernel in kernels(family).values()}
+    for module in MODULES:
+        for name, each in vars(module).items():
+            is_kept = isinstance(each, Dispatcher) and each.targetoptions.get("nogil")
+            if is_kept and inspect.getmodule(each.py_func) is module:
+                assert each.py_func in known or name == "extremes", f"{module.__name__}.{name}"
 
 
 def test_a_kernel_with_a_wrong_description_is_noticed():
