@@ -45,7 +45,7 @@ class Toy(nn.Module):
 '''
 
 TASK = '''
-"""A toy task: whether a text has an even number of letters."""
+"""A toy task: whether a text is long."""
 
 from dataclasses import dataclass
 
@@ -81,6 +81,11 @@ class ToyBatch:
 
     def rows(self, kept):
         return ToyBatch(self.features[kept], self.labels[kept])
+
+
+@dataclass(frozen=True)
+class ToyData(Prepared):
+    batch: ToyBatch
 
 
 class ToySampler:
@@ -125,12 +130,14 @@ class ToyTask(Task):
 
     def prepare(self, files, experiment, folder, paths):
         texts = [pair.source for pair in files["train"]]
-        labels = np.array([len(text) % 2 for text in texts])
-        np.savez(folder / "run" / "toy.npz", features=np.stack([*map(features, texts)]), labels=labels)
-        return Prepared((3,), {}, (f"{len(texts)} texts",), len(texts), "3 letters", ())
+        labels = np.array([int(len(text) > 30) for text in texts])
+        batch = ToyBatch(np.stack([*map(features, texts)]), labels)
+        np.savez(folder / "run" / "toy.npz", features=batch.features, labels=labels)
+        return ToyData((3,), {}, (f"{len(texts)} texts",), len(texts), "3 letters", (), batch)
 
     def data_defaults(self, data, experiment):
-        return {"training": {"batch_tokens": 64, "validate_every": 1, "select_by": "loss"}}
+        optimizer = {"learning_rate": 0.05, "schedule": {"warmup_steps": 1}}
+        return {"training": {"batch_tokens": 64, "validate_every": 1, "select_by": "loss", "optimizer": optimizer}}
 
     def trial_sizes(self, experiment):
         return (3,)
@@ -142,30 +149,89 @@ class ToyTask(Task):
         return ToyStep(model)
 
     def validator(self, data, experiment):
-        return lambda model: Validation({"loss": float(sum(p.sum() for p in model.parameters()).detach())})
+        inputs, labels = map(torch.from_numpy, data.batch.arrays())
+        return lambda model: Validation({"loss": float(functional.cross_entropy(model(inputs), labels).detach())})
 '''
 
 PREDICTOR = '''
 """The predictor of the toy task."""
 
-from heedful.predictors.interface import Predictor
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from heedful.data.corpus import find_pairs
+from heedful.data.prepare import EvaluationSet
+from heedful.engines.exported import FOLDER, Parity, commit_engine, find_exported
+from heedful.evaluation.evaluate import evaluate
+from heedful.files.atomic_write import temporary_path
+from heedful.models.store import load_model
+from heedful.predictors.interface import Predictor, refuse_for_translators
+from heedful.tasks.toy import features
 
 
 class ToyPredictor(Predictor):
+    metrics = ("exact_match",)
+    engine_kinds = ("onnx",)
+
     def __init__(self, folder, device="cpu", engine="torch", ensemble=()):
         self.folder = folder
 
-    def measure(self, items):
-        raise NotImplementedError
+    @property
+    def exported(self):
+        return find_exported(self.folder, 250)
 
-    metrics = ()
+    def model(self):
+        return load_model(self.folder, (3,), "cpu")
+
+    def measure(self, items, metrics=(), beam=0):
+        return evaluate(self.predict(items.sources), items.references, items.sources, metrics=["exact_match"])
 
     def predict(self, sources):
-        raise NotImplementedError
+        rows = torch.stack([torch.from_numpy(features(text)) for text in sources])
+        return ["long" if number else "short" for number in self.model()(rows).argmax(-1).tolist()]
 
     def read_items(self, paths, columns):
-        raise NotImplementedError
+        return EvaluationSet.of(find_pairs(paths, columns))
+
+    def exporter(self, engine, *, int8=False, layers=False, shortlist=False, folder=None):
+        refuse_for_translators(layers, shortlist, int8)
+        return self.write if engine == "onnx" else super().exporter(engine)
+
+    def write(self):
+        path = self.folder.path / FOLDER / "onnx"
+        path.parent.mkdir(exist_ok=True)
+        weight, bias = (each.detach().numpy() for each in self.model().output.parameters())
+        tensors = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(bias, "b")]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])
+        node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)
+        graph = helper.make_graph([node], "toy", [x], [y], tensors)
+        with temporary_path(path, is_folder=True) as temporary:
+            onnx.save(helper.make_model(graph), temporary / "toy.onnx")
+            facts = {"precision": "float32", "max_length": 250, "heedful": "1"}
+            commit_engine(self.folder, "onnx", temporary, facts, Parity(0.0, 1, 1, 1))
+        return self.exported["onnx"]
+
+    def run_graphs(self, folder):
+        import onnxruntime
+
+        onnxruntime.InferenceSession(folder / "toy.onnx").run(None, {"x": torch.ones(2, 3).numpy()})
 '''
+
+GRID = """
+title = "Toys"
+baseline = "one"
+[base.training]
+max_steps = 2
+[[rows]]
+name = "one"
+model = { kind = "toy" }
+[[rows]]
+name = "other"
+model = { kind = "toy" }
+training = { seed = 2 }
+"""
 
 LINES = {
     "models/table.py": [
@@ -259,6 +325,30 @@ def test_a_toy_task_trains_a_step_and_goes_on(package: Path, tmp_path: Path):
     assert (facts["task"], facts["kind"]) == ("toy", "toy")
     assert "toy" in info.out
     assert "A toy task" in tasks.out
+
+
+def test_a_toy_task_is_evaluated_exported_packed_and_compared(package: Path, tmp_path: Path):
+    model, texts, grid = tmp_path / "m", tmp_path / "texts.tsv", tmp_path / "grid.toml"
+    rows = [f"{'abc' * n}{n}\t{'long' if n > 9 else 'short'}\n" for n in range(20)]
+    texts.write_text("".join(rows), encoding="utf-8")
+    grid.write_text(GRID, encoding="utf-8")
+    trained, scores, exported, refused, packed, table = run_commands(
+        package,
+        ("train", texts, "--task", "toy", "--out", model, "--set", "training.max_steps=200", "-q"),
+        ("evaluate", model, texts, "--format", "json"),
+        ("export", model, "--to", "onnx"),
+        ("export", model, "--to", "js"),
+        ("pack", model, "-o", tmp_path / "m.zip"),
+        ("compare", grid, texts, "--task", "toy", "--dev", texts, "--out", tmp_path / "compared"),
+    )
+    assert trained.code == 0, trained.err
+    assert scores.code == 0, scores.err
+    assert json.loads(scores.out)["results"][0]["score"] > 80.0
+    assert exported.out.startswith(f"{model / 'engines' / 'onnx'}: "), exported
+    assert (refused.code, refused.errors[0].endswith("JavaScript cannot run yet; use heedful serve")) == (2, True)
+    assert "engines onnx" in packed.out, packed
+    assert table.code == 0, table.err
+    assert "other" in table.out
 
 
 def test_without_its_lines_it_is_refused(tmp_path: Path):

@@ -345,7 +345,7 @@ def test_a_failed_export_costs_no_model(
     def fail(*arguments: object) -> None:
         raise RuntimeError("the exporter broke\nhere and there")
 
-    monkeypatch.setattr("heedful.tasks.translation.export_engine", fail)
+    monkeypatch.setattr("heedful.export.engine.export_engine", fail)
     done = heedful("train", trained.data, "--out", tmp_path / "m", "--config", with_export(settings), "-q")
     assert done.code == 0, done.err
     assert "heedful: warning: no engine onnx, the model runs with PyTorch: the exporter broke\n" in done.err

@@ -41,7 +41,7 @@ Examples:
   heedful export pairs.model --to huggingface marian
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from heedful.engines.folder import ModelFolder
     from heedful.export.stored_weights import WeightKind
     from heedful.pages.card_use import Form
-    from heedful.predictors.captioner import Captioner
-    from heedful.predictors.label_predictor import LabelPredictor
+    from heedful.predictors.interface import Predictor
     from heedful.predictors.translator import Translator
 
 
@@ -188,36 +187,19 @@ def _export(
             f"export: --to {name} needs a folder OUT and takes no --int8; engines take no OUT: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
-    from heedful.predictors.captioner import Captioner
-    from heedful.predictors.label_predictor import LabelPredictor
+    from heedful.predictors.interface import refuse_for_translators
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
-    is_engine = not is_folder and isinstance(predictor, Translator)
-    if layers and not (is_engine and to == "onnx"):
-        raise UsageError("export: --layers is for --to onnx and models that translate")
-    if shortlist and not is_engine:
-        raise UsageError("export: --shortlist is for engines of models that translate")
-    if int8 and not predictor.generates_text:
-        raise UsageError("export: --int8 is for models that translate or describe images")
-    if isinstance(predictor, Translator) and (to == "huggingface" or to == "transformers.js"):
+    if to == "huggingface" or to == "transformers.js":
+        refuse_for_translators(layers, shortlist, int8)
+        if not isinstance(predictor, Translator):
+            task = predictor.folder.task
+            raise UsageError(f"{model}: a {task} model, which --to {to} does not take; take html, js or onnx")
         _export_marian(predictor, to, out or Path(), license, messages)
-    elif isinstance(predictor, LabelPredictor) and to == "onnx":
-        _export_classifier(predictor, license, messages)
-    elif (to == "onnx" or to == "ctranslate2") and isinstance(
-        predictor, (Captioner, Translator) if to == "onnx" else Translator
-    ):
-        if layers:
-            from heedful.export.layers import refuse_layerless
-
-            refuse_layerless(predictor.model())
-        messages.say(f"{model}: writing the engine and comparing it with PyTorch")
-        _export_engine(predictor, to, int8, layers, shortlist, license)
     else:
-        raise UsageError(
-            f"{model}: a {predictor.folder.task} model, which --to {to} does not take; take html, js or onnx"
-        )
+        _export_engine(predictor, to, int8, layers, shortlist, license, messages)
 
 
 def _export_single(model: Path, to: str, out: Path | None, has_options: bool, messages: Messages) -> None:
@@ -249,31 +231,18 @@ def _export_single(model: Path, to: str, out: Path | None, has_options: bool, me
     print(compare_single(out, tokenizers, translate))
 
 
-def _export_classifier(predictor: "LabelPredictor", license: str, messages: Messages) -> None:
-    from heedful.export.labels import export_classifier
-
-    messages.say(f"{predictor.folder.path}: writing the engine and comparing it with PyTorch")
-    num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-    exported = export_classifier(predictor.model(), predictor.folder, num_tokens, most)
-    _write_engine_card(predictor.folder, "onnx", exported, license)
-    print(exported.summary())
-
-
 def _export_engine(
-    predictor: "Captioner | Translator",
+    predictor: "Predictor",
     to: Literal["onnx", "ctranslate2"],
     int8: bool,
     layers: bool,
     shortlist: bool,
     license: str,
+    messages: Messages,
 ) -> None:
-    from heedful.export.engine import export_engine
-    from heedful.export.shortlist import learn_shortlist
-
-    write_more = _write_layers(predictor) if layers else None
-    learned = learn_shortlist(predictor.folder.path) if shortlist else None
-    draw, most = predictor.backends.draw, predictor.text.max_tokens
-    exported = export_engine(predictor.model(), predictor.folder, to, int8, draw, most, write_more, learned)
+    write = predictor.exporter(to, int8=int8, layers=layers, shortlist=shortlist)
+    messages.say(f"{predictor.folder.path}: writing the engine and comparing it with PyTorch")
+    exported = write()
     _write_engine_card(predictor.folder, to, exported, license)
     print(exported.summary())
 
@@ -294,13 +263,6 @@ def _write_card(folder: "ModelFolder", form: "Form", out: Path, used_as: str, li
     card = model_card(folder.path, folder.facts, form, used_as, license)
     with atomic_write(out / CARD) as file:
         file.write(card)
-
-
-def _write_layers(predictor: "Captioner | Translator") -> Callable[[Path], None]:
-    """Writer of the graphs that give the attention of every layer."""
-    from heedful.export.layers import export_layers
-
-    return lambda folder: export_layers(predictor.model(), folder, predictor.text.max_tokens, predictor.backends.draw)
 
 
 def _export_marian(

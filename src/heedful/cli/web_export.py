@@ -4,9 +4,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from heedful.cli.folder_names import beside
 from heedful.cli.memory_notes import HAS_NONE, note_left_out
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from heedful.engines.exported import Exported
     from heedful.export.archive import ArchivedModel
     from heedful.export.stored_weights import WeightKind
-    from heedful.predictors.captioner import Captioner
     from heedful.predictors.interface import Predictor
-    from heedful.predictors.translator import Translator
 
 WebKind = Literal["html", "js"]
 SUFFIXES: Final[dict[WebKind, str]] = {"html": ".html", "js": ".tgz"}
@@ -62,7 +59,7 @@ def export_web(
     from heedful.pages.model_card import license_of, model_card
 
     out = out or beside(predictor.folder.path, SUFFIXES[kind])
-    model = _archived(predictor, has_layers)
+    model = predictor.archived(has_layers)
     model.check()
     # A missing runtime is said before any work.
     web_runtime = read_runtime(runtime) if kind == "html" else None
@@ -103,105 +100,36 @@ def _archive(
     return write_archive(model, engine.path, kind, card), kind
 
 
-def _archived(predictor: "Predictor", has_layers: bool) -> "ArchivedModel":
-    """Model as an archive has it.
-
-    Raises:
-        UsageError: models for its task do not run in JavaScript yet.
-    """
-    from heedful.errors import UsageError
-    from heedful.export.archive import ArchivedTranslator
-    from heedful.export.archived_captions import ArchivedCaptioner
-    from heedful.export.archived_labels import ArchivedLabels
-    from heedful.predictors.answerer import Answerer
-    from heedful.predictors.captioner import Captioner
-    from heedful.predictors.classifier import Classifier
-    from heedful.predictors.translator import Translator
-
-    match predictor:
-        case Translator():
-            tokenizers = predictor.source_tokenizer, predictor.target_tokenizer
-            settings = predictor.text, predictor.search, predictor.alignment_shift
-            return ArchivedTranslator(predictor.folder, tokenizers, *settings, has_layers)
-        case Classifier():
-            parts = predictor.tokenizer, predictor.text, predictor.labels, predictor.separator, predictor.ngrams
-            return ArchivedLabels(predictor.folder, *parts)
-        case Answerer():
-            return ArchivedLabels(predictor.folder, predictor.tokenizer, predictor.text, predictor.labels)
-        case Captioner():
-            parts = predictor.tokenizer, predictor.text, predictor.search, predictor.images
-            return ArchivedCaptioner(predictor.folder, *parts)
-        case _:
-            raise UsageError(
-                f"{predictor.folder.path}: a model for {predictor.folder.task}, which JavaScript cannot run yet; use "
-                "heedful serve"
-            )
-
-
 def _engine(predictor: "Predictor", messages: Messages, has_layers: bool, until_written: ExitStack) -> "Exported":
     """Graphs of the model, written first where it has none that can be used."""
-    from heedful.predictors.captioner import Captioner
-    from heedful.predictors.translator import Translator
+    from heedful.engines.onnx_layers import LAYERS
 
-    if isinstance(predictor, Translator | Captioner):
-        exported = _search_engine(predictor, messages, has_layers, until_written)
-    else:
-        exported = _label_engine(predictor, messages)
+    exported = predictor.exported.get("onnx")
+    if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
+        folder, parts = predictor.folder, "the engine and comparing it"
+        if has_layers:
+            # These graphs are twice as large, and only the file to write needs them: the model's own stay as they are.
+            parts = "graphs of every layer, for this file alone, and comparing them"
+            folder = replace(folder, path=until_written.enter_context(private_folder()))
+        write = predictor.exporter("onnx", layers=has_layers, folder=folder)
+        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing {parts} with PyTorch")
+        exported = write()
     exported.verify()
     return exported
 
 
-def _label_engine(predictor: Any, messages: Messages) -> "Exported":
-    exported = predictor.exported.get("onnx")
-    if exported is None or exported.fault:
-        from heedful.export.labels import export_classifier
-
-        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing the engine and comparing it with PyTorch")
-        size, most = len(predictor.tokenizer), predictor.text.max_tokens
-        exported = export_classifier(predictor.model(), predictor.folder, size, most)
-    return exported
-
-
-def _search_engine(
-    predictor: "Translator | Captioner", messages: Messages, has_layers: bool, until_written: ExitStack
-) -> "Exported":
-    from heedful.engines.onnx_layers import LAYERS
-
-    exported = predictor.backends.exported.get("onnx")
-    if exported is None or exported.fault or (has_layers and not (exported.path / LAYERS).is_file()):
-        from heedful.export.engine import export_engine  # with PyTorch, which is needed here alone
-        from heedful.export.layers import export_layers, refuse_layerless
-
-        folder, write_more, what = predictor.folder, None, "the engine and comparing it"
-        model, most, draw = predictor.model(), predictor.text.max_tokens, predictor.backends.draw
-        if has_layers:
-            refuse_layerless(model)
-            write_more = partial(export_layers, model, max_length=most, draw=draw)
-            # These graphs are twice as large, and only the file to write needs them: the model's own stay as they are.
-            what = "graphs of every layer, for this file alone, and comparing them"
-            folder = replace(folder, path=until_written.enter_context(private_folder()))
-        messages.say(f"{shlex.quote(str(predictor.folder.path))}: writing {what} with PyTorch")
-        exported = export_engine(model, folder, "onnx", False, draw, most, write_more)
-    return exported
-
-
 def _examples(predictor: "Predictor", examples: Sequence[str]) -> Iterator[str | dict[str, str]]:
-    """Examples as the page has them; those of a model that answers questions are stories in one line.
+    """Examples as the page has them.
 
     Raises:
         UsageError: one of them is empty.
     """
     from heedful.errors import UsageError
-    from heedful.predictors.answerer import Answerer, story_of_line
 
     for example in examples:
         if not example.strip():
             raise UsageError("export: --example: an empty text; leave it out")
-        if isinstance(predictor, Answerer):
-            story = story_of_line(example)
-            yield {"source": "\n".join(story.facts), "question": story.question}
-        else:
-            yield example
+        yield predictor.page_example(example)
 
 
 def _scores(predictor: "Predictor") -> list[dict[str, str]]:

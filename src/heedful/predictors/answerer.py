@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from heedful.data.rows import Columns
 from heedful.data.stories import IMPOSSIBLE, Stories, answered_stories, encode_story, find_stories
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
-from heedful.engines.passages import PassageArrays
+from heedful.engines.passages import PassageArrays, passage_draw
 from heedful.engines.spans import NO_ANSWER_SHIFT, best_answers
-from heedful.engines.stories import StoryArrays
+from heedful.engines.stories import StoryArrays, story_draw
 from heedful.errors import DataError, UsageError
 from heedful.evaluation.answers import AnswerReport, SpanReport, score_answers, score_spans
 from heedful.evaluation.labels import UnseenLabels
@@ -26,8 +26,12 @@ from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.label_predictor import LabelPredictor
+from heedful.search.inputs import InputDraw
 from heedful.text.quoting import shortened
 from heedful.text.stories import SEPARATOR, Story, parse_story, story_of
+
+if TYPE_CHECKING:
+    from heedful.export.archived_labels import ArchivedLabels
 
 _FIRST_HAN: Final = 0x2E80
 """First character of the scripts without spaces between words."""
@@ -155,6 +159,18 @@ class Answerer(LabelPredictor):
     def metrics(self) -> tuple[str, ...]:
         """Keys of the metrics that suit the answers, which are labels or spans."""
         return super().metrics if self.labels else ("answer_match", "answer_f1")
+
+    def _draw(self, num_tokens: int) -> InputDraw:
+        return story_draw(num_tokens) if self.labels else passage_draw(num_tokens)
+
+    def archived(self, has_layers: bool = False) -> "ArchivedLabels":
+        from heedful.export.archived_labels import ArchivedLabels
+
+        return ArchivedLabels(self.folder, self.tokenizer, self.text, self.labels)
+
+    def page_example(self, text: str) -> dict[str, str]:
+        story = story_of_line(text)
+        return {"source": "\n".join(story.facts), "question": story.question}
 
     def answer(self, stories: Iterable[Story | Mapping[str, Any]]) -> list[Answer]:
         """Answer questions.

@@ -28,7 +28,8 @@ from heedful.evaluation.report import Report
 from heedful.pages.attention_image import ImageView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.engine_choice import Backends
-from heedful.predictors.interface import Predictor
+from heedful.predictors.interface import refuse_for_translators
+from heedful.predictors.search_predictor import SearchPredictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations, decoded_texts
 from heedful.search.config import SearchConfig, with_outputs
 from heedful.search.interface import Hypothesis
@@ -40,7 +41,8 @@ from heedful.text.vocabulary import EOS
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
-    from heedful.models.interface import Seq2Seq
+    from heedful.engines.exported import Exported
+    from heedful.export.archived_captions import ArchivedCaptioner
 
 Image: TypeAlias = "str | Path | bytes | NDArray[Any] | Picture"
 """Path of an image; content of a file of a picture; picture of Pillow; uint8 array [row, column] or [row, column,
@@ -87,10 +89,8 @@ class Caption:
 
 
 @final
-class Captioner(Predictor):
+class Captioner(SearchPredictor):
     """Loaded captioning model."""
-
-    generates_text = True
 
     def __init__(
         self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
@@ -110,25 +110,34 @@ class Captioner(Predictor):
             raise UsageError(f"{folder.path}: a captioner runs alone; leave the ensemble out")
         tree = read_toml(folder.path / CONFIG)
         self.folder = folder
-        self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
+        self.text = validate(TextConfig, tree.get("text", {}), "text")
         self.images: Final = validate(ImageConfig, tree.get("images", {}), "images")
-        self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
+        self.search = validate(SearchConfig, tree.get("search", {}), "search")
         self.tokenizer: Final = load_tokenizer(
             folder.file("tokenizer"), self.text.target_units, self.text.normalization
         )
         sizes = (*self.images.sizes, len(self.tokenizer))
-        self.backends: Final = Backends(folder, sizes, image_draw(self.images), self.text.max_tokens, device, engine)
+        self.backends = Backends(folder, sizes, image_draw(self.images), self.text.max_tokens, device, engine)
 
     def __repr__(self) -> str:
         return f"<Captioner {str(self.folder.path)!r}: {self.folder.facts.get('kind')}, engine {self.backends.engine}>"
 
-    def model(self) -> "Seq2Seq":
-        """Return the PyTorch model, loaded on first use.
+    def exporter(
+        self,
+        engine: str,
+        *,
+        int8: bool = False,
+        layers: bool = False,
+        shortlist: bool = False,
+        folder: ModelFolder | None = None,
+    ) -> "Callable[[], Exported]":
+        refuse_for_translators(layers, shortlist)
+        return super().exporter(engine, int8=int8, folder=folder)
 
-        Returns:
-            The model in evaluation mode, the same object at every call.
-        """
-        return self.backends.model()
+    def archived(self, has_layers: bool = False) -> "ArchivedCaptioner":
+        from heedful.export.archived_captions import ArchivedCaptioner
+
+        return ArchivedCaptioner(self.folder, self.tokenizer, self.text, self.search, self.images)
 
     def caption(
         self,

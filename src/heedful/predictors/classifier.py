@@ -23,7 +23,7 @@ from heedful.pages.attention_text import TextView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
-from heedful.search.inputs import TokenArrays
+from heedful.search.inputs import InputDraw, TokenArrays, token_draw
 from heedful.text.encoding import encode_source
 from heedful.text.label_sets import joined_labels, split_labels
 from heedful.text.quoting import listed, shortened
@@ -32,6 +32,7 @@ from heedful.text.weighted_words import weighted_sentences
 if TYPE_CHECKING:
     from heedful.evaluation.label_sets import NumberReport, SetReport
     from heedful.evaluation.labels import LabelReport
+    from heedful.export.archived_labels import ArchivedLabels
 
 USUAL_SEPARATOR: Final = "|"
 """Separator of several labels in outputs, where the training data had none."""
@@ -123,6 +124,15 @@ class Classifier(LabelPredictor):
         """
         names = self.folder.facts.get(TEXT_COLUMNS)
         return tuple(map(str, names)) if isinstance(names, list) and names != [PAIR_KEYS[0]] else ()
+
+    def _draw(self, num_tokens: int) -> InputDraw:
+        return token_draw(num_tokens)
+
+    def archived(self, has_layers: bool = False) -> "ArchivedLabels":
+        from heedful.export.archived_labels import ArchivedLabels
+
+        parts = self.tokenizer, self.text, self.labels, self.separator, self.ngrams
+        return ArchivedLabels(self.folder, *parts)
 
     def classify(self, texts: Iterable[str]) -> list[Classification]:
         """Classify texts.

@@ -1,18 +1,25 @@
 """Interface of predictors: loaded models of any task."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
+from heedful.errors import UsageError
 
 if TYPE_CHECKING:
+    from heedful.engines.exported import Exported
     from heedful.evaluation.bootstrap import Difference
+    from heedful.export.archive import ArchivedModel
     from heedful.pages.attention_view import AttentionView
+
+
+TRIED_LENGTHS: Final = (1, 3)
+"""Numbers of positions of the sources that graphs are tried with."""
 
 
 class Measured(Protocol):
@@ -96,6 +103,20 @@ def spaced(items: ItemsT, number: int) -> ItemsT:
     return items[:: max(1, ceil(len(items) / number))]
 
 
+def refuse_for_translators(layers: bool, shortlist: bool, int8: bool = False) -> None:
+    """Refuse parts of an engine that only models that translate have.
+
+    Raises:
+        UsageError: one of them is wanted.
+    """
+    if layers:
+        raise UsageError("export: --layers is for --to onnx and models that translate")
+    if shortlist:
+        raise UsageError("export: --shortlist is for engines of models that translate")
+    if int8:
+        raise UsageError("export: --int8 is for models that translate or describe images")
+
+
 class Predictor(ABC):
     """Loaded model.
 
@@ -106,6 +127,8 @@ class Predictor(ABC):
 
     generates_text: ClassVar[bool] = False
     """True for models that write outputs token by token, by a search; metrics of texts measure them."""
+    engine_kinds: ClassVar[tuple[str, ...]] = ()
+    """Kinds of engines that models of the task can be exported to."""
     folder: ModelFolder
     """Verified folder of the model."""
     opened_with: tuple[Callable[..., "Predictor"], tuple[Any, ...]] | None = None
@@ -168,6 +191,82 @@ class Predictor(ABC):
             A drawing for each text that has one.
         """
         return []
+
+    @property
+    def exported(self) -> "Mapping[str, Exported]":
+        """Engines that the model folder has, by name; none of a model that runs in PyTorch alone."""
+        return {}
+
+    @property
+    def usual_engines(self) -> tuple[str, ...]:
+        """Names of the engines that training ends by exporting; none by default.
+
+        Raises:
+            MissingExtra: PyTorch is not installed.
+        """
+        return ()
+
+    def exporter(
+        self,
+        engine: str,
+        *,
+        int8: bool = False,
+        layers: bool = False,
+        shortlist: bool = False,
+        folder: ModelFolder | None = None,
+    ) -> "Callable[[], Exported]":
+        """Prepare the export of an engine, as `heedful export --to` writes it.
+
+        Args:
+            engine: onnx or ctranslate2.
+            int8: whether matrices are quantised to int8.
+            layers: whether the attention of every layer is exported too.
+            shortlist: whether a shortlist of the vocabulary is learned too.
+            folder: folder that the engine is written into; None = that of the model.
+
+        Returns:
+            A function that writes the engine, compares it with PyTorch and describes it; it raises `FileRefused` where
+            they differ.
+
+        Raises:
+            UsageError: the model has no such engine, or none of that kind.
+            MissingExtra: PyTorch is not installed.
+        """
+        advice = f"; take html, js or {' or '.join(self.engine_kinds)}" if self.engine_kinds else ""
+        raise UsageError(f"{self.folder.path}: a {self.folder.task} model, which --to {engine} does not take{advice}")
+
+    def run_graphs(self, folder: Path) -> None:
+        """Run the model's ONNX graphs once, for two drawn sources.
+
+        Args:
+            folder: folder with the graphs.
+
+        Raises:
+            FileRefused: a graph is damaged, reads files outside its folder, or is none of such a model.
+            MissingExtra: ONNX Runtime is not installed.
+            UsageError: models for the task have no graphs.
+        """
+        raise UsageError(f"{self.folder.path}: a {self.folder.task} model, which has no graphs")
+
+    def archived(self, has_layers: bool = False) -> "ArchivedModel":
+        """Describe the model as the archive for JavaScript has it.
+
+        Args:
+            has_layers: whether the attention of every layer and head is in the archive.
+
+        Raises:
+            UsageError: models for the task do not run in JavaScript.
+        """
+        task = self.folder.task
+        raise UsageError(f"{self.folder.path}: a model for {task}, which JavaScript cannot run yet; use heedful serve")
+
+    def page_example(self, text: str) -> str | dict[str, str]:
+        """Give an example as the page with the model inside shows it.
+
+        Args:
+            text: a source, as `predict` takes it.
+        """
+        return text
 
     @property
     def target_language(self) -> str:

@@ -1,23 +1,27 @@
 """Base of predictors whose results are labels or spans: opens the tokenizer, the labels, and the engine that scores."""
 
-from abc import ABC
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
+
 from heedful.config.base import read_toml, validate
-from heedful.engines.exported import ENGINES, find_exported, named_engine
+from heedful.engines.exported import ENGINES, Exported, find_exported, named_engine
 from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.engines.label_arrays import LabelRun, mean_run
-from heedful.engines.labels import open_label_graphs
+from heedful.engines.labels import open_label_graphs, run_labels
 from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json
-from heedful.predictors.interface import Predictor
+from heedful.predictors.interface import TRIED_LENGTHS, Predictor, refuse_for_translators
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
 if TYPE_CHECKING:
     from heedful.models.label_model import LabelModel
+    from heedful.search.inputs import InputDraw
 
 SEPARATOR: Final = "label_separator"
 """Entry of `heedful.json`: separator of several labels in a cell of the training data."""
@@ -48,6 +52,7 @@ class LabelPredictor(Predictor, ABC):
 
     noun: ClassVar[str]
     """Noun for the predictor in messages."""
+    engine_kinds = ("onnx",)
 
     def __init__(
         self, folder: ModelFolder, device: str = "cpu", engine: str = "auto", ensemble: Sequence[ModelFolder] = ()
@@ -75,11 +80,11 @@ class LabelPredictor(Predictor, ABC):
             folder.file("tokenizer"), self.text.source_units, self.text.normalization
         )
         self.labels: Final[tuple[str, ...]] = tuple(read_labels(folder.file("labels")))
-        self.exported: Final = find_exported(folder, self.text.max_tokens)
+        self._exported: Final = find_exported(folder, self.text.max_tokens)
         if engine in ENGINES and engine != "onnx":
             raise UsageError(f"engine {engine}: not for {self.noun}s; take onnx, torch or auto")
         if engine not in ("auto", "torch"):
-            named_engine(self.exported, engine, folder)
+            named_engine(self._exported, engine, folder)
         self._engine: Final = engine
         self._device: Final = device
         self._run: LabelRun | None = None
@@ -93,6 +98,39 @@ class LabelPredictor(Predictor, ABC):
         """
         if metrics or beam:
             raise UsageError(f"a {self.noun} has metrics of its own and no beam; leave both out")
+
+    @property
+    def exported(self) -> Mapping[str, Exported]:
+        return self._exported
+
+    @property
+    def usual_engines(self) -> tuple[str, ...]:
+        return self.engine_kinds
+
+    def exporter(
+        self,
+        engine: str,
+        *,
+        int8: bool = False,
+        layers: bool = False,
+        shortlist: bool = False,
+        folder: ModelFolder | None = None,
+    ) -> "Callable[[], Exported]":
+        refuse_for_translators(layers, shortlist, int8)
+        if engine not in self.engine_kinds:
+            return super().exporter(engine)
+        from heedful.export.labels import export_classifier
+
+        sizes = len(self.tokenizer), self.text.max_tokens
+        return partial(export_classifier, self.model(), folder or self.folder, *sizes)
+
+    def run_graphs(self, folder: Path) -> None:
+        draw = self._draw(len(self.tokenizer))
+        run_labels(open_label_graphs(folder), draw(np.array(TRIED_LENGTHS), np.random.default_rng(0)))
+
+    @abstractmethod
+    def _draw(self, num_tokens: int) -> "InputDraw":
+        """Function that draws inputs of the kind that the model reads."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -161,7 +199,7 @@ class LabelPredictor(Predictor, ABC):
         Raises:
             MissingExtra: the engine is onnx, and ONNX Runtime is not installed.
         """
-        exported = self.exported.get("onnx")
+        exported = self._exported.get("onnx")
         if self._engine == "torch" or exported is None or self._others:
             return None
         if self._engine == "auto" and (exported.fault or not exported.parity.is_exact):

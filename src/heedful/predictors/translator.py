@@ -20,7 +20,7 @@ from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.engine_choice import Backends
-from heedful.predictors.interface import Predictor
+from heedful.predictors.search_predictor import SearchPredictor
 from heedful.predictors.seen_sources import ROLE, stored_targets, with_targets
 from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.segmented import Segmenter, joined
@@ -38,7 +38,7 @@ from heedful.text.tokenizer_files import load_tokenizer
 if TYPE_CHECKING:
     from heedful.data.prepare import EvaluationSet
     from heedful.evaluation.report import Report
-    from heedful.models.interface import Seq2Seq
+    from heedful.export.archive import ArchivedTranslator
     from heedful.pages.attention_view import AttentionView
 
 WINDOW_LINES: Final = 2048
@@ -46,10 +46,10 @@ WINDOW_LINES: Final = 2048
 
 
 @final
-class Translator(Predictor):
+class Translator(SearchPredictor):
     """Loaded translation model."""
 
-    generates_text = True
+    engine_kinds = ("onnx", "ctranslate2")
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Translator(Predictor):
         """
         tree = read_toml(folder.path / CONFIG)
         self.folder = folder
-        self.text: Final = validate(TextConfig, tree.get("text", {}), "text")
-        self.search: Final = validate(SearchConfig, tree.get("search", {}), "search")
+        self.text = validate(TextConfig, tree.get("text", {}), "text")
+        self.search = validate(SearchConfig, tree.get("search", {}), "search")
         self.alignment_shift: Final = int(tree.get("training", {}).get("alignment_step") == "read")
         """Number of steps between the one that predicts a token and the one whose attention aligns it. The last target
         token has EOS after it, so the step that reads it is there."""
@@ -95,7 +95,7 @@ class Translator(Predictor):
         draw = token_draw(len(self.source_tokenizer))
         partners = [require_same_tokens(each, folder) for each in ensemble]
         with_partners = [Backends(each, sizes, draw, self.text.max_tokens, device, engine) for each in partners]
-        self.backends: Final = Backends(folder, sizes, draw, self.text.max_tokens, device, engine, with_partners)
+        self.backends = Backends(folder, sizes, draw, self.text.max_tokens, device, engine, with_partners)
 
     def __repr__(self) -> str:
         source, target = self.folder.facts.get("languages", ("source", "target"))
@@ -128,13 +128,11 @@ class Translator(Predictor):
         """Commonest targets of the training sources."""
         return stored_targets(self.folder, (self.source_tokenizer, self.target_tokenizer))
 
-    def model(self) -> "Seq2Seq":
-        """Return the PyTorch model, loaded on first use.
+    def archived(self, has_layers: bool = False) -> "ArchivedTranslator":
+        from heedful.export.archive import ArchivedTranslator
 
-        Returns:
-            The model in evaluation mode, the same object at every call.
-        """
-        return self.backends.model()
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        return ArchivedTranslator(self.folder, tokenizers, self.text, self.search, self.alignment_shift, has_layers)
 
     def translate(
         self,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from heedful.data.split import validated_on
-from heedful.engines.exported import find_exported
 from heedful.errors import HeedfulError, Stopped
 from heedful.evaluation.metrics.table import score_text
 from heedful.predictors.cached_test_scores import cached_test_scores
@@ -237,16 +236,14 @@ def export_engines(info: RunInfo, say: Callable[[str], None], warn: Callable[[st
         return
     task = find_task(experiment.task)
     predictor = task.open(folder, engine="torch")
-    earlier = find_exported(predictor.folder, experiment.text.max_tokens)
-    exports = {
-        name: export for name, export in task.exports(predictor).items() if name not in earlier or earlier[name].fault
-    }
-    if exports:
-        say(f"exporting to {' and '.join(exports)}, to run the model without PyTorch; takes a few seconds")
-    for name, export in exports.items():
+    earlier = predictor.exported
+    names = [name for name in predictor.usual_engines if name not in earlier or earlier[name].fault]
+    if names:
+        say(f"exporting to {' and '.join(names)}, to run the model without PyTorch; takes a few seconds")
+    for name in names:
         try:
             with _complete_at_signal(folder):
-                say(f"engine {export().summary()}")
+                say(f"engine {predictor.exporter(name)().summary()}")
         except Stopped:
             raise
         except Exception as error:  # whatever the exporters raise, the model is trained and saved

@@ -223,9 +223,9 @@ def converted(folder: Path) -> Path:
     if not (out / "heedful.json").is_file():
         with needed_for("converting a Marian folder"):
             from heedful.runs.marian import import_marian
-            from heedful.tasks.table import TASKS
 
         import_marian(folder, out)
-        for export in TASKS["translation"].exports(load(out, engine="torch")).values():
-            export()
+        imported = load(out, engine="torch")
+        for name in imported.usual_engines:
+            imported.exporter(name)()
     return out

@@ -34,20 +34,18 @@ from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared,
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES, count_characters
 from heedful.data.split import MIN_PAIRS, Split, on_training
 from heedful.engines.engine import decode_sorted
-from heedful.engines.exported import Exported
-from heedful.engines.images import image_arrays, image_draw
+from heedful.engines.images import image_arrays
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions
-from heedful.export.engine import export_engine
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts, write_facts
 from heedful.models.engine import torch_backend
 from heedful.models.inputs import FeatureInputs, PixelInputs
 from heedful.models.interface import Seq2Seq
 from heedful.models.show_attend_tell import ShowAttendTellConfig
-from heedful.predictors.captioner import Captioner, caption_metrics
-from heedful.predictors.interface import Predictor, spaced
+from heedful.predictors.captioner import caption_metrics
+from heedful.predictors.interface import spaced
 from heedful.search.config import SearchConfig
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import FOR_TRANSLATION, DataPaths, Prepared, Task
@@ -200,12 +198,6 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
             return Validation({"loss": loss, **scores}, samples[0], samples)
 
         return validate
-
-    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
-        if not isinstance(predictor, Captioner):
-            return {}
-        model, most, draw = predictor.model(), predictor.text.max_tokens, image_draw(predictor.images)
-        return {"onnx": partial(export_engine, model, predictor.folder, "onnx", False, draw, most)}
 
 
 def _planned(data: CaptioningData, experiment: Experiment, pace: Throughput | None = None) -> Tree:

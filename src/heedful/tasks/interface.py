@@ -14,7 +14,6 @@ from heedful.data.encoded import EncodedSide
 from heedful.data.prepare import EvaluationSet
 from heedful.data.rows import Columns
 from heedful.data.same_data import WatchedFile
-from heedful.engines.exported import Exported
 from heedful.errors import ConfigError, FileRefused
 from heedful.models.store import takes_sizes
 from heedful.predictors.interface import Items, Predictor
@@ -361,14 +360,3 @@ class Task(ABC, Generic[FileT, DataT]):
             engine: torch, "auto" or the name of an exported engine.
         """
         return load(folder, device, engine)
-
-    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
-        """List the engines that training ends by exporting; by default, none.
-
-        Args:
-            predictor: the trained model, opened on the CPU with PyTorch.
-
-        Returns:
-            For each engine its name and the function that writes it and compares it with PyTorch.
-        """
-        return {}

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
@@ -17,7 +16,6 @@ from heedful.data.label_kinds import PARTS, LabelKind, decide, encode_label
 from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
 from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
 from heedful.data.stories import IMPOSSIBLE
-from heedful.engines.exported import Exported
 from heedful.engines.label_arrays import Floats
 from heedful.engines.labels import run_labels
 from heedful.engines.ngram_model import NgramModel
@@ -25,14 +23,13 @@ from heedful.engines.passages import PassageArrays
 from heedful.engines.stories import StoryArrays
 from heedful.errors import DataError, FileRefused
 from heedful.evaluation.label_sets import label_scores
-from heedful.export.labels import ENGINE, export_classifier
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts
 from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
 from heedful.models.pretrained import place_vectors
-from heedful.predictors.interface import Items, Predictor, spaced
-from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS, LabelPredictor
+from heedful.predictors.interface import Items, spaced
+from heedful.predictors.label_predictor import SEPARATOR, TEXT_COLUMNS
 from heedful.search.inputs import TokenArrays
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.interface import FOR_TRANSLATION, DataFile, DataPaths, Prepared, Task
@@ -326,9 +323,3 @@ class LabelTask(Task[FileT, LabelData]):
             return Validation(scores, samples[0], samples)
 
         return validate
-
-    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
-        if not isinstance(predictor, LabelPredictor):
-            return {}
-        num_tokens, most = len(predictor.tokenizer), predictor.text.max_tokens
-        return {ENGINE: partial(export_classifier, predictor.model(), predictor.folder, num_tokens, most)}

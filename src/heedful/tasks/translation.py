@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -42,25 +41,19 @@ from heedful.data.sentence_counts import opening_words, usual_characters, usual_
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
 from heedful.data.word_tables import store_word_tables
-from heedful.engines.ctranslate2 import why_not
 from heedful.engines.engine import decode_sorted
-from heedful.engines.exported import Exported
 from heedful.errors import ConfigError, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions, quick_metrics
 from heedful.evaluation.summaries import longest_summary
-from heedful.export.engine import EngineKind, export_engine
 from heedful.models.attention_config import AttentionConfig
 from heedful.models.device_memory import as_memory_allows
 from heedful.models.engine import torch_backend
 from heedful.models.interface import Seq2Seq
 from heedful.models.pretrained import place_vectors
-from heedful.models.transformer import Transformer
-from heedful.predictors.interface import Predictor, spaced
+from heedful.predictors.interface import spaced
 from heedful.predictors.source_columns import COLUMNS, DIVIDES
-from heedful.predictors.translator import Translator
 from heedful.search.config import SearchConfig
-from heedful.search.inputs import token_draw
 from heedful.tasks.advice import expectation, reasons
 from heedful.tasks.experiment import Experiment, has_attention
 from heedful.tasks.interface import DataPaths, Prepared, Task
@@ -283,16 +276,6 @@ class TranslationTask(Task[PairFile, TranslationData]):
 
     def calibration_items(self, data: TranslationData) -> EvaluationSet:
         return spaced(data.pairs.dev, MOST_CALIBRATED)
-
-    def exports(self, predictor: Predictor) -> Mapping[str, Callable[[], Exported]]:
-        if not isinstance(predictor, Translator):
-            return {}
-        model, search = predictor.model(), predictor.search
-        draw, most = token_draw(len(predictor.source_tokenizer)), predictor.text.max_tokens
-        kinds: list[EngineKind] = ["onnx"]
-        if isinstance(model, Transformer) and model.has_papers_form and why_not(search, False) is None:
-            kinds.append("ctranslate2")  # of other models or for other searches it would never be used
-        return {kind: partial(export_engine, model, predictor.folder, kind, False, draw, most) for kind in kinds}
 
 
 @final
