@@ -101,6 +101,11 @@ TEXTS: Final[tuple[str, ...]] = (
     "Ein Roter Hund Läuft Auf Straße, " * 8,
     "x" * 300,
     "𝔸" * 300,
+    "(Ein Hund läuft.) [Hund] \"Ein Hund.\" 'Hund' **Hund** - *** Hund *** ===Hund=== Hund :-) ...Hund",
+    "(Ein Hund läuft.)\n\n(Ein Hund. Ein roter Hund.)\n\n[Hund]\n\n(Ein) Hund (auf)\n\n"
+    '"Ein Hund."\n\n"Hund. Auf Straße."',
+    "'Hund'\n\n**Hund**\n\n*** Hund 😀 ***\n\n===Hund===\n\nHund :-)\n\n...Hund...\n\nHund ?!\n\n𝔸 ((([Hund]\n\n"
+    '[(*Hund*)]\n\n"Hund läuft. Ein Hund läuft. Auf Straße läuft Hund."',
 )
 
 
@@ -212,6 +217,11 @@ MUTANTS: Final = (
     ("segments.js", "sizeOf(sentence) <= size ||", "true ||"),
     ("segments.js", "lift(sentence, this.kept.find(sentence)).text", "sentence"),
     ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
+    ("segments.js", "withoutEdges(strip(part))", "[0, strip(part).length]"),
+    ("edges.js", "part.split('\"').length === 2", "false"),
+    ("edges.js", "Number(partner === null)", "0"),
+    ("edges.js", "(?![.!?…])", ""),
+    ("edges.js", "layer < MOST_LAYERS", "layer < 1"),
     ("documents.js", "!strip(before) || ", ""),
     ("kept.js", "if (start >= end || isTaken.subarray(start, end).includes(1)) return;", ""),
     ("kept.js", "ASCII.test(text) ? [] : this.foreign(text)", "[]"),

@@ -1,6 +1,7 @@
 // Segments of a text: the sentences or lines that a model translates, and the layout between them; the twin of
 // heedful.text.segments.
 import { Sentences } from './documents.js';
+import { withoutEdges } from './edges.js';
 import { caseOf } from './forms.js';
 import { KeptRules, lift } from './kept.js';
 import { Scripts } from './scripts.js';
@@ -99,8 +100,9 @@ export class Segmenter {
       const spans = [...divided(sentences.spans(line), ends)].filter(([first, last]) => !isBlank(line.slice(first, last)));
       for (const [first, last] of spans.length > this.facts.usual || (spans.length > 1 && !this.isUsual(line)) ? spans : [[0, line.length]]) {
         for (const [from, to] of this.cut(text, line, start, start + first, start + last)) {
-          const part = line.slice(from - start, to - start);
-          yield [to - stripStart(part).length, from + stripEnd(part).length];
+          const part = line.slice(from - start, to - start), begin = to - stripStart(part).length;
+          const [left, right] = withoutEdges(strip(part));
+          yield [begin + left, begin + right];
         }
       }
     }

@@ -13,6 +13,7 @@ from typing import Final, Literal, final
 
 from heedful.text.kept import FOREIGN, Kept
 from heedful.text.scripts import UNSPACED, script_of
+from heedful.text.segment_edges import without_edges
 from heedful.text.sentences import sentence_spans
 from heedful.text.word_forms import case_of
 
@@ -137,7 +138,7 @@ def split(
     r"""Split a text into the segments that a model translates one by one.
 
     A line break ends a segment, except in hard-wrapped text, whose lines go on in the next. The bullets and numbers of
-    lists and the marks of quoted lines are layout.
+    lists, the marks of quoted lines, and brackets, quotes and rows of marks around a segment are layout.
 
     Args:
         language: code of its language; empty = unknown.
@@ -198,7 +199,9 @@ def _sentences(
         for span in spans:
             for first, last in cut(line, start, start + span[0], start + span[1]):
                 part = line[first - start : last - start]
-                yield last - len(part.lstrip()), first + len(part.rstrip())
+                begin = last - len(part.lstrip())
+                left, right = without_edges(part.strip())
+                yield begin + left, begin + right
 
 
 def _divided(spans: Iterable[tuple[int, int]], ends: Iterable[int]) -> Iterator[tuple[int, int]]:
