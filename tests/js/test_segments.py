@@ -38,6 +38,13 @@ DICTIONARY: Final = {
     "Schleife": "loop loop loop loop loop loop",
     "Kehrreim": "red dog red dog red dog",
     "&": "&amp;",
+    "und": "and",
+    "Ende.": "End!",
+    "Tag.": "Day!",
+    "ich.": "I",
+    "Schleife.": "loop loop loop loop loop loop",
+    "Kehrreim.": "red dog red dog red dog",
+    "nichts.": "",
     "7": "seven",
     "10": "101",
     "11": "11 5",
@@ -105,6 +112,13 @@ TEXTS: Final[tuple[str, ...]] = (
     "(Ein Hund läuft.)\n\n(Ein Hund. Ein roter Hund.)\n\n[Hund]\n\n(Ein) Hund (auf)\n\n"
     '"Ein Hund."\n\n"Hund. Auf Straße."',
     "'Hund'\n\n**Hund**\n\n*** Hund 😀 ***\n\n===Hund===\n\nHund :-)\n\n...Hund...\n\nHund ?!\n\n𝔸 ((([Hund]\n\n"
+    "ein roter Hund läuft auf Straße und auf Straße läuft ein Mädchen und ein roter Hund auf Straße",
+    "Hund läuft, ein Hund und Auf Straße läuft Hund und roter Hund, auf Straße und Hund",
+    "„Ein Hund.“\n\n“Ein Hund. Ein Hund. Hund.”\n\n»Hund« läuft:\n\nund Hund {x},\n\nund HUND LÄUFT",
+    "hund A\n\nhund Tag\n\nhund ich\n\nhund Mädchen {x}\n\nhund läuft Ende\n\nhund NATO\n\nein Hund EU.",
+    "ein Hund läuft roter",
+    "Hund läuft, auf Straße ein Hund, auf Straße Hund, auf Straße",
+    "roter Hund läuft ein Hund, roter Hund und auf Straße läuft Hund",
     '[(*Hund*)]\n\n"Hund läuft. Ein Hund läuft. Auf Straße läuft Hund."',
 )
 
@@ -154,7 +168,7 @@ FORMS: Final = WordForms(
     ("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU", *map("w{}".format, range(51))), TOKENIZER
 )
 LEXICON: Final = Lexicon({word.lower(): {output: 0.9} for word, output in DICTIONARY.items() if output.isalpha()})
-TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON)
+TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON, final_marks=(".", "!"))
 KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1), "lexicon": (False, 0)}
 
 
@@ -213,7 +227,7 @@ MUTANTS: Final = (
     ("segments.js", "[starts, clauses, spaces, [middle]]", "[starts, spaces, [middle]]"),
     ("segments.js", "[starts, clauses, spaces, [middle]]", "[clauses, spaces, [middle]]"),
     ("segments.js", "caseOf(source) ? [] : ", ""),
-    ("segments.js", "if (!(starts.length || clauses.length) && this.fits(source))", "if (false)"),
+    ("segments.js", "(isLearned || this.fits(source))", "isLearned"),
     ("segments.js", "sizeOf(sentence) <= size ||", "true ||"),
     ("segments.js", "lift(sentence, this.kept.find(sentence)).text", "sentence"),
     ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
@@ -250,14 +264,37 @@ MUTANTS: Final = (
     ("forms.js", "isBeside || ", ""),
     ("passages.js", "filter(([one, output]) => hasAll(output, one))", "filter(() => true)"),
     ("passages.js", "attention.slice(this.facts.alignment_shift)", "attention"),
-    ("passages.js", "isUpper ? raised(text, spans) : text", "text"),
+    ("passages.js", "isUpper ? raised(unmarked, spans)", "isUpper ? unmarked"),
+    ("segments.js", "likely.length || isLearned ? likely : ends.length ? ends : joints", "ends.length ? ends : joints"),
+    ("segments.js", "ends.length ? ends : joints", "ends"),
+    ("segments.js", "MOST_SHORT = 0.6", "MOST_SHORT = 1"),
+    ("segments.js", "word = ''] = FIRST_WORD.exec(text.slice(joint.length))", "word = ''] = FIRST_WORD.exec(text)"),
+    ("edges.js", "[${SPACE},;:–—]+", "[${SPACE}]+"),
+    ("edges.js", "'„': '“”', '“': '”',", "'„': '“”',"),
+    ("links.js", "one[1] > best[1] ? one : best", "best"),
+    ("passages.js", "isBegun ? capital(words) : words", "words"),
+    ("passages.js", "!!marks[0] || ", ""),
+    ("passages.js", "FIRST_PERSON.test(word) || ", ""),
+    ("passages.js", "rest !== rest.toLowerCase() || ", ""),
+    ("passages.js", " || source.match(WORD)?.includes(word)", ""),
+    ("passages.js", "ENDED.test(plain) || ", ""),
+    ("passages.js", "text.slice(0, -mark.length)", "text"),
+    ("passages.js", "this.forms.hasCapitals && CONJUNCTION.exec(text)", "false"),
     ("passages.js", "alternatives: sound.slice(0, nbest)", "alternatives: sound"),
 )
 
 
 def test_segments_and_their_outputs_are_those_of_python_and_wrong_rules_are_told_from_right_ones(tmp_path: Path):
     folder = ModelFolder(
-        tmp_path, {"languages": ["de", "en"], "sentences": 2, "usual_characters": 40, "openings": ["Auf"], "files": {}}
+        tmp_path,
+        {
+            "languages": ["de", "en"],
+            "sentences": 2,
+            "usual_characters": 40,
+            "openings": ["Auf"],
+            "final_marks": [".", "!"],
+            "files": {},
+        },
     )
     packages = [changed_package(tmp_path / str(index), *one) for index, one in enumerate(MUTANTS)]
     runs = [*(run(folder, *kind) for kind in KINDS.values()), *(run(folder, True, 1, package) for package in packages)]

@@ -1,15 +1,15 @@
-// Layout at the ends of a segment: brackets and quotes around it, emoticons, and rows of marks; the twin of
+// Layout at the ends of a segment: brackets and quotes around it, emoticons, and rows of marks, and commas; the twin of
 // heedful.text.segment_edges.
 import { SPACE } from './whitespace.js';
 
 const MARK = `[^\\p{L}\\p{N}_${SPACE}]`;
-/** Words of marks alone, and rows of the same mark; from the end on, but for marks that end sentences. */
+/** Words of marks alone, and rows of the same mark; from the end on also marks that end clauses, but none that end sentences. */
 const BEGINNING = new RegExp(`^(?:[${SPACE}]+|${MARK}{2,}(?=[${SPACE}])|(${MARK})\\1\\1+)*`, 'u');
-const ENDING = new RegExp(`^(?:[${SPACE}]+|(?![.,;:!?…]+[${SPACE}])${MARK}{2,}(?=[${SPACE}])|(?![.!?…])(${MARK})\\1\\1+)*`, 'u');
+const ENDING = new RegExp(`^(?:[${SPACE},;:–—]+|(?![.!?…]+[${SPACE}])${MARK}{2,}(?=[${SPACE}])|(?![.!?…])(${MARK})\\1\\1+)*`, 'u');
 /** @type {Record<string, string>} */
-const CLOSING = { '(': ')', '[': ']' };
+const CLOSING = { '(': ')', '[': ']', '„': '“”', '“': '”', '«': '»', '»': '«', '‹': '›', '›': '‹' };
 /** @type {Record<string, string>} */
-const OPENING = { ')': '(', ']': '[' };
+const OPENING = { ')': '(', ']': '[', '“': '„', '”': '„“', '»': '«', '«': '»', '›': '‹', '‹': '›' };
 /** Mark that stands before a text and behind it. */
 const AROUND = /^(["'*_~])\1*/;
 /** Brackets and rows around each other that are put aside. */
@@ -55,7 +55,7 @@ function partnerOf(text, partners) {
   if (!partner) return 0;
   let depth = 0;
   for (let index = 0; index < text.length; index++) {
-    depth += Number(text[index] === bracket) - Number(text[index] === partner);
+    depth += Number(text[index] === bracket) - Number(partner.includes(text[index]));
     if (!depth) return index;
   }
   return null;

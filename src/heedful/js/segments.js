@@ -14,6 +14,8 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  * @property {number} usual number of sentences up to which a line stays whole
  * @property {number | null} [usual_characters] up to which a sentence stays whole
  * @property {string[]} [openings] words whose capital tells that a sentence begins
+ * @property {[string, string] | null} [final_marks] marks that sources and targets end in, empty where many have none; null of models of
+ *   earlier versions
  * @property {number} alignment_shift number of steps between the one that predicts a token and the one whose attention aligns it
  * @property {import('./documents.js').SentenceRules} [rules] of models that read sentences, as are all that follow
  * @property {import('./kept.js').KeptFacts} [kept]
@@ -38,6 +40,10 @@ const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[$
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
 /** Word at the beginning, and word behind a mark without a space between them. */
 const FIRST_WORD = /^[\p{L}\p{N}_]+/u, GLUED = /(?:(?<=[\p{L}\p{Nl}\p{No}]{2}[.!?])|(?<=[\p{L}\p{Nl}\p{No}][)\]"”»][.!?]))[\p{L}\p{Nl}\p{No}]+/gu;
+const JOINT = `(?:und|oder|aber|and|or|but|et|ou|mais|y|o|pero|и|или|но|а)[${SPACE}]+(?=[\\p{L}\\p{N}_])`;
+/** Word that joins clauses, in lower case. */
+export const CONJUNCTION = new RegExp(`^${JOINT}`, 'u');
+const BEFORE_CONJUNCTIONS = new RegExp(`[${SPACE}]+(?=${JOINT})`, 'gu');
 /** Word with a word and a space before it. */
 const NEXT_WORD = /(?<=[\p{L}\p{N}_] )[\p{L}\p{N}_]+/gu;
 /** Kinds of kept spans that tell where sentences end. */
@@ -49,6 +55,8 @@ const MOST_AROUND = 500;
 const LONGEST_PIECE = 16;
 /** Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out. */
 const MOST_UNUSUAL = 3;
+/** Largest size of a clause of a longer sentence that is not cut further, in that of the usual sentences. */
+const MOST_SHORT = 0.6;
 // First character of the scripts that are written without spaces, and the marks after which no space follows there.
 const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 
@@ -148,29 +156,31 @@ export class Segmenter {
   }
 
   /**
-   * A segment, or its pieces where it is too long: cut where a sentence begins or a clause ends, near the middle.
+   * A segment, or its pieces where it is too long: cut where a sentence or a clause begins, near the middle.
    * @param {string} text @param {string} line without spaces within kept spans @param {number} offset of the line @param {number} start @param {number} end
    * @returns {Generator<[number, number]>}
    */
   *cut(text, line, offset, start, end) {
-    const waiting = [[start, end]];
+    const waiting = [[start, end]], whole = end - start;
     for (let span = waiting.pop(); span; span = waiting.pop()) {
       [start, end] = span;
-      const source = text.slice(start, end);
-      if (end - start < 2 || this.isUsual(source)) {
+      const source = text.slice(start, end), isLearned = this.isUsual(source);
+      if (end - start < 2 || (isLearned && (end - start === whole || this.isShort(source)))) {
         yield [start, end];
         continue;
       }
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
-      const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
+      const [ends, spaces, joints] = [CLAUSE_ENDS, SPACES, BEFORE_CONJUNCTIONS].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
+      const likely = [...ends, ...joints].filter((place) => this.beginsClause(line.slice(place)));
+      const clauses = likely.length || isLearned ? likely : ends.length ? ends : joints;
       // Where all words have capitals, these tell nothing.
       const starts = caseOf(source) ? [] : this.openingsWithin(line, first, middle + around);
-      if (!(starts.length || clauses.length) && this.fits(source)) {
+      if (!(starts.length || clauses.length) && (isLearned || this.fits(source))) {
         yield [start, end];
         continue;
       }
-      const ends = [starts, clauses, spaces, [middle]].find(({ length }) => length) ?? [];
-      let cut = ends.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
+      const places = [starts, clauses, spaces, [middle]].find(({ length }) => length) ?? [];
+      let cut = places.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
       cut = Math.min(Math.max(cut + offset, start + 1), end - 1);
       if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut
       waiting.push([cut, end], [start, cut]);
@@ -181,6 +191,17 @@ export class Segmenter {
   openingsWithin(line, first, end) {
     const begin = Math.max(0, first - 2); // the word before is of one character at least
     return Array.from(line.slice(begin, end).matchAll(NEXT_WORD)).filter(({ 0: word, index }) => begin + index >= first && this.openings.has(word)).map(({ index }) => begin + index);
+  }
+
+  /** Whether a word that begins sentences stands at the beginning of a text, behind a conjunction or not. @param {string} text */
+  beginsClause(text) {
+    const [joint = ''] = CONJUNCTION.exec(text) ?? [], [word = ''] = FIRST_WORD.exec(text.slice(joint.length)) ?? [], [first = ''] = word;
+    return this.openings.has(first.toUpperCase() + word.slice(first.length));
+  }
+
+  /** Whether a clause of a longer sentence is not cut further. @param {string} clause */
+  isShort(clause) {
+    return this.hasSize(clause, MOST_SHORT * this.mostUsual);
   }
 
   /** Whether the model takes a sentence, and has learned sentences as long. @param {string} sentence */

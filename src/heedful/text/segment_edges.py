@@ -1,4 +1,4 @@
-"""Layout at the ends of a segment: brackets and quotes around it, emoticons, and rows of marks such as "===".
+"""Layout at the ends of a segment: brackets and quotes around it, emoticons, rows of marks such as "===", and commas.
 
 Models rarely saw any of them at the ends of their sources, so they are put aside and put back.
 """
@@ -9,10 +9,10 @@ from typing import Final
 _MARK: Final = r"[^\w\s]"
 _BEGINNING: Final = re.compile(rf"(?:\s+|{_MARK}{{2,}}(?=\s)|({_MARK})\1\1+)*")
 """Words of marks alone, and rows of the same mark."""
-_ENDING: Final = re.compile(rf"(?:\s+|(?![.,;:!?…]+\s){_MARK}{{2,}}(?=\s)|(?![.!?…])({_MARK})\1\1+)*")
-"""The same from the end on, but for marks that end sentences."""
-_CLOSING: Final = {"(": ")", "[": "]"}
-_OPENING: Final = {closing: opening for opening, closing in _CLOSING.items()}
+_ENDING: Final = re.compile(rf"(?:[\s,;:–—]+|(?![.!?…]+\s){_MARK}{{2,}}(?=\s)|(?![.!?…])({_MARK})\1\1+)*")
+"""The same from the end on, and marks that end clauses, but none that end sentences."""
+_CLOSING: Final = {"(": ")", "[": "]", "„": "“”", "“": "”", "«": "»", "»": "«", "‹": "›", "›": "‹"}
+_OPENING: Final = {")": "(", "]": "[", "“": "„", "”": "„“", "»": "«", "«": "»", "›": "‹", "‹": "›"}
 _AROUND: Final = re.compile(r"([\"'*_~])\1*")
 """Mark that stands before a text and behind it."""
 _QUOTE: Final = '"'
@@ -79,7 +79,7 @@ def _partner(text: str, partners: dict[str, str]) -> int | None:
         return 0
     depth = 0
     for index, letter in enumerate(text):
-        depth += (letter == bracket) - (letter == partners[bracket])
+        depth += (letter == bracket) - (letter in partners[bracket])
         if not depth:
             return index
     return None

@@ -29,6 +29,9 @@ _SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?{_QUOTED_BREAK.pattern}
 _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a-z])\) +|(?P<number>\d{1,3})\. +)(?=\S)")
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
+CONJUNCTION: Final = re.compile(r"(?:und|oder|aber|and|or|but|et|ou|mais|y|o|pero|и|или|но|а)\s+(?=\w)")
+"""Word that joins clauses, in lower case."""
+_BEFORE_CONJUNCTION: Final = re.compile(rf"\s+(?={CONJUNCTION.pattern})")
 _SPACE: Final = re.compile(r"\s+")
 _FIRST_WORD: Final = re.compile(r"\w+")
 _GLUED: Final = re.compile(r"(?:(?<=[^\W\d_]{2}[.!?])|(?<=[^\W\d_][)\]\"”»][.!?]))[^\W\d_]+")
@@ -134,6 +137,7 @@ def split(
     find: Callable[[str], Sequence[Kept]] = lambda _: (),
     is_usual: Callable[[str], bool] | None = None,
     begins: Callable[[str], bool] = lambda _: False,
+    is_short: Callable[[str], bool] = lambda _: True,
 ) -> Text:
     r"""Split a text into the segments that a model translates one by one.
 
@@ -148,8 +152,10 @@ def split(
             else anywhere.
         find: finds the spans of a line that stay as they are; no segment ends within one.
         is_usual: whether a segment that fits is no longer than those that the model has learned; a longer one is cut
-            where a sentence begins or behind a clause, if one is about its middle. None = as `fits`.
+            where a sentence begins, behind a clause or before a conjunction, if one is about its middle. None = as
+            `fits`.
         begins: whether the capital of a word tells that a sentence begins, though no mark ends the one before it.
+        is_short: whether a piece of a longer sentence is not cut further where such a word begins a clause.
 
     Returns:
         The segments, none of them blank, and the layout.
@@ -160,7 +166,7 @@ def split(
     """
     find = lru_cache(1)(find)  # most lines are one segment
     is_usual = is_usual or fits
-    cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins)
+    cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins, is_short=is_short)
     spans = (
         _lines(text)
         if policy == "line"
@@ -292,30 +298,43 @@ def _cut(
     fits: Callable[[str], bool],
     is_usual: Callable[[str], bool],
     begins: Callable[[str], bool],
+    is_short: Callable[[str], bool],
 ) -> Iterator[tuple[int, int]]:
-    """A segment, or its pieces where it is too long: cut where a sentence begins or a clause ends, near the middle.
+    """A segment, or its pieces where it is too long: cut where a sentence or a clause begins, near the middle.
 
     The cuts are looked for in `line`, which begins at `offset` in the text and has no spaces within kept spans.
     """
     waiting = [(start, end)]
+    whole = end - start
     while waiting:
         start, end = waiting.pop()
         source = text[start:end]
-        if end - start < 2 or is_usual(source):
+        is_learned = is_usual(source)
+        if end - start < 2 or (is_learned and (end - start == whole or is_short(source))):
             yield start, end
             continue
         middle, around = (start + end) // 2 - offset, min((end - start) // 4, _MOST_AROUND)
         window = line, middle - around, middle + around
         clauses, spaces = ([match.end() for match in pattern.finditer(*window)] for pattern in (_CLAUSE_END, _SPACE))
+        joints = [match.end() for match in _BEFORE_CONJUNCTION.finditer(*window)]
+        likely = [place for place in (*clauses, *joints) if _begins_clause(line, place, begins)]
+        clauses = likely or ([] if is_learned else clauses or joints)
         starts = [match.start() for match in _NEXT_WORD.finditer(*window) if begins(match[0])]
         if case_of(source):
             starts = []  # capitals tell nothing
-        if not (starts or clauses) and fits(source):
+        if not (starts or clauses) and (is_learned or fits(source)):
             yield start, end
             continue
         cut = min(starts or clauses or spaces or [middle], key=lambda one: abs(one - middle))
         cut = min(max(cut + offset, start + 1), end - 1)
         waiting += [(cut, end), (start, cut)]
+
+
+def _begins_clause(line: str, start: int, begins: Callable[[str], bool]) -> bool:
+    """Tell whether a word that begins sentences stands at a place, behind a conjunction or not."""
+    joint = CONJUNCTION.match(line, start)
+    word = _FIRST_WORD.match(line, joint.end() if joint else start)
+    return word is not None and begins(word[0][:1].upper() + word[0][1:])
 
 
 def _joint(match: re.Match[str]) -> str:
