@@ -57,6 +57,33 @@ def test_hard_wrapped_lines_are_joined():
     assert sources(poem) == [line.rstrip(",;") for line in poem.split("\n")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hallo Anna, ich komme heute etwas\nspäter nach Hause, weil der\nZug noch nicht da ist",
+        "Ein Mann mit einem Hut läuft\nüber die Straße.",
+        "Der Mann mit dem Hut und dem\nHund läuft über die Straße\nund schläft dann ein",
+    ],
+)
+def test_short_lines_of_like_width_whose_sentences_go_on_in_lower_case_are_joined(text: str):
+    assert sources(text) == [text.replace("\n", " ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Einkaufsliste für morgen\nmilch\nbrot",
+        "milch und brot für morgen\neier und käse von oma\nsalz und pfeffer",
+        "Ein Hund läuft sehr schnell\nüber die breite Straße",
+        "Es schienen so golden die Sterne\nAm Fenster ich einsam stand\nUnd hörte aus weiter Ferne",
+        "Am 3. Mai 2024 um zehn Uhr dreißig schrieb Anna:\nHallo, ich komme heute etwas später nach Hause\nals sonst",
+    ],
+)
+def test_poems_lists_and_lines_that_end_in_a_colon_stay_apart(text: str):
+    first = text.split("\n")[0]
+    assert sources(text)[0] == first.rstrip(":")
+
+
 def test_marks_of_quoted_lines_are_layout():
     text = (
         "Hallo,\n> Dies ist ein längerer Text, der umbrochen wurde, damit er in\n> eine Nachricht passt. Und weiter, "

@@ -16,7 +16,7 @@ const LETTER = /\p{L}/u, ASCII = /^[\0-\x7f]*$/;
 const WORD = '[\\p{L}\\p{M}\\p{Nl}\\p{No}\\u200c\\u200d]+', FOREIGN = new RegExp(`${WORD}(?:[${SPACE}'’-]+${WORD})*`, 'gu');
 /** Character that belongs to the letter before it, as vowel signs of Indic scripts do. */
 const MARK = /^[\p{M}\u200c\u200d]$/u;
-const BRACKETS = ['()', '[]', '（）', '「」', '“”', '""', '«»'], OPENING = '([{"\'“„«（「', ENDS = '.,;:!?…)]}"\'”»。，；：！？）」';
+const BRACKETS = ['()', '[]', '（）', '「」', '“”', '""', '«»', '<>'], OPENING = '([{"\'“„«（「', ENDS = '.,;:!?…)]}"\'”»。，；：！？）」';
 const SPACE_BEFORE_MARK = /(?<! ) +(?=[.,;:!?…)\]}。，；：！？）」])/g;
 const TAG = /^<\/?[^<>%?!][^<>]*>$/;
 const OPENING_TAG = /^<[^/!?%][^>]*(?<!\/)>$/;

@@ -48,8 +48,11 @@ const BEFORE_CONJUNCTIONS = new RegExp(`[${SPACE}]+(?=${JOINT})`, 'gu');
 const NEXT_WORD = /(?<=[\p{L}\p{N}_] )[\p{L}\p{N}_]+/gu;
 /** Kinds of kept spans that tell where sentences end. */
 const READ = ['number', 'date', 'identifier', 'emoji', 'script'];
-/** Width below which lines are taken for lines, not for hard-wrapped text. */
-const SHORTEST_WRAPPED = 40;
+/** Width from which on lines that are full are taken for hard-wrapped text, and lines of like width whose sentences go on in lower case. */
+const SHORTEST_WRAPPED = 40, LEAST_WRAPPED = 20;
+/** Smallest width of such a line in that of the widest one. */
+const LIKE = 0.7;
+const COLONS = /[:：]$/;
 /** Characters around the middle of a long segment in which the end of a clause is looked for. */
 const MOST_AROUND = 500;
 const LONGEST_PIECE = 16;
@@ -141,18 +144,27 @@ export class Segmenter {
    */
   *unwrapped(text, lines) {
     if (!lines.length) return;
+    const parts = lines.map(([start, end]) => strip(text.slice(start, end)));
     const width = lines.reduce((most, [start, end]) => Math.max(most, sizeOf(stripEnd(text.slice(start, end)))), 0); // of any number of lines
+    const isJoined = this.joins(parts, width);
     let [begin] = lines[0];
     for (let index = 1; index < lines.length; index++) {
-      const [start, end] = lines[index - 1], [following, followingEnd] = lines[index];
-      const line = stripEnd(text.slice(start, end)), rest = stripStart(text.slice(following, followingEnd));
-      const word = this.scripts.isUnspaced(rest) ? 1 : 1 + sizeOf(splitWords(rest)[0]);
-      const isFull = width >= SHORTEST_WRAPPED && sizeOf(line) + word > width;
-      if (isFull && (lines.length > 2 || !END_MARKS.some((mark) => line.endsWith(mark)))) continue;
-      yield [begin, end];
-      begin = following;
+      if (isJoined[index - 1]) continue;
+      yield [begin, lines[index - 1][1]];
+      [begin] = lines[index];
     }
     yield [begin, lines[lines.length - 1][1]];
+  }
+
+  /** Which lines go on in the next one; what a colon ends, such as who wrote an e-mail, does not. @param {string[]} lines @param {number} width */
+  joins(lines, width) {
+    const rest = lines.slice(1), added = rest.map((line) => (this.scripts.isUnspaced(line) ? 1 : 1 + sizeOf(splitWords(line)[0])));
+    const isWide = width >= SHORTEST_WRAPPED, isEnded = lines.map((line) => END_MARKS.some((mark) => line.endsWith(mark)));
+    const isFull = added.map((size, index) => sizeOf(lines[index]) + size > width || (!isWide && sizeOf(lines[index]) >= LIKE * width));
+    const isLower = rest.filter((_, index) => !isEnded[index]).map(beginsLower), isBegun = !beginsLower(lines[0]) && (lines.length > 2 || isEnded[lines.length - 1]);
+    const isEven = isFull.every((full, index) => full || isEnded[index]);
+    const isWrapped = width >= LEAST_WRAPPED && isEven && isBegun && isLower.length > 0 && 2 * isLower.filter(Boolean).length >= isLower.length;
+    return isFull.map((full, index) => (isWide || isWrapped) && full && !COLONS.test(lines[index]) && (!isEnded[index] || lines.length > 2));
   }
 
   /**
@@ -229,6 +241,8 @@ export class Segmenter {
     });
   }
 }
+
+const beginsLower = (/** @type {string} */ text) => /^\p{Lowercase}/u.test(text);
 
 /** Spans of sentences, divided at further ends of sentences. @param {Iterable<[number, number]>} spans @param {number[]} ends @returns {Generator<[number, number]>} */
 function* divided(spans, ends) {

@@ -18,7 +18,7 @@ _CLOSING: Final = ("</", "™", "®")
 _WITHIN_WORD: Final = re.compile(r"<(?!br\b)[^<>]*>|&shy;|\d+")
 _FOLLOWING: Final = 0.5
 """Weight of the links of the word behind a span against those of the word before it."""
-_BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»")
+_BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»", "<>")
 _SPACE_BEFORE_MARK: Final = re.compile(r"(?<! ) ++(?=[.,;:!?…)\]}。，；：！？）」])")
 
 

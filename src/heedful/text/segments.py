@@ -39,10 +39,15 @@ _GLUED: Final = re.compile(r"(?:(?<=[^\W\d_]{2}[.!?])|(?<=[^\W\d_][)\]\"”»][.
 _NEXT_WORD: Final = re.compile(r"(?<=\w )\w+")
 """Word with a word and a space before it."""
 _END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
+_COLONS: Final = (":", "：")
 _READ: Final = frozenset({"number", "date", "identifier", "emoji", FOREIGN})
 """Kinds of kept spans that tell where sentences end."""
 _SHORTEST_WRAPPED: Final = 40
-"""Width in characters below which lines are taken for lines, not for hard-wrapped text."""
+"""Width in characters from which on lines that are full are taken for hard-wrapped text."""
+_LEAST_WRAPPED: Final = 20
+"""Width from which on lines of like width are if their sentences go on in lower case, as in e-mails from phones."""
+_LIKE: Final = 0.7
+"""Smallest width of such a line in that of the widest one."""
 _MOST_AROUND: Final = 500
 """Number of characters around the middle of a long segment in which the end of a clause is looked for."""
 _WIDE: Final = "\N{CJK RADICAL REPEAT}"
@@ -277,16 +282,37 @@ def _unwrapped(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[in
     """Lines, those together that were wrapped: that the first word of the next line would have made too long."""
     if not lines:
         return
-    width = max(len(text[start:end].rstrip()) for start, end in lines)
+    parts = [text[start:end].strip() for start, end in lines]
+    is_joined = _joins(parts, max(len(text[start:end].rstrip()) for start, end in lines))
     begin = lines[0][0]
-    for (start, end), (following, following_end) in pairwise(lines):
-        line, rest = text[start:end].rstrip(), text[following:following_end].lstrip()
-        word = 1 if script_of(rest[0]) in UNSPACED else 1 + len(_SPACE.split(rest, maxsplit=1)[0])
-        is_full = width >= _SHORTEST_WRAPPED and len(line) + word > width
-        if not (is_full and (not line.endswith(_END_MARKS) or len(lines) > 2)):
+    for (_, end), (following, _), is_one in zip(lines, lines[1:], is_joined, strict=False):
+        if not is_one:
             yield begin, end
             begin = following
     yield begin, lines[-1][1]
+
+
+def _joins(lines: Sequence[str], width: int) -> list[bool]:
+    """Tell which lines go on in the next one; what a colon ends, such as who wrote an e-mail, does not."""
+    pairs = [*pairwise(lines)]
+    is_full = [len(line) + _size_of_first_word(rest) > width for line, rest in pairs]
+    is_ended = [line.endswith(_END_MARKS) for line in lines]
+    if width < _SHORTEST_WRAPPED:
+        is_full = [full or len(line) >= _LIKE * width for full, (line, _) in zip(is_full, pairs, strict=True)]
+        is_lower = [rest[0].islower() for (_, rest), ended in zip(pairs, is_ended, strict=False) if not ended]
+        is_even = all(full or ended for full, ended in zip(is_full, is_ended, strict=False))
+        is_begun = not lines[0][0].islower() and (len(lines) > 2 or is_ended[-1])
+        if not (width >= _LEAST_WRAPPED and is_even and is_begun and 2 * sum(is_lower) >= len(is_lower) > 0):
+            return [False] * len(pairs)
+    return [
+        full and not line.endswith(_COLONS) and (not ended or len(lines) > 2)
+        for (line, _), full, ended in zip(pairs, is_full, is_ended, strict=False)
+    ]
+
+
+def _size_of_first_word(text: str) -> int:
+    """Number of characters that the first word of a line adds to the line before it."""
+    return 1 if script_of(text[0]) in UNSPACED else 1 + len(_SPACE.split(text, maxsplit=1)[0])
 
 
 def _cut(
