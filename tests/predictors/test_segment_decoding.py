@@ -112,6 +112,8 @@ class Sentences(Words):
         ("ein roter Hund {x}", "Ein roter Hund.", "a red dog {x}"),
         ("und ein roter Hund {x}.", "Ein roter Hund.", "and a red dog {x}."),
         ("und EIN ROTER HUND", "Ein roter Hund.", "and A RED DOG"),
+        ("UND EIN ROTER HUND", "Ein roter Hund.", "AND A RED DOG"),
+        ("Und ein roter Hund", "Und ein roter Hund.", "And a red dog"),
         ("Anna und ein Hund", "Anna und ein Hund.", "Anna and a dog"),
         ("roter {x} Anna", "Roter Anna.", "red {x} Anna"),
         ("ich auf Straße", "Ich auf Straße.", "I on street"),
@@ -131,7 +133,7 @@ def test_parts_of_sentences_are_read_as_sentences(text: str, read: str, output: 
     for link in one.links:
         word = text[link.source_start : link.source_end]
         if link.weight > 0.5:
-            translation = WORDS.get(TABLES.forms.usual(word), word)
+            translation = WORDS.get(word.lower(), WORDS.get(TABLES.forms.usual(word), word))
             assert translation.lower() == one.text[link.target_start : link.target_end].lower()
 
 

@@ -62,6 +62,7 @@ def test_hard_wrapped_lines_are_joined():
     [
         "Hallo Anna, ich komme heute etwas\nspäter nach Hause, weil der\nZug noch nicht da ist",
         "Ein Mann mit einem Hut läuft\nüber die Straße.",
+        "ein Mann mit einem Hut läuft\nüber die Straße und schläft.",
         "Der Mann mit dem Hut und dem\nHund läuft über die Straße\nund schläft dann ein",
     ],
 )
@@ -150,6 +151,11 @@ def test_long_sentences_are_cut_before_conjunctions_and_first_of_all_where_claus
         "Ein Hund läuft",
         "ein Kater schläft",
         "ein Hase auch",
+    ]
+    assert sources("EIN HUND LÄUFT, EIN KATER SCHLÄFT UND ZWEI HASEN") == [
+        "EIN HUND LÄUFT",
+        "EIN KATER SCHLÄFT",
+        "UND ZWEI HASEN",
     ]
     assert sources("Ein Hund, ein Kater, ein Hase, zwei Igel", 80) == ["Ein Hund, ein Kater, ein Hase, zwei Igel"]
 

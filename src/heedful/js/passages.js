@@ -111,8 +111,8 @@ export class Passages {
 
   /** Conjunction at the beginning of a text and its translation; both empty where it is read with the text. @param {string} text @returns {[string, string]} */
   jointOf(text) {
-    const [joint] = (this.forms.hasCapitals && CONJUNCTION.exec(text)) || [''], target = joint && this.lexicon?.best(strip(joint));
-    return target ? [joint, `${target} `] : ['', ''];
+    const [joint] = (this.forms.hasCapitals && CONJUNCTION.exec(text)) || [''], target = joint && this.lexicon?.best(strip(joint).toLowerCase());
+    return target ? [joint, `${/\p{Lowercase}/u.test(joint) ? target : target.toUpperCase()} `] : ['', ''];
   }
 
   /**

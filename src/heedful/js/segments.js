@@ -2,7 +2,7 @@
 // heedful.text.segments.
 import { Sentences } from './documents.js';
 import { withoutEdges } from './edges.js';
-import { caseOf } from './forms.js';
+import { capital, caseOf } from './forms.js';
 import { KeptRules, lift } from './kept.js';
 import { Scripts } from './scripts.js';
 import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './whitespace.js';
@@ -40,8 +40,8 @@ const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[$
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
 /** Word at the beginning, and word behind a mark without a space between them. */
 const FIRST_WORD = /^[\p{L}\p{N}_]+/u, GLUED = /(?:(?<=[\p{L}\p{Nl}\p{No}]{2}[.!?])|(?<=[\p{L}\p{Nl}\p{No}][)\]"”»][.!?]))[\p{L}\p{Nl}\p{No}]+/gu;
-const JOINT = `(?:und|oder|aber|and|or|but|et|ou|mais|y|o|pero|и|или|но|а)[${SPACE}]+(?=[\\p{L}\\p{N}_])`;
-/** Word that joins clauses, in lower case. */
+const CONJUNCTIONS = 'und|oder|aber|and|or|but|et|ou|mais|pero|или|но', JOINT = `(?:${CONJUNCTIONS}|y|o|и|а|${CONJUNCTIONS.toUpperCase()})[${SPACE}]+(?=[\\p{L}\\p{N}_])`;
+/** Word that joins clauses, in lower or upper case. */
 export const CONJUNCTION = new RegExp(`^${JOINT}`, 'u');
 const BEFORE_CONJUNCTIONS = new RegExp(`[${SPACE}]+(?=${JOINT})`, 'gu');
 /** Word with a word and a space before it. */
@@ -59,7 +59,7 @@ const LONGEST_PIECE = 16;
 /** Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out. */
 const MOST_UNUSUAL = 3;
 /** Largest size of a clause of a longer sentence that is not cut further, in that of the usual sentences. */
-const MOST_SHORT = 0.6;
+const MOST_SHORT = 0.2;
 // First character of the scripts that are written without spaces, and the marks after which no space follows there.
 const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 
@@ -161,7 +161,7 @@ export class Segmenter {
     const rest = lines.slice(1), added = rest.map((line) => (this.scripts.isUnspaced(line) ? 1 : 1 + sizeOf(splitWords(line)[0])));
     const isWide = width >= SHORTEST_WRAPPED, isEnded = lines.map((line) => END_MARKS.some((mark) => line.endsWith(mark)));
     const isFull = added.map((size, index) => sizeOf(lines[index]) + size > width || (!isWide && sizeOf(lines[index]) >= LIKE * width));
-    const isLower = rest.filter((_, index) => !isEnded[index]).map(beginsLower), isBegun = !beginsLower(lines[0]) && (lines.length > 2 || isEnded[lines.length - 1]);
+    const isLower = rest.filter((_, index) => !isEnded[index]).map(beginsLower), isBegun = isEnded[lines.length - 1] || (lines.length > 2 && !beginsLower(lines[0]));
     const isEven = isFull.every((full, index) => full || isEnded[index]);
     const isWrapped = width >= LEAST_WRAPPED && isEven && isBegun && isLower.length > 0 && 2 * isLower.filter(Boolean).length >= isLower.length;
     return isFull.map((full, index) => (isWide || isWrapped) && full && !COLONS.test(lines[index]) && (!isEnded[index] || lines.length > 2));
@@ -207,8 +207,8 @@ export class Segmenter {
 
   /** Whether a word that begins sentences stands at the beginning of a text, behind a conjunction or not. @param {string} text */
   beginsClause(text) {
-    const [joint = ''] = CONJUNCTION.exec(text) ?? [], [word = ''] = FIRST_WORD.exec(text.slice(joint.length)) ?? [], [first = ''] = word;
-    return this.openings.has(first.toUpperCase() + word.slice(first.length));
+    const [joint = ''] = CONJUNCTION.exec(text) ?? [], [word = ''] = FIRST_WORD.exec(text.slice(joint.length)) ?? [];
+    return this.openings.has(capital(word.toLowerCase()));
   }
 
   /** Whether a clause of a longer sentence is not cut further. @param {string} clause */

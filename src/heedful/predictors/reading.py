@@ -131,9 +131,13 @@ class Reading:
 
 def _joint(segment: Segment, tables: WordTables) -> tuple[str, str]:
     """Conjunction at the beginning of a segment and its translation; both empty where it is read with the segment."""
-    match = CONJUNCTION.match(segment.reading) if tables.forms.has_capitals and tables.lexicon else None
-    target = tables.lexicon.best(match[0].strip()) if match and tables.lexicon else ""
-    return (match[0], f"{target} ") if match and target else ("", "")
+    match = CONJUNCTION.match(segment.reading) if tables.forms.has_capitals else None
+    if match is None or tables.lexicon is None:
+        return "", ""
+    target = tables.lexicon.best(match[0].strip().lower())
+    if not target:
+        return "", ""
+    return match[0], f"{target.upper() if match[0].isupper() else target} "
 
 
 def with_texts(output: Translation, texts: Sequence[str]) -> Translation:

@@ -19,7 +19,7 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 
 _MOST_UNUSUAL: Final = 3
 """Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out."""
-_MOST_SHORT: Final = 0.6
+_MOST_SHORT: Final = 0.2
 """Largest size of a clause of a longer sentence that is not cut further, in that of the usual sentences."""
 
 

@@ -29,8 +29,9 @@ _SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?{_QUOTED_BREAK.pattern}
 _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a-z])\) +|(?P<number>\d{1,3})\. +)(?=\S)")
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
-CONJUNCTION: Final = re.compile(r"(?:und|oder|aber|and|or|but|et|ou|mais|y|o|pero|и|или|но|а)\s+(?=\w)")
-"""Word that joins clauses, in lower case."""
+_CONJUNCTIONS: Final = "und|oder|aber|and|or|but|et|ou|mais|pero|или|но"
+CONJUNCTION: Final = re.compile(rf"(?:{_CONJUNCTIONS}|y|o|и|а|{_CONJUNCTIONS.upper()})\s+(?=\w)")
+"""Word that joins clauses, in lower or upper case."""
 _BEFORE_CONJUNCTION: Final = re.compile(rf"\s+(?={CONJUNCTION.pattern})")
 _SPACE: Final = re.compile(r"\s+")
 _FIRST_WORD: Final = re.compile(r"\w+")
@@ -301,7 +302,7 @@ def _joins(lines: Sequence[str], width: int) -> list[bool]:
         is_full = [full or len(line) >= _LIKE * width for full, (line, _) in zip(is_full, pairs, strict=True)]
         is_lower = [rest[0].islower() for (_, rest), ended in zip(pairs, is_ended, strict=False) if not ended]
         is_even = all(full or ended for full, ended in zip(is_full, is_ended, strict=False))
-        is_begun = not lines[0][0].islower() and (len(lines) > 2 or is_ended[-1])
+        is_begun = is_ended[-1] or (len(lines) > 2 and not lines[0][0].islower())
         if not (width >= _LEAST_WRAPPED and is_even and is_begun and 2 * sum(is_lower) >= len(is_lower) > 0):
             return [False] * len(pairs)
     return [
@@ -360,7 +361,7 @@ def _begins_clause(line: str, start: int, begins: Callable[[str], bool]) -> bool
     """Tell whether a word that begins sentences stands at a place, behind a conjunction or not."""
     joint = CONJUNCTION.match(line, start)
     word = _FIRST_WORD.match(line, joint.end() if joint else start)
-    return word is not None and begins(word[0][:1].upper() + word[0][1:])
+    return word is not None and begins(word[0].capitalize())
 
 
 def _joint(match: re.Match[str]) -> str:
