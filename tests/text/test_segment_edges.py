@@ -12,6 +12,12 @@ from heedful.text.segments import split
     [
         ("(Ein Hund läuft.)", ["Ein Hund läuft."]),
         ("(Ein Hund. Eine Katze.)", ["Ein Hund.", "Eine Katze."]),
+        ("(Ein Hund läuft).", ["Ein Hund läuft"]),
+        ('"Ein Hund läuft"!', ["Ein Hund läuft"]),
+        ("„Ein Hund. Eine Katze.“", ["Ein Hund.", "Eine Katze."]),
+        ("»Ein Hund.«", ["Ein Hund."]),
+        ("“Ein Hund. Eine Katze!”", ["Ein Hund.", "Eine Katze!"]),
+        ("Ein Hund: Eine Katze,", ["Ein Hund: Eine Katze"]),
         ("[Musik]", ["Musik"]),
         ("- [Tür knallt]", ["Tür knallt"]),
         ('"Ein Hund läuft."', ["Ein Hund läuft."]),
@@ -46,6 +52,8 @@ def test_layout_around_segments_is_put_aside_and_back(text: str, parts: list[str
         "Ein Hund...",
         "Ein Hund ?!",
         "Was?!!!",
+        'Er sagte "Hallo".',
+        "Ein Hund (alt).",
         "-----",
         "5 €",
         "[[Ein Hund]]x",
@@ -56,7 +64,7 @@ def test_marks_of_the_sentence_itself_stay(text: str):
     assert [one.source for one in split(text, find=find_kept).segments] == [text]
 
 
-@pytest.mark.parametrize("part", ["(", "[(", "= ", "=~", '"', "*_", ":) "])
+@pytest.mark.parametrize("part", ["(", "[(", "= ", "=~", '"', "*_", ":) ", "(!", "!"])
 def test_rows_of_marks_take_linear_time(part: str):
     text = part * 100_000
     assert without_edges(text + "x")[1] == len(text) + 1

@@ -41,6 +41,15 @@ function withoutRows(text) {
 
 /** @param {string} text @param {number} start @param {number} end @returns {[number, number]} */
 function withoutBrackets(text, start, end) {
+  if (start < end && '.!?'.includes(text[end - 1])) { // it may stand behind the bracket
+    const [first, last] = insideBrackets(text, start, end - 1);
+    if (last < end - 1) return [first, last];
+  }
+  return insideBrackets(text, start, end);
+}
+
+/** @param {string} text @param {number} start @param {number} end @returns {[number, number]} */
+function insideBrackets(text, start, end) {
   const part = text.slice(start, end), [around = '', mark = ''] = AROUND.exec(part) ?? [], size = around.length;
   if (size && part.length > 2 * size && part.endsWith(around) && !part.slice(size, -size).includes(mark)) return [start + size, end - size];
   if (part.split('"').length === 2) return [start + Number(part.startsWith('"')), end - Number(part.endsWith('"'))];

@@ -16,6 +16,7 @@ _OPENING: Final = {")": "(", "]": "[", "“": "„", "”": "„“", "»": "«"
 _AROUND: Final = re.compile(r"([\"'*_~])\1*")
 """Mark that stands before a text and behind it."""
 _QUOTE: Final = '"'
+_FINAL_MARKS: Final = (".", "!", "?")
 _MOST_LAYERS: Final = 4
 """Number of brackets and rows around each other that are put aside."""
 
@@ -58,6 +59,14 @@ def _without_rows(text: str) -> tuple[int, int]:
 
 
 def _without_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+    if text.endswith(_FINAL_MARKS, start, end):  # it may stand behind the bracket
+        first, last = _inside_brackets(text, start, end - 1)
+        if last < end - 1:
+            return first, last
+    return _inside_brackets(text, start, end)
+
+
+def _inside_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     part = text[start:end]
     around = _AROUND.match(part)
     if around and end - start > 2 * len(around[0]) and part.endswith(around[0]):
