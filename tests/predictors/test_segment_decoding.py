@@ -28,7 +28,7 @@ class Characters:
         return [*range(len(text))]
 
 
-TABLES = SimpleNamespace(
+TABLES: Any = SimpleNamespace(
     forms=WordForms(WORDS, Characters()),  # type: ignore[arg-type]
     lexicon=Lexicon({word.lower(): {target: 1.0} for word, target in WORDS.items()}),
     final_marks=("", ""),
