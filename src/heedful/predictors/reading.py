@@ -94,7 +94,7 @@ class Reading:
         targets = [*accumulate(sizes, initial=before_output)]
         if targets[-1] != len(texts[0]):  # letters of kept spans stay as they are
             targets = list(range(before_output, before_output + len(plain) + 1))
-        origins = [before + place for place in origins_of(read, source[before:])]
+        origins = [before + index for index in origins_of(read, source[before:])]
         own = [one for one in links if one.source_end <= len(origins) and one.target_end <= len(plain)]
         moved = moved_links(own, origins, targets) if own else ()
         decoded = output.decoded or (read, output.unreplaced or output.text)

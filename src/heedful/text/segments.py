@@ -344,7 +344,7 @@ def _cut(
         window = line, middle - around, middle + around
         clauses, spaces = ([match.end() for match in pattern.finditer(*window)] for pattern in (_CLAUSE_END, _SPACE))
         joints = [match.end() for match in _BEFORE_CONJUNCTION.finditer(*window)]
-        likely = [place for place in (*clauses, *joints) if _begins_clause(line, place, begins)]
+        likely = [index for index in (*clauses, *joints) if _begins_clause(line, index, begins)]
         clauses = likely or ([] if is_learned else clauses or joints)
         starts = [match.start() for match in _NEXT_WORD.finditer(*window) if begins(match[0])]
         if case_of(source):
