@@ -9,7 +9,7 @@ from heedful.data.batching import PairSampler
 from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.data.noise import CHANGES, Noise
 from heedful.data.random_changes import RandomChanges
-from heedful.data.sentence_counts import opening_words, usual_characters, usual_sentences
+from heedful.data.sentence_counts import final_marks, opening_words, usual_characters, usual_sentences
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import EOS
 
@@ -90,6 +90,16 @@ def test_one_source_in_a_hundred_may_be_longer_than_usual(tokenizer: PieceTokeni
     assert number(range(1, 101)) == 100
     assert number([*range(1, 101), *range(1, 101), 500]) == 100
     assert number([7]) == 60
+
+
+def test_final_marks_are_those_of_nearly_all_texts(tokenizer: PieceTokenizer):
+    def marks(sources: list[str], targets: list[str]) -> list[str]:
+        sides = (EncodedSide.of([[*tokenizer.encode(text), EOS] for text in texts]) for texts in (sources, targets))
+        return final_marks(EncodedCorpus(*sides), (tokenizer, tokenizer))
+
+    assert marks(["Hund."] * 8 + ["Hund?", "Hund"], ["dog"] * 2 + ["dog."] * 8) == [".", ""]
+    assert marks(["Hund。"] * 9, ["dog,"] * 9) == ["。", ""]
+    assert marks([], []) == ["", ""]
 
 
 def test_usual_sentences(tokenizer: PieceTokenizer):

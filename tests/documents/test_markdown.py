@@ -56,6 +56,16 @@ def test_blocks_are_passages_and_marks_are_tags():
     assert changed.endswith("```\ncode\n```\n\n[1]: http://x\n")
 
 
+def test_images_before_a_text_are_passages_of_their_own_and_numbers_in_brackets_stay():
+    page = "![a dog](a.png) ![](b.png)  A *dog* [1], [2].\n\n"
+    page += '![a cat](c.png "x")\nThe ![x](y) [1](z) cat\n\n![alone](d.png)\n'
+    assert texts(".md", page) == ["a dog", "A dog 1, 2.", "a cat", "The x 1 cat", "alone"]
+    assert in_capitals(".md", page) == (
+        "![A DOG](a.png) ![](b.png)  A *DOG* [1], [2].\n\n"
+        '![A CAT](c.png "x")\nTHE ![X](y) [1](z) CAT\n\n![ALONE](d.png)\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("output", "written"),
     [

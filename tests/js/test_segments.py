@@ -38,6 +38,13 @@ DICTIONARY: Final = {
     "Schleife": "loop loop loop loop loop loop",
     "Kehrreim": "red dog red dog red dog",
     "&": "&amp;",
+    "und": "and",
+    "Ende.": "End!",
+    "Tag.": "Day!",
+    "ich.": "I",
+    "Schleife.": "loop loop loop loop loop loop",
+    "Kehrreim.": "red dog red dog red dog",
+    "nichts.": "",
     "7": "seven",
     "10": "101",
     "11": "11 5",
@@ -67,6 +74,8 @@ TEXTS: Final[tuple[str, ...]] = (
     "Ein roter Hund & Hund",
     "Ein NATO Hund und EU Hund, ÖBB-Hund",
     "EIN NATO HUND",
+    "EIN NATOS HUND UND",
+    "Ein aaaaaaaa Hund&nbsp;läuft<br/>Hund<b>roter</b>Hund [[x]] 100%% § 5",
     "EIN & {name} HUND & HUND",
     "Ein & &lt; Hund",
     "nichts",
@@ -101,6 +110,27 @@ TEXTS: Final[tuple[str, ...]] = (
     "Ein Roter Hund Läuft Auf Straße, " * 8,
     "x" * 300,
     "𝔸" * 300,
+    "(Ein Hund läuft.) [Hund] \"Ein Hund.\" 'Hund' **Hund** - *** Hund *** ===Hund=== Hund :-) ...Hund",
+    "(Ein Hund läuft.)\n\n(Ein Hund. Ein roter Hund.)\n\n[Hund]\n\n(Ein) Hund (auf)\n\n"
+    '"Ein Hund."\n\n"Hund. Auf Straße."',
+    "'Hund'\n\n**Hund**\n\n*** Hund 😀 ***\n\n===Hund===\n\nHund :-)\n\n...Hund...\n\nHund ?!\n\n𝔸 ((([Hund]\n\n"
+    "ein roter Hund läuft auf Straße und auf Straße läuft ein Mädchen und ein roter Hund auf Straße",
+    "Hund läuft, ein Hund und Auf Straße läuft Hund und roter Hund, auf Straße und Hund",
+    "„Ein Hund.“\n\n“Ein Hund. Ein Hund. Hund.”\n\n»Hund« läuft:\n\nund Hund {x},\n\nund HUND LÄUFT",
+    "hund A\n\nhund Tag\n\nhund ich\n\nhund Mädchen {x}\n\nhund läuft Ende\n\nhund NATO\n\nein Hund EU.",
+    "ein Hund läuft roter",
+    '(Ein Hund).\n\n"Ein Hund"!\n\nEin Hund (roter).',
+    "ein roter Hund läuft auf\nder Straße Hund und Hund\nund läuft auf",
+    "EIN ROTER HUND LÄUFT AUF STRASSE UND AUF STRASSE LÄUFT HUND, AUF STRASSE UND AUF STRASSE HUND UND HUND",
+    "Ein roter Hund, Hund Hund läuft\nauf der Straße Hund Hund\nHund Hund läuft",
+    "Ein roter Hund läuft auf\nder Straße und.\n\n"
+    "ein roter Hund läuft auf\nder Straße und.\n\nEin Hund auf\nder Straße.",
+    "Ein roter Hund läuft auf\nHund Mädchen Hund und Hund\nHund läuft auf und Hund\n\n"
+    "Ein roter Hund läuft auf\nhund\nhund",
+    "Ein roter Hund, Hund Hund läuft Ein roter Hund Auf:\nein Hund Hund läuft auf Straße Hund\nHund",
+    "Hund läuft, auf Straße ein Hund, auf Straße Hund, auf Straße",
+    "roter Hund läuft ein Hund, roter Hund und auf Straße läuft Hund",
+    '[(*Hund*)]\n\n"Hund läuft. Ein Hund läuft. Auf Straße läuft Hund."',
 )
 
 
@@ -149,7 +179,7 @@ FORMS: Final = WordForms(
     ("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU", *map("w{}".format, range(51))), TOKENIZER
 )
 LEXICON: Final = Lexicon({word.lower(): {output: 0.9} for word, output in DICTIONARY.items() if output.isalpha()})
-TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON)
+TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON, final_marks=(".", "!"))
 KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1), "lexicon": (False, 0)}
 
 
@@ -204,14 +234,26 @@ MUTANTS: Final = (
     ("segments.js", "kept.find(plain).filter(({ kind }) => !READ.includes(kind))", "[]"),
     ("segments.js", "spans.length > this.facts.usual", "false"),
     ("segments.js", "|| (spans.length > 1 && !this.isUsual(line)) ", ""),
-    ("segments.js", "sizeOf(line) + word > width", "false"),
+    ("segments.js", "sizeOf(lines[index]) + size > width || ", ""),
+    ("segments.js", "(!isWide && sizeOf(lines[index]) >= LIKE * width)", "false"),
+    ("segments.js", " && !COLONS.test(lines[index])", ""),
+    ("segments.js", "width >= LEAST_WRAPPED && ", ""),
+    ("segments.js", "isEven && isBegun", "isBegun"),
+    ("segments.js", " && !beginsLower(lines[0])", ""),
+    ("segments.js", "2 * isLower.filter(Boolean).length >= isLower.length", "true"),
     ("segments.js", "[starts, clauses, spaces, [middle]]", "[starts, spaces, [middle]]"),
     ("segments.js", "[starts, clauses, spaces, [middle]]", "[clauses, spaces, [middle]]"),
     ("segments.js", "caseOf(source) ? [] : ", ""),
-    ("segments.js", "if (!(starts.length || clauses.length) && this.fits(source))", "if (false)"),
+    ("segments.js", "(isLearned || this.fits(source))", "isLearned"),
     ("segments.js", "sizeOf(sentence) <= size ||", "true ||"),
     ("segments.js", "lift(sentence, this.kept.find(sentence)).text", "sentence"),
     ("segments.js", "return ' ';\n    return between", "return '';\n    return between"),
+    ("segments.js", "withoutEdges(strip(part))", "[0, strip(part).length]"),
+    ("edges.js", "part.split('\"').length === 2", "false"),
+    ("edges.js", "Number(partner === null)", "0"),
+    ("edges.js", "if (last < end - 1)", "if (false)"),
+    ("edges.js", "(?![.!?…])", ""),
+    ("edges.js", "layer < MOST_LAYERS", "layer < 1"),
     ("documents.js", "!strip(before) || ", ""),
     ("kept.js", "if (start >= end || isTaken.subarray(start, end).includes(1)) return;", ""),
     ("kept.js", "ASCII.test(text) ? [] : this.foreign(text)", "[]"),
@@ -229,8 +271,12 @@ MUTANTS: Final = (
     ("passages.js", "target: [plain.indices", "target: [0 * plain.indices"),
     ("segments.js", " || levels[index] !== levels[index - 1]", ""),
     ("segments.js", ".replace(QUOTED_BREAKS,", ".replace(BREAKS,"),
-    ("kept.js", "if (this.lacks(word)) ", ""),
-    ("kept.js", "SMALL.test(text) ? text.matchAll(CAPITALS) : []", "text.matchAll(CAPITALS)"),
+    ("kept.js", " && this.lacks(word)", ""),
+    ("kept.js", "SMALL.test(text) ? text.length : MOST_CAPITALS", "text.length"),
+    ("kept.js", "word.length <= most && ", ""),
+    ("kept.js", "take(index, index + word.length, 'word')", ""),
+    ("kept.js", "if (partsWords(text, start, end)) ", "if (false) "),
+    ("kept.js", "isBetween && !WITHIN_WORD", "isBetween || !WITHIN_WORD"),
     ("segments.js", "MOST_UNUSUAL = 3", "MOST_UNUSUAL = 9"),
     ("faults.js", "REPETITIONS = 3", "REPETITIONS = 4"),
     ("faults.js", "hasRepetitions(source) || ", ""),
@@ -240,14 +286,37 @@ MUTANTS: Final = (
     ("forms.js", "isBeside || ", ""),
     ("passages.js", "filter(([one, output]) => hasAll(output, one))", "filter(() => true)"),
     ("passages.js", "attention.slice(this.facts.alignment_shift)", "attention"),
-    ("passages.js", "isUpper ? raised(text, spans) : text", "text"),
+    ("passages.js", "isUpper ? raised(unmarked, spans)", "isUpper ? unmarked"),
+    ("segments.js", "likely.length || isLearned ? likely : ends.length ? ends : joints", "ends.length ? ends : joints"),
+    ("segments.js", "ends.length ? ends : joints", "ends"),
+    ("segments.js", "MOST_SHORT = 0.2", "MOST_SHORT = 1"),
+    ("segments.js", "word = ''] = FIRST_WORD.exec(text.slice(joint.length))", "word = ''] = FIRST_WORD.exec(text)"),
+    ("edges.js", "[${SPACE},;:–—]+", "[${SPACE}]+"),
+    ("edges.js", "'„': '“”', '“': '”',", "'„': '“”',"),
+    ("links.js", "one[1] > best[1] ? one : best", "best"),
+    ("passages.js", "isBegun ? capital(words) : words", "words"),
+    ("passages.js", "!!marks[0] || ", ""),
+    ("passages.js", "FIRST_PERSON.test(word) || ", ""),
+    ("passages.js", "rest !== rest.toLowerCase() || ", ""),
+    ("passages.js", " || source.match(WORD)?.includes(word)", ""),
+    ("passages.js", "ENDED.test(plain) || ", ""),
+    ("passages.js", "text.slice(0, -mark.length)", "text"),
+    ("passages.js", "this.forms.hasCapitals && CONJUNCTION.exec(text)", "false"),
     ("passages.js", "alternatives: sound.slice(0, nbest)", "alternatives: sound"),
 )
 
 
 def test_segments_and_their_outputs_are_those_of_python_and_wrong_rules_are_told_from_right_ones(tmp_path: Path):
     folder = ModelFolder(
-        tmp_path, {"languages": ["de", "en"], "sentences": 2, "usual_characters": 40, "openings": ["Auf"], "files": {}}
+        tmp_path,
+        {
+            "languages": ["de", "en"],
+            "sentences": 2,
+            "usual_characters": 40,
+            "openings": ["Auf"],
+            "final_marks": [".", "!"],
+            "files": {},
+        },
     )
     packages = [changed_package(tmp_path / str(index), *one) for index, one in enumerate(MUTANTS)]
     runs = [*(run(folder, *kind) for kind in KINDS.values()), *(run(folder, True, 1, package) for package in packages)]

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from heedful.engines.text_constraints import SourceConstraints
 from heedful.predictors.reading import Reading
 from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
+from heedful.search.constraints import Constraints
 from heedful.text.kept import find_kept
 from heedful.text.lexicon import Lexicon
 from heedful.text.segments import Segment
@@ -26,10 +28,12 @@ class Characters:
         return [*range(len(text))]
 
 
-TABLES = SimpleNamespace(
+TABLES: Any = SimpleNamespace(
     forms=WordForms(WORDS, Characters()),  # type: ignore[arg-type]
     lexicon=Lexicon({word.lower(): {target: 1.0} for word, target in WORDS.items()}),
+    final_marks=("", ""),
 )
+FREE = SourceConstraints(Constraints(), Constraints(), None, {})
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def segment(text: str) -> Segment:
 
 def translate(text: str, **settings: Any) -> Translation:
     decoding: Any = Words(**settings)
-    (output,) = SegmentDecoding(decoding).translate([segment(text)], None, [0])  # type: ignore[arg-type]
+    (output,) = SegmentDecoding(decoding).translate([segment(text)], FREE, [0])
     return output
 
 
@@ -86,6 +90,59 @@ def test_texts_are_read_in_their_usual_forms(text: str, output: str, read: str):
     assert not read or len({link.target_start for link in one.links if link.weight > 0.5}) == len(output.split()) - (
         "{" in text
     )
+
+
+@dataclass(frozen=True)
+class Sentences(Words):
+    """Stand-in that translates in order, and begins with a capital; words that it knows are those of sentences."""
+
+    def _output(self, text: str) -> Translation:
+        words = [re.sub(r"\w+", lambda word: WORDS.get(word[0], WORDS.get(word[0].lower(), word[0])), text)]
+        output = words[0][:1].upper() + words[0][1:]
+        links = tuple((index, index) for index in range(len(text.split())))
+        return Translation(text, output, -1.0, -1.0, (Alternative(output, -1.0, -1.0),), alignment=links)
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "output"),
+    [
+        ("ein roter Hund", "Ein roter Hund.", "a red dog"),
+        ("Ein roter Hund", "Ein roter Hund.", "A red dog"),
+        ("Ein roter Hund!", "", "A red dog!"),
+        ("ein roter Hund {x}", "Ein roter Hund.", "a red dog {x}"),
+        ("und ein roter Hund {x}.", "Ein roter Hund.", "and a red dog {x}."),
+        ("und EIN ROTER HUND", "Ein roter Hund.", "and A RED DOG"),
+        ("UND EIN ROTER HUND", "Ein roter Hund.", "AND A RED DOG"),
+        ("Und ein roter Hund", "Und ein roter Hund.", "And a red dog"),
+        ("Anna und ein Hund", "Anna und ein Hund.", "Anna and a dog"),
+        ("roter {x} Anna", "Roter Anna.", "red {x} Anna"),
+        ("ich auf Straße", "Ich auf Straße.", "I on street"),
+        ("ein roter hund.", "Ein roter Hund.", "A red dog."),
+        ("ein roter hund", "Ein roter Hund.", "a red dog"),
+    ],
+)
+def test_parts_of_sentences_are_read_as_sentences(text: str, read: str, output: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(TABLES, "final_marks", (".", "."))
+    monkeypatch.setitem(WORDS, "und", "and")
+    monkeypatch.setitem(WORDS, "ich", "I")
+    monkeypatch.setattr(TABLES, "lexicon", Lexicon({"und": {"with": 0.1, "and": 0.5}}))
+    decoding: Any = Sentences()
+    (one,) = SegmentDecoding(decoding).translate([segment(text)], FREE, [0])
+    assert (one.source, one.text) == (text, output)
+    assert (one.decoded[0] if one.decoded else "") == read
+    for link in one.links:
+        word = text[link.source_start : link.source_end]
+        if link.weight > 0.5:
+            translation = WORDS.get(word.lower(), WORDS.get(TABLES.forms.usual(word), word))
+            assert translation.lower() == one.text[link.target_start : link.target_end].lower()
+
+
+def test_outputs_that_have_to_begin_with_a_text_keep_their_ends(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(TABLES, "final_marks", (".", "."))
+    decoding: Any = Sentences()
+    bound = SourceConstraints(Constraints(prefix=(5,)), Constraints(prefix=(5,)), None, {})
+    (one,) = SegmentDecoding(decoding).translate([segment("ein roter Hund")], bound, [0])
+    assert one.text == "A red dog"
 
 
 @pytest.mark.parametrize("attention", [False, True])
@@ -136,7 +193,7 @@ def test_without_attention_a_lexicon_places_spans():
 
 def test_a_segment_with_the_stand_in_for_spans_is_read_as_it_is():
     one = segment("EIN \N{OBJECT REPLACEMENT CHARACTER} {x} HUND")
-    assert Reading.of(one, TABLES.forms).segment is one
+    assert Reading.of(one, TABLES).segment is one
 
 
 @dataclass(frozen=True)
@@ -153,7 +210,7 @@ class Looping(Words):
 @pytest.mark.parametrize("phrases", [[], [(5, 6)]])
 def test_what_is_too_long_is_searched_again_without_repeats_unless_phrases_are_required(phrases: list[tuple[int, ...]]):
     decoding: Any = Looping()
-    constraints: Any = SimpleNamespace(strictest=SimpleNamespace(required=phrases))
+    constraints = SourceConstraints(Constraints(required=phrases), Constraints(required=phrases), None, {})
     (output,) = SegmentDecoding(decoding).translate([segment("ein Hund")], constraints, [0])
     assert (output.text, output.fault) == ("ein Hund", "length")
     first, again = decoding.searches

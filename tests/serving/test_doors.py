@@ -26,6 +26,8 @@ TEXTS = [
     "4711",
     "- Kind schläft. - Kind lacht",
     "  Mann wartet hier  ",
+    "Hund schläft hier und Katze läuft heute und Frau lacht gern, Kind schläft draußen und Mann wartet.",
+    '(Kind schläft.) "Hund lacht", *** Mann ***',
     "hund wartet draussen bei %s.",
     "Kind Lacht Heute Gern",
 ]
@@ -94,8 +96,8 @@ def test_what_stays_is_kept_in_a_text_with_a_prefix_or_a_required_phrase(is_pref
     assert word in one.text
 
 
-WRAPPED = """Hund schläft hier und Katze läuft heute und Frau
-lacht gern und Mann wartet draußen. Kind schläft
+WRAPPED = """Hund schläft hier wie Katze läuft heute wie Frau
+lacht gern wie Mann wartet draußen. Kind schläft
 hier.
 
 Frau wartet.

@@ -47,6 +47,13 @@ CASES: Final[tuple[tuple[str, list[str]], ...]] = (
     ("Hallo {{x}}, {{{y}}}, {a {b} c}", ["{{x}}", "{{{y}}}", "{a {b} c}"]),
     ("Hallo __NAME__, <%= x %> und <?php y ?>", ["__NAME__", "<%= x %>", "<?php y ?>"]),
     ("Tippe ```x = `1` ``` und ``a`b``, `y = 2`", ["```x = `1` ```", "``a`b``", "`y = 2`"]),
+    (
+        "Hallo&nbsp;Welt &#8211; &amp; [[x y]], %% und \\* \\_ \\nDer",
+        ["&nbsp;", "&#8211;", "[[x y]]", "%%", "\\*", "\\_", "\\n"],
+    ),
+    ("Nach § 5, §§ 12a und 100%% der", ["§ 5", "§§ 12a", "100%%"]),
+    # Words that are none
+    (f"Ein {'a' * 8} und {'ab' * 21}, {'aB1/' * 11}=", ["a" * 8, "ab" * 21, "aB1/" * 11 + "="]),
     # Signs
     ("Taste 1️⃣ #️⃣ ⌨️ Ⓜ️", ["1️⃣", "#️⃣", "⌨️", "Ⓜ️"]),
     (
@@ -62,6 +69,7 @@ ORDINARY: Final = (
     "Das geht so -- oder --- so, e.g. at p.m.at und Str.an",
     "die 90er, 80s, 2nd, Covid19, mp3, 3d, $53m",
     "clichÃ©s, â€™ und ``das'' sowie ``jenes'' und `so' oder `so'",
+    f"Rechtsschutzversicherungsgesellschaften, {'我' * 99}, Neeeeeeeeein, {'abc-' * 20}",
     "[name] und __so__ und *so* und _so_ {",
     "Geh hin/weg. / Oder /nicht und Autor /Dichter/Maler.",
     "We enjoyed the ride.at last it ended --and nobody --not even he -- saw it",

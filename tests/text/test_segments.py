@@ -54,7 +54,35 @@ def test_hard_wrapped_lines_are_joined():
     ]
     assert sources("我" * 40 + "\n" + "你" * 10 + "。") == ["我" * 40 + "你" * 10 + "。"]
     poem = "Über allen Gipfeln\nIst Ruh,\nIn allen Wipfeln\nSpürest du\nKaum einen Hauch;"
-    assert sources(poem) == poem.split("\n")
+    assert sources(poem) == [line.rstrip(",;") for line in poem.split("\n")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hallo Anna, ich komme heute etwas\nspäter nach Hause, weil der\nZug noch nicht da ist",
+        "Ein Mann mit einem Hut läuft\nüber die Straße.",
+        "ein Mann mit einem Hut läuft\nüber die Straße und schläft.",
+        "Der Mann mit dem Hut und dem\nHund läuft über die Straße\nund schläft dann ein",
+    ],
+)
+def test_short_lines_of_like_width_whose_sentences_go_on_in_lower_case_are_joined(text: str):
+    assert sources(text) == [text.replace("\n", " ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Einkaufsliste für morgen\nmilch\nbrot",
+        "milch und brot für morgen\neier und käse von oma\nsalz und pfeffer",
+        "Ein Hund läuft sehr schnell\nüber die breite Straße",
+        "Es schienen so golden die Sterne\nAm Fenster ich einsam stand\nUnd hörte aus weiter Ferne",
+        "Am 3. Mai 2024 um zehn Uhr dreißig schrieb Anna:\nHallo, ich komme heute etwas später nach Hause\nals sonst",
+    ],
+)
+def test_poems_lists_and_lines_that_end_in_a_colon_stay_apart(text: str):
+    first = text.split("\n")[0]
+    assert sources(text)[0] == first.rstrip(":")
 
 
 def test_marks_of_quoted_lines_are_layout():
@@ -64,14 +92,14 @@ def test_marks_of_quoted_lines_are_layout():
     )
     apart = split(text)
     assert [segment.reading for segment in apart.segments] == [
-        "Hallo,",
+        "Hallo",
         "Dies ist ein längerer Text, der umbrochen wurde, damit er in eine Nachricht passt.",
         "Und weiter, mit noch einem Satz, der auch lang ist.",
         "Was?",
         "Das",
         ">5 Uhr",
     ]
-    assert apart.layout == ("", "\n> ", " ", "\n>> ", "\n> > ", "\n>\n", "")
+    assert apart.layout == ("", ",\n> ", " ", "\n>> ", "\n> > ", "\n>\n", "")
     ended = "> Ein Satz, der so lang ist, dass er bis zum Ende der Zeile geht.\n> Der nächste."
     assert split(ended).join(["A.", "B."]) == "> A.\n> B."
     items = "> - eins\n> - zwei\n"
@@ -82,7 +110,7 @@ def test_long_segments_are_cut_at_clauses_then_at_spaces():
     def pieces(text: str) -> list[str]:
         return [segment.source for segment in split(text, fits=lambda sentence: len(sentence) <= 20).segments]
 
-    assert pieces("one two three, four five six") == ["one two three,", "four five six"]
+    assert pieces("one two three, four five six") == ["one two three", "four five six"]
     assert pieces("one two three four five") == ["one two", "three four five"]
     assert pieces("x" * 30) == ["x" * 15, "x" * 15]
 
@@ -92,7 +120,7 @@ def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywher
         segments = split(text, fits=lambda one: len(one) <= 40, is_usual=lambda one: len(one) <= 20).segments
         return [segment.source for segment in segments]
 
-    assert sources("A dog runs, a cat sleeps, a man reads.") == ["A dog runs,", "a cat sleeps,", "a man reads."]
+    assert sources("A dog runs, a cat sleeps, a man reads.") == ["A dog runs", "a cat sleeps", "a man reads."]
     assert sources("A large dog runs on the green grass.") == ["A large dog runs on the green grass."]
     two = split("A dog runs. A cat, a man sleep.", policy="auto", usual=2, is_usual=lambda one: len(one) <= 20)
     assert [segment.source for segment in two.segments] == ["A dog runs.", "A cat, a man sleep."]
@@ -100,6 +128,36 @@ def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywher
         "A dog runs over a bridge",
         "and a man reads now.",
     ]
+
+
+def test_long_sentences_are_cut_before_conjunctions_and_first_of_all_where_clauses_begin():
+    def sources(text: str, most: int = 40) -> list[str]:
+        def is_usual(one: str) -> bool:
+            return len(one) <= most
+
+        begins = {"Ein", "Zwei"}.__contains__
+        segments = split(text, is_usual=is_usual, begins=begins, is_short=lambda one: len(one) <= 30).segments
+        return [segment.source for segment in segments]
+
+    assert sources("Ein Hund und ein Kater laufen und zwei Hasen hoppeln") == [
+        "Ein Hund und ein Kater laufen",
+        "und zwei Hasen hoppeln",
+    ]
+    assert sources("Ein Hund läuft, sehr schnell, zwei Hasen auch") == [
+        "Ein Hund läuft, sehr schnell",
+        "zwei Hasen auch",
+    ]
+    assert sources("Ein Hund läuft, ein Kater schläft, ein Hase auch") == [
+        "Ein Hund läuft",
+        "ein Kater schläft",
+        "ein Hase auch",
+    ]
+    assert sources("EIN HUND LÄUFT, EIN KATER SCHLÄFT UND ZWEI HASEN") == [
+        "EIN HUND LÄUFT",
+        "EIN KATER SCHLÄFT",
+        "UND ZWEI HASEN",
+    ]
+    assert sources("Ein Hund, ein Kater, ein Hase, zwei Igel", 80) == ["Ein Hund, ein Kater, ein Hase, zwei Igel"]
 
 
 def test_long_sentences_are_cut_where_another_begins_without_a_mark_before_it():
@@ -110,7 +168,7 @@ def test_long_sentences_are_cut_where_another_begins_without_a_mark_before_it():
         return [segment.source for segment in segments]
 
     assert sources("Ein Hut, im Haus Ein Hund da") == ["Ein Hut, im Haus", "Ein Hund da"]
-    assert sources("Ein Hut, im Haus ein Hund da") == ["Ein Hut,", "im Haus ein Hund da"]
+    assert sources("Ein Hut, im Haus ein Hund da") == ["Ein Hut", "im Haus ein Hund da"]
     assert sources("Ein Hut in einem Hut und da") == ["Ein Hut in einem Hut und da"]
     assert sources("Hut da") == ["Hut da"]
     for unusual in ("Ein Hut Im Haus Ein Hund Da", "EIN HUT IM HAUS EIN HUND DA"):

@@ -1,4 +1,4 @@
-"""Numbers of sentences and of characters that sources of training pairs usually have, and words that begin them."""
+"""Numbers of sentences and of characters that sources of training pairs usually have, and how they begin and end."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.data.encoded import EncodedSide
+from heedful.data.encoded import EncodedCorpus, EncodedSide
 from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.word_forms import WORD
@@ -21,6 +21,9 @@ Multi30k's length joined by "und", a model left a sixth of the words out, and of
 LEAST_USUAL: Final = 60
 """Number of characters up to which a sentence is of a usual length, whatever the training had."""
 
+_FINAL_MARKS: Final = frozenset(".!?…。！？।؟۔")
+_LEAST_ENDED: Final = 0.9
+"""Share of the texts that end in a mark from which on a text without one is unusual."""
 _MOST_READ: Final = 20_000
 """Number of sources whose words are counted, about."""
 _MOST_OPENINGS: Final = 200
@@ -51,6 +54,25 @@ def opening_words(sources: EncodedSide, tokenizer: Tokenizer) -> list[str]:
 
     common = (word for word, number in first.most_common(10 * _MOST_OPENINGS) if number >= _FEWEST_FIRST)
     return list(filter(begins, common))[:_MOST_OPENINGS]
+
+
+def final_marks(corpus: EncodedCorpus, tokenizers: tuple[Tokenizer, Tokenizer]) -> list[str]:
+    """Find the marks that the texts of training pairs usually end in.
+
+    Args:
+        tokenizers: of source and target.
+
+    Returns:
+        The most frequent mark of the sources and that of the targets; each empty where many of them have none.
+    """
+    return [_final_mark(side, one) for side, one in zip((corpus.source, corpus.target), tokenizers, strict=True)]
+
+
+def _final_mark(side: EncodedSide, tokenizer: Tokenizer) -> str:
+    ends = Counter(text.rstrip()[-1:] for text in _sample(side, tokenizer))
+    marks = Counter({mark: number for mark, number in ends.items() if mark in _FINAL_MARKS})
+    is_usual = marks.total() >= _LEAST_ENDED * ends.total() > 0
+    return marks.most_common(1)[0][0] if is_usual else ""
 
 
 def usual_characters(sources: EncodedSide, tokenizer: Tokenizer) -> int:

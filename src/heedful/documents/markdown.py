@@ -17,6 +17,7 @@ from heedful.documents.markup_rules import HTML
 from heedful.text.tagged_text import TaggedText
 
 _FRONT_MATTER: Final = re.compile(r"---[ \t]*+\n.*?\n---[ \t]*+(?:\n|\Z)", re.DOTALL)
+_IMAGE: Final = re.compile(r"!\[([^\[\]\\\n]*+)\]\([^()\s\\]*+(?: \"[^\"\n]*+\")?\)[ \t]*+")
 _FIRST_TAG: Final = re.compile(r"[ \t]*+</?([A-Za-z][A-Za-z0-9-]*+)")
 
 
@@ -108,11 +109,18 @@ class MarkdownFile(DocumentFile):
                     break
                 cursors[number] = end = start + len(own)
                 spans.append((start, end))
+            yield from self._leading_images(spans)
             if len(spans) == 1:  # as of a cell, of which there are very many
                 start, end = spans[0]
                 yield from self._passage(document[start:end].removesuffix("\\"), start)
             else:
                 yield from self._passages(spans)
+
+    def _leading_images(self, spans: list[tuple[int, int]]) -> Iterator[_Region]:
+        """Descriptions of images before the text of a block, which then begins behind them."""
+        while spans and (image := _IMAGE.match(self._document, *spans[0])):
+            yield from self._passage(image[1], image.start(1))
+            spans[:1] = [(image.end(), spans[0][1])] if image.end() < spans[0][1] else []
 
     def _passage(self, line: str, start: int) -> Sequence[_Region]:
         text = marked_text(line)

@@ -1,4 +1,4 @@
-"""Inline marks of Markdown: emphasis, links and HTML are tags; code, math and marks of notes stay as they are."""
+"""Inline marks of Markdown: emphasis, links and HTML are tags; code, math, marks of notes and [1] stay as they are."""
 
 import re
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ _MARK: Final = re.compile(
     r"|(?P<math>(?<![\w$])(?:\$\$(?:[^$\\]|\\.)++\$\$|\$(?!\s)(?:[^$\\]|\\.)++(?<!\s)\$)(?![\w$]))"
     r"|(?P<code>`++)"
     r"|(?P<note>\[\^[^\[\]\s]++\])"
+    r"|(?P<number>\[\d{1,4}\](?!\())"
     r"|(?P<link>!?\[)"
     r"|(?P<target>\]\((?:[^()\\\n]|\\.|\([^()\\\n]*+\))*+\)|\]\[[^\[\]\n]*+\])"
     r"|(?P<address><[A-Za-z][A-Za-z0-9+.-]*+:[^<>\s]*+>|<[^<>@\s]++@[^<>@\s]++>)"
@@ -117,7 +118,7 @@ class _Reader:
             builder.keep(text[match.end() : end - len(mark)].strip(), text[start:end])
         elif match["note"]:
             builder.point(mark)
-        elif match["address"]:
+        elif match["address"] or match["number"]:
             builder.keep(mark[1:-1], mark)
         elif match["comment"] and start < self._last_comment_end:
             # A comment may be as short as "<!-->".

@@ -167,6 +167,7 @@ class ArchivedTranslator(ArchivedModel):
             "usual": int(self.folder.facts.get("sentences", 1)),
             "usual_characters": self.folder.facts.get("usual_characters"),
             "openings": self.folder.facts.get("openings", []),
+            "final_marks": self.folder.facts.get("final_marks"),
             "alignment_shift": self.alignment_shift,
         }
         if not self.text.reads_sentences:

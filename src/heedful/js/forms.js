@@ -2,7 +2,10 @@
 
 /** @typedef {'lower' | 'title' | 'upper' | ''} Case Unusual case of a whole text; empty = none. */
 
-const LETTERS = '[\\p{L}\\p{Nl}\\p{No}]+', WORD = new RegExp(`${LETTERS}(?:['’]${LETTERS})*`, 'gu'), WHOLE = new RegExp(`^${LETTERS}(?:['’]${LETTERS})*$`, 'u');
+const LETTERS = '[\\p{L}\\p{Nl}\\p{No}]+', FIRST_WORD = new RegExp(`^${LETTERS}(?:['’]${LETTERS})*`, 'u');
+/** Word of a text. */
+export const WORD = new RegExp(`${LETTERS}(?:['’]${LETTERS})*`, 'gu');
+const WHOLE = new RegExp(`^${LETTERS}(?:['’]${LETTERS})*$`, 'u');
 const MARKED = /(?=[^\0-\x7f])[\p{L}\p{Nl}\p{No}]/u, UPPER = /\p{Uppercase}/u, LOWER = /\p{Lowercase}/u, TITLE = /\p{Lt}/u;
 /** Letters from which on a text in upper case is no abbreviation, and words from which on one in Title Case is no name. */
 const FEWEST_LETTERS = 4, FEWEST_WORDS = 3;
@@ -13,7 +16,12 @@ const PLAIN = { ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ð: 'd'
 
 const isUpper = (/** @type {string} */ text) => UPPER.test(text) && !LOWER.test(text) && !TITLE.test(text);
 const isLower = (/** @type {string} */ text) => LOWER.test(text) && !UPPER.test(text) && !TITLE.test(text);
-const capital = (/** @type {string} */ word) => { const [first = ''] = word; return first.toUpperCase() + word.slice(first.length); };
+export const capital = (/** @type {string} */ word) => { const [first = ''] = word; return first.toUpperCase() + word.slice(first.length); };
+const sizeOf = (/** @type {string} */ text) => Array.from(text).length;
+
+/** Word at the beginning of a text; empty where there is none. @param {string} text */
+export const firstWord = (text) => FIRST_WORD.exec(text)?.[0] ?? '';
+
 const withLetters = (/** @type {string} */ word, /** @type {Record<string, string>} */ letters) => Array.from(word, (letter) => letters[letter] ?? letter).join('');
 
 /** Unusual case of a text. @param {string} text without what stays as it is @returns {Case} */
@@ -70,6 +78,12 @@ export class WordForms {
     let index = 0;
     // A letter may become two characters in lower case, of which one is no letter.
     return text.replace(WORD, (word) => { const form = read[index++]; return WHOLE.test(form) ? form : word; });
+  }
+
+  /** Whether a text begins with a word in lower case, unlike the sources of the model. @param {string} text */
+  beginsInLowerCase(text) {
+    const word = firstWord(this.usualForms.size && this.hasCapitals ? text : '');
+    return isLower(word) && sizeOf(String.fromCodePoint(word.codePointAt(0) ?? 0).toUpperCase()) === 1;
   }
 
   /** Text whose words in capitals have their usual forms: those of four letters, and those beside others. @param {string} text */

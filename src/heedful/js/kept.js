@@ -16,7 +16,7 @@ const LETTER = /\p{L}/u, ASCII = /^[\0-\x7f]*$/;
 const WORD = '[\\p{L}\\p{M}\\p{Nl}\\p{No}\\u200c\\u200d]+', FOREIGN = new RegExp(`${WORD}(?:[${SPACE}'’-]+${WORD})*`, 'gu');
 /** Character that belongs to the letter before it, as vowel signs of Indic scripts do. */
 const MARK = /^[\p{M}\u200c\u200d]$/u;
-const BRACKETS = ['()', '[]', '（）', '「」', '“”', '""', '«»'], OPENING = '([{"\'“„«（「', ENDS = '.,;:!?…)]}"\'”»。，；：！？）」';
+const BRACKETS = ['()', '[]', '（）', '「」', '“”', '""', '«»', '<>'], OPENING = '([{"\'“„«（「', ENDS = '.,;:!?…)]}"\'”»。，；：！？）」';
 const SPACE_BEFORE_MARK = /(?<! ) +(?=[.,;:!?…)\]}。，；：！？）」])/g;
 const TAG = /^<\/?[^<>%?!][^<>]*>$/;
 const OPENING_TAG = /^<[^/!?%][^>]*(?<!\/)>$/;
@@ -25,6 +25,12 @@ const CLOSING = /^(?:<\/|[™®])/;
 /** Weight of the links of the word behind a span against those of the word before it. */
 const FOLLOWING = 0.5;
 
+/** Word of more letters than any in common use, or of one letter again and again. */
+const LONG = /(?<![A-Za-zª-ʯͰ-ۿ_\p{Nd}])(?:[A-Za-zª-ʯͰ-ۿ_\p{Nd}]{41,}|(?=[A-Za-z+/]{0,60}\p{Nd})[A-Za-z\p{Nd}+/]{41,}={0,2}|([A-Za-zª-ʯͰ-ۿ])\1{7,})(?![A-Za-zª-ʯͰ-ۿ_\p{Nd}])/gu;
+/** Letters up to which a word in capitals is kept in a text that is in capitals. */
+const MOST_CAPITALS = 4;
+/** Span that may stand within a word. */
+const WITHIN_WORD = /^(?:<(?!br\b)[^<>]*>|&shy;|\p{Nd}+)$/u, LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
 /** Short word in capitals, and a letter that is none. */
 const CAPITALS = /(?<![\p{L}\p{N}_'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\p{L}\p{N}_'’-])/gu, SMALL = /[a-zß-öø-ÿ]/;
 
@@ -52,8 +58,10 @@ export class KeptRules {
       spans.push({ start, end, kind });
     };
     for (const { kind, pattern } of this.rules) for (const match of text.matchAll(pattern)) take(match.index, match.index + match[0].length, kind);
+    for (const { 0: word, index } of text.matchAll(LONG)) take(index, index + word.length, 'word');
     for (const [start, end] of ASCII.test(text) ? [] : this.foreign(text)) take(start, end, 'script');
-    for (const { 0: word, index } of SMALL.test(text) ? text.matchAll(CAPITALS) : []) if (this.lacks(word)) take(index, index + word.length, 'acronym');
+    const most = SMALL.test(text) ? text.length : MOST_CAPITALS;
+    for (const { 0: word, index } of text.matchAll(CAPITALS)) if (word.length <= most && this.lacks(word)) take(index, index + word.length, 'acronym');
     return spans.sort((one, other) => one.start - other.start);
   }
 
@@ -104,6 +112,7 @@ export function lift(text, kept) {
   for (let { start, end } of kept) {
     if (start > last && BRACKETS.includes(text[start - 1] + text.slice(end, end + 1))) { start -= 1; end += 1; }
     keep(start);
+    if (partsWords(text, start, end)) parts.push(' ');
     starts.push(start);
     spans.push(text.slice(start, end));
     last = end;
@@ -114,6 +123,12 @@ export function lift(text, kept) {
   for (let index = 0; index < rest.length; index++) origins.push(rest[index] === ' ' ? origins[index - 1] + 1 : letters[number++]);
   const places = starts.map((start) => { const place = origins.findIndex((origin) => origin >= start); return place < 0 ? origins.length : place; });
   return { text: rest, spans, places };
+}
+
+/** Whether a span is all that stands between two words; a tag may stand within one. @param {string} text @param {number} start @param {number} end */
+function partsWords(text, start, end) {
+  const isBetween = LETTER_OR_DIGIT.test(characterBefore(text, start)) && LETTER_OR_DIGIT.test(String.fromCodePoint(text.codePointAt(end) ?? 0));
+  return isBetween && !WITHIN_WORD.test(text.slice(start, end));
 }
 
 /**

@@ -48,6 +48,11 @@ export class Lexicon {
     this.lines = new Map(new TextDecoder().decode(bytes).split('\n').slice(1).map((line) => { const end = line.indexOf('\t'); return [line.slice(0, end), line.slice(end + 1)]; }));
   }
 
+  /** Target word that a source word is associated with the most; empty where there is none. @param {string} word */
+  best(word) {
+    return [...this.of(word)].reduce((best, one) => (one[1] > best[1] ? one : best), ['', 0])[0];
+  }
+
   /** Associations of a source word. @param {string} word @returns {Map<string, number>} */
   of(word) {
     const cells = this.lines.get(word)?.split('\t') ?? [];

@@ -1,13 +1,13 @@
-// Translation of texts segment by segment: spans that stay as they are, text in unusual case, and outputs that are no translation;
-// the twin of heedful.predictors.segment_decoding.
+// Translation of texts segment by segment: spans that stay as they are, text in unusual case or of a part of a sentence, and outputs
+// that are no translation; the twin of heedful.predictors.segment_decoding and heedful.predictors.reading.
 import { decodedEntities } from './entities.js';
 import { faultOf } from './faults.js';
-import { caseOf, WordForms } from './forms.js';
+import { capital, caseOf, firstWord, WORD, WordForms } from './forms.js';
 import { hasWords, lift, outside, putBack, standOnce } from './kept.js';
 import { Lexicon, linksOf } from './links.js';
 import { searchOf } from './options.js';
-import { Segmenter } from './segments.js';
-import { isBlank } from './whitespace.js';
+import { CONJUNCTION, Segmenter } from './segments.js';
+import { isBlank, SPACE, strip } from './whitespace.js';
 
 /**
  * @typedef {import('./model.js').Translation} Translation
@@ -18,12 +18,24 @@ import { isBlank } from './whitespace.js';
  *   which the source stands.
  */
 
+/**
+ * @typedef {object} Reading Segment as the model reads it: with the usual forms of its words, and as a whole sentence.
+ * @property {Segment} segment as it is read; that which was written where nothing changed
+ * @property {boolean} isUpper whether the output will be in upper case
+ * @property {boolean} isLower whether the output will begin in lower case
+ * @property {string} mark that the output ends in because the reading does
+ * @property {[string, string]} joint conjunction at the beginning, which is not read, and its translation
+ */
+
 /** Kinds of kept spans that models may have learned to write. */
 const READ = ['number', 'date', 'identifier', 'acronym'];
 /** Search in place of a degenerate output: tokens in a row that come once only, and outputs. */
 const NGRAM = 3, ALTERNATIVES = 5;
 /** Character that stands for a kept span while words get their usual forms. */
 const SPAN = '\ufffc';
+const ENDED = new RegExp(`[.!?…:;,。！？：；，、؟।۔॥|]["'”’“»)\\]]*[${SPACE}]*$`);
+/** Word that has a capital within sentences, too. */
+const FIRST_PERSON = /^I(?:['’]|$)/;
 
 export class Passages {
   /** @param {import('./model.js').TranslationModel} model @param {Map<string, Uint8Array>} files */
@@ -34,6 +46,8 @@ export class Passages {
     this.forms = new WordForms(files.get('forms.txt'), model.sourceTokenizer);
     this.segmenter = new Segmenter(this.facts, model.sourceTokenizer, model.facts.max_tokens, this.forms);
     this.lexicon = lexicon ? new Lexicon(lexicon) : null;
+    // A model of an earlier version does not tell; where its sources begin with capitals, they end in marks.
+    this.finalMarks = this.facts.final_marks ?? (this.forms.usualForms.size && this.forms.hasCapitals ? ['.', '.'] : ['', '']);
   }
 
   /**
@@ -62,9 +76,8 @@ export class Passages {
   async outputs(segments, options) {
     const readings = segments.map((one) => this.read(one)), outputs = await this.keeping(readings.map(({ segment }) => segment), options);
     return outputs.map((output, row) => {
-      const { segment, isUpper } = readings[row], { reading: source, kept } = segments[row];
-      const spans = segment.kept.map(({ start, end }) => segment.reading.slice(start, end));
-      const written = segment === segments[row] ? output : withTexts(output, output.alternatives.map(({ text }) => (isUpper ? raised(text, spans) : text)));
+      const { reading: source, kept } = segments[row];
+      const written = readings[row].segment === segments[row] ? output : withTexts(output, output.alternatives.map(({ text }) => writtenAs(readings[row], source, text)));
       return { ...written, source, kept, fault: '' };
     });
   }
@@ -75,19 +88,31 @@ export class Passages {
     return reading === text && (!this.facts.reads_sentences || (!kept.length && hasWords(reading, kept) && this.read(segment).segment === segment));
   }
 
-  /** Segment as the model reads it: with the usual forms of its words. @param {Segment} segment @returns {{ segment: Segment, isUpper: boolean }} */
+  /** Segment as the model reads it. @param {Segment} segment @returns {Reading} */
   read(segment) {
-    const { reading, kept } = segment, plain = outside(reading, kept).join(SPAN);
-    const restored = plain.split(SPAN).length === kept.length + 1 ? this.forms.restored(plain) : plain;
-    if (restored === plain) return { segment, isUpper: false };
-    const parts = restored.split(SPAN);
-    let text = parts[0];
-    const places = kept.map(({ start, end, kind }, index) => {
-      const place = { start: text.length, end: text.length + end - start, kind };
-      text += reading.slice(start, end) + parts[index + 1];
+    const { reading, kept } = segment, joint = this.jointOf(reading), start = joint[0].length, { forms } = this;
+    const spans = kept.map((one) => ({ ...one, start: one.start - start, end: one.end - start })), parts = outside(reading.slice(start), spans), plain = parts.join(SPAN);
+    const same = { segment, isUpper: false, isLower: false, mark: '', joint };
+    if (plain.split(SPAN).length !== kept.length + 1) return same;
+    const marks = ENDED.test(plain) || !this.finalMarks[0] ? ['', ''] : this.finalMarks, isBegun = forms.beginsInLowerCase(plain);
+    const words = forms.restored(plain) + marks[0], restored = isBegun ? capital(words) : words;
+    if (restored === plain && !start) return same;
+    const read = restored.split(SPAN);
+    let text = read[0];
+    const places = kept.map(({ start: first, end, kind }, index) => {
+      const place = { start: text.length, end: text.length + end - first, kind };
+      text += reading.slice(first, end) + read[index + 1];
       return place;
     });
-    return { segment: { source: text, reading: text, kept: places }, isUpper: caseOf(plain) === 'upper' };
+    // A whole sentence without capitals was written in a hurry.
+    const isLower = isBegun && (!!marks[0] || start > 0 || caseOf(plain) !== 'lower');
+    return { segment: { source: text, reading: text, kept: places }, isUpper: caseOf(plain) === 'upper', isLower, mark: marks[1], joint };
+  }
+
+  /** Conjunction at the beginning of a text and its translation; both empty where it is read with the text. @param {string} text @returns {[string, string]} */
+  jointOf(text) {
+    const [joint] = (this.forms.hasCapitals && CONJUNCTION.exec(text)) || [''], target = joint && this.lexicon?.best(strip(joint).toLowerCase());
+    return target ? [joint, `${/\p{Lowercase}/u.test(joint) ? target : target.toUpperCase()} `] : ['', ''];
   }
 
   /**
@@ -133,6 +158,21 @@ function hasAll({ alternatives }, { reading, kept }) {
 function withoutEntities(output) {
   const texts = output.alternatives.map(({ text }) => decodedEntities(output.source, text).text);
   return texts.every((text, rank) => text === output.alternatives[rank].text) ? output : withTexts(output, texts);
+}
+
+/** Output for a segment as it was written. @param {Reading} reading @param {string} source @param {string} text */
+function writtenAs({ segment, isUpper, isLower, mark, joint }, source, text) {
+  const spans = segment.kept.map(({ start, end }) => segment.reading.slice(start, end));
+  const unmarked = mark && text.length > mark.length && text.endsWith(mark) ? text.slice(0, -mark.length) : text;
+  return joint[1] + (isUpper ? raised(unmarked, spans) : isLower ? lowered(unmarked, source) : unmarked);
+}
+
+/** Output that begins in lower case, unless its first word has a capital wherever it stands, as names do. @param {string} text @param {string} source */
+function lowered(text, source) {
+  const word = firstWord(text), rest = word.slice(1);
+  if (!word || FIRST_PERSON.test(word) || rest !== rest.toLowerCase() || source.match(WORD)?.includes(word)) return text;
+  const [first] = text;
+  return Array.from(first.toLowerCase()).length === 1 ? first.toLowerCase() + text.slice(first.length) : text;
 }
 
 /** Text in upper case outside its kept spans. @param {string} text @param {readonly string[]} spans */

@@ -1,7 +1,8 @@
 // Segments of a text: the sentences or lines that a model translates, and the layout between them; the twin of
 // heedful.text.segments.
 import { Sentences } from './documents.js';
-import { caseOf } from './forms.js';
+import { withoutEdges } from './edges.js';
+import { capital, caseOf } from './forms.js';
 import { KeptRules, lift } from './kept.js';
 import { Scripts } from './scripts.js';
 import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './whitespace.js';
@@ -13,6 +14,8 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  * @property {number} usual number of sentences up to which a line stays whole
  * @property {number | null} [usual_characters] up to which a sentence stays whole
  * @property {string[]} [openings] words whose capital tells that a sentence begins
+ * @property {[string, string] | null} [final_marks] marks that sources and targets end in, empty where many have none; null of models of
+ *   earlier versions
  * @property {number} alignment_shift number of steps between the one that predicts a token and the one whose attention aligns it
  * @property {import('./documents.js').SentenceRules} [rules] of models that read sentences, as are all that follow
  * @property {import('./kept.js').KeptFacts} [kept]
@@ -37,17 +40,26 @@ const CLAUSE_ENDS = new RegExp(`[;:,)\\]–—][${SPACE}]+|[、，；：）]+|[$
 const END_MARKS = ['.', '!', '?', '…', ':', ';', '。', '！', '？', '：', '؟', '।', '|'];
 /** Word at the beginning, and word behind a mark without a space between them. */
 const FIRST_WORD = /^[\p{L}\p{N}_]+/u, GLUED = /(?:(?<=[\p{L}\p{Nl}\p{No}]{2}[.!?])|(?<=[\p{L}\p{Nl}\p{No}][)\]"”»][.!?]))[\p{L}\p{Nl}\p{No}]+/gu;
+const CONJUNCTIONS = 'und|oder|aber|and|or|but|et|ou|mais|pero|или|но', JOINT = `(?:${CONJUNCTIONS}|y|o|и|а|${CONJUNCTIONS.toUpperCase()})[${SPACE}]+(?=[\\p{L}\\p{N}_])`;
+/** Word that joins clauses, in lower or upper case. */
+export const CONJUNCTION = new RegExp(`^${JOINT}`, 'u');
+const BEFORE_CONJUNCTIONS = new RegExp(`[${SPACE}]+(?=${JOINT})`, 'gu');
 /** Word with a word and a space before it. */
 const NEXT_WORD = /(?<=[\p{L}\p{N}_] )[\p{L}\p{N}_]+/gu;
 /** Kinds of kept spans that tell where sentences end. */
 const READ = ['number', 'date', 'identifier', 'emoji', 'script'];
-/** Width below which lines are taken for lines, not for hard-wrapped text. */
-const SHORTEST_WRAPPED = 40;
+/** Width from which on lines that are full are taken for hard-wrapped text, and lines of like width whose sentences go on in lower case. */
+const SHORTEST_WRAPPED = 40, LEAST_WRAPPED = 20;
+/** Smallest width of such a line in that of the widest one. */
+const LIKE = 0.7;
+const COLONS = /[:：]$/;
 /** Characters around the middle of a long segment in which the end of a clause is looked for. */
 const MOST_AROUND = 500;
 const LONGEST_PIECE = 16;
 /** Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out. */
 const MOST_UNUSUAL = 3;
+/** Largest size of a clause of a longer sentence that is not cut further, in that of the usual sentences. */
+const MOST_SHORT = 0.2;
 // First character of the scripts that are written without spaces, and the marks after which no space follows there.
 const WIDE = '\u2e80', WIDE_ENDS = ['。', '！', '？', '」', '』'];
 
@@ -99,8 +111,9 @@ export class Segmenter {
       const spans = [...divided(sentences.spans(line), ends)].filter(([first, last]) => !isBlank(line.slice(first, last)));
       for (const [first, last] of spans.length > this.facts.usual || (spans.length > 1 && !this.isUsual(line)) ? spans : [[0, line.length]]) {
         for (const [from, to] of this.cut(text, line, start, start + first, start + last)) {
-          const part = line.slice(from - start, to - start);
-          yield [to - stripStart(part).length, from + stripEnd(part).length];
+          const part = line.slice(from - start, to - start), begin = to - stripStart(part).length;
+          const [left, right] = withoutEdges(strip(part));
+          yield [begin + left, begin + right];
         }
       }
     }
@@ -131,44 +144,55 @@ export class Segmenter {
    */
   *unwrapped(text, lines) {
     if (!lines.length) return;
+    const parts = lines.map(([start, end]) => strip(text.slice(start, end)));
     const width = lines.reduce((most, [start, end]) => Math.max(most, sizeOf(stripEnd(text.slice(start, end)))), 0); // of any number of lines
+    const isJoined = this.joins(parts, width);
     let [begin] = lines[0];
     for (let index = 1; index < lines.length; index++) {
-      const [start, end] = lines[index - 1], [following, followingEnd] = lines[index];
-      const line = stripEnd(text.slice(start, end)), rest = stripStart(text.slice(following, followingEnd));
-      const word = this.scripts.isUnspaced(rest) ? 1 : 1 + sizeOf(splitWords(rest)[0]);
-      const isFull = width >= SHORTEST_WRAPPED && sizeOf(line) + word > width;
-      if (isFull && (lines.length > 2 || !END_MARKS.some((mark) => line.endsWith(mark)))) continue;
-      yield [begin, end];
-      begin = following;
+      if (isJoined[index - 1]) continue;
+      yield [begin, lines[index - 1][1]];
+      [begin] = lines[index];
     }
     yield [begin, lines[lines.length - 1][1]];
   }
 
+  /** Which lines go on in the next one; what a colon ends, such as who wrote an e-mail, does not. @param {string[]} lines @param {number} width */
+  joins(lines, width) {
+    const rest = lines.slice(1), added = rest.map((line) => (this.scripts.isUnspaced(line) ? 1 : 1 + sizeOf(splitWords(line)[0])));
+    const isWide = width >= SHORTEST_WRAPPED, isEnded = lines.map((line) => END_MARKS.some((mark) => line.endsWith(mark)));
+    const isFull = added.map((size, index) => sizeOf(lines[index]) + size > width || (!isWide && sizeOf(lines[index]) >= LIKE * width));
+    const isLower = rest.filter((_, index) => !isEnded[index]).map(beginsLower), isBegun = isEnded[lines.length - 1] || (lines.length > 2 && !beginsLower(lines[0]));
+    const isEven = isFull.every((full, index) => full || isEnded[index]);
+    const isWrapped = width >= LEAST_WRAPPED && isEven && isBegun && isLower.length > 0 && 2 * isLower.filter(Boolean).length >= isLower.length;
+    return isFull.map((full, index) => (isWide || isWrapped) && full && !COLONS.test(lines[index]) && (!isEnded[index] || lines.length > 2));
+  }
+
   /**
-   * A segment, or its pieces where it is too long: cut where a sentence begins or a clause ends, near the middle.
+   * A segment, or its pieces where it is too long: cut where a sentence or a clause begins, near the middle.
    * @param {string} text @param {string} line without spaces within kept spans @param {number} offset of the line @param {number} start @param {number} end
    * @returns {Generator<[number, number]>}
    */
   *cut(text, line, offset, start, end) {
-    const waiting = [[start, end]];
+    const waiting = [[start, end]], whole = end - start;
     for (let span = waiting.pop(); span; span = waiting.pop()) {
       [start, end] = span;
-      const source = text.slice(start, end);
-      if (end - start < 2 || this.isUsual(source)) {
+      const source = text.slice(start, end), isLearned = this.isUsual(source);
+      if (end - start < 2 || (isLearned && (end - start === whole || this.isShort(source)))) {
         yield [start, end];
         continue;
       }
       const middle = Math.floor((start + end) / 2) - offset, around = Math.min(Math.floor((end - start) / 4), MOST_AROUND), first = Math.max(0, middle - around);
-      const [clauses, spaces] = [CLAUSE_ENDS, SPACES].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
+      const [ends, spaces, joints] = [CLAUSE_ENDS, SPACES, BEFORE_CONJUNCTIONS].map((pattern) => Array.from(line.slice(first, middle + around).matchAll(pattern), (match) => first + match.index + match[0].length));
+      const likely = [...ends, ...joints].filter((place) => this.beginsClause(line.slice(place)));
+      const clauses = likely.length || isLearned ? likely : ends.length ? ends : joints;
       // Where all words have capitals, these tell nothing.
       const starts = caseOf(source) ? [] : this.openingsWithin(line, first, middle + around);
-      if (!(starts.length || clauses.length) && this.fits(source)) {
+      if (!(starts.length || clauses.length) && (isLearned || this.fits(source))) {
         yield [start, end];
         continue;
       }
-      const ends = [starts, clauses, spaces, [middle]].find(({ length }) => length) ?? [];
-      let cut = ends.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
+      const places = [starts, clauses, spaces, [middle]].find(({ length }) => length) ?? [];
+      let cut = places.reduce((best, one) => (Math.abs(one - middle) < Math.abs(best - middle) ? one : best));
       cut = Math.min(Math.max(cut + offset, start + 1), end - 1);
       if (/[\udc00-\udfff]/.test(text[cut]) && cut - 1 > start) cut -= 1; // no character is cut
       waiting.push([cut, end], [start, cut]);
@@ -179,6 +203,17 @@ export class Segmenter {
   openingsWithin(line, first, end) {
     const begin = Math.max(0, first - 2); // the word before is of one character at least
     return Array.from(line.slice(begin, end).matchAll(NEXT_WORD)).filter(({ 0: word, index }) => begin + index >= first && this.openings.has(word)).map(({ index }) => begin + index);
+  }
+
+  /** Whether a word that begins sentences stands at the beginning of a text, behind a conjunction or not. @param {string} text */
+  beginsClause(text) {
+    const [joint = ''] = CONJUNCTION.exec(text) ?? [], [word = ''] = FIRST_WORD.exec(text.slice(joint.length)) ?? [];
+    return this.openings.has(capital(word.toLowerCase()));
+  }
+
+  /** Whether a clause of a longer sentence is not cut further. @param {string} clause */
+  isShort(clause) {
+    return this.hasSize(clause, MOST_SHORT * this.mostUsual);
   }
 
   /** Whether the model takes a sentence, and has learned sentences as long. @param {string} sentence */
@@ -206,6 +241,8 @@ export class Segmenter {
     });
   }
 }
+
+const beginsLower = (/** @type {string} */ text) => /^\p{Lowercase}/u.test(text);
 
 /** Spans of sentences, divided at further ends of sentences. @param {Iterable<[number, number]>} spans @param {number[]} ends @returns {Generator<[number, number]>} */
 function* divided(spans, ends) {

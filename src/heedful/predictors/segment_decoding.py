@@ -68,7 +68,8 @@ class SegmentDecoding:
         self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
     ) -> list[Translation]:
         """Outputs with kept spans and in the case of the segments."""
-        readings = [Reading.of(one, self.decoding.model.tables.forms) for one in segments]
+        tables = self.decoding.model.tables
+        readings = [Reading.of(one, tables, _is_free(constraints, one.reading)) for one in segments]
         outputs = self._keeping([one.segment for one in readings], constraints, indices)
         return [
             one.written(output, self._links(output) if self.decoding.attention else ())
@@ -176,6 +177,15 @@ class SegmentDecoding:
         return search.model_copy(
             update={"beam": width, "nbest": width, "no_repeat_ngram_size": size, "num_groups": 1, "min_length": 1}
         )
+
+
+def _is_free(constraints: SourceConstraints, source: str) -> bool:
+    """Tell whether the output for a source has to begin with or contain nothing."""
+    strictest = constraints.strictest
+    if not (len(strictest.prefix) or len(strictest.required)):
+        return True
+    own = constraints.of(source, 0)
+    return not (len(own.prefix) or len(own.required))
 
 
 def _unchanged(text: str) -> Translation:

@@ -19,6 +19,8 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 
 _MOST_UNUSUAL: Final = 3
 """Largest size of a sentence in that of the usual ones; of longer ones, models leave most words out."""
+_MOST_SHORT: Final = 0.2
+"""Largest size of a clause of a longer sentence that is not cut further, in that of the usual sentences."""
 
 
 @final
@@ -57,9 +59,10 @@ class Segmenter:
             return whole(text, find)
         if not self.reads_sentences:
             return split(text, self._language, policy, self._usual, self._is_read)
-        sizes = self._most_usual, _MOST_UNUSUAL * self._most_usual
-        is_usual, fits = (partial(self._has_size, find, most) for most in sizes)
-        return split(text, self._language, policy, self._usual, fits, find, is_usual, self._openings.__contains__)
+        sizes = (share * self._most_usual for share in (_MOST_SHORT, 1, _MOST_UNUSUAL))
+        is_short, is_usual, fits = (partial(self._has_size, find, most) for most in sizes)
+        begins = self._openings.__contains__
+        return split(text, self._language, policy, self._usual, fits, find, is_usual, begins, is_short)
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""

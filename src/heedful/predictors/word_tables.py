@@ -33,3 +33,11 @@ class WordTables:
     def lexicon(self) -> Lexicon | None:
         """Associations of source and target words; None where the model has none."""
         return Lexicon.load(self._folder.file("lexicon")) if "lexicon" in self._folder.facts else None
+
+    @property
+    def final_marks(self) -> tuple[str, str]:
+        """Marks that sources and targets end in; empty where many have none."""
+        # A model of an earlier version does not tell; where its sources begin with capitals, they end in marks.
+        is_written = len(self.forms) > 0 and self.forms.has_capitals
+        source, target = self._folder.facts.get("final_marks", (".", ".") if is_written else ("", ""))
+        return str(source), str(target)

@@ -37,7 +37,7 @@ from heedful.data.prepared_tokenizers import load_tokenizers
 from heedful.data.pretrained_vectors import SIDES, Pretrained, check_vectors, read_pretrained, vectors_file
 from heedful.data.random_changes import RandomChanges
 from heedful.data.resegmentation import Resegmentation
-from heedful.data.sentence_counts import opening_words, usual_characters, usual_sentences
+from heedful.data.sentence_counts import final_marks, opening_words, usual_characters, usual_sentences
 from heedful.data.term_offers import TermOffers
 from heedful.data.term_pairs import read_terms, store_terms
 from heedful.data.word_tables import store_word_tables
@@ -175,6 +175,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
             facts["kept"] = kept_kinds(pairs.train, tokenizers)
             facts["usual_characters"] = usual_characters(pairs.train.source, pairs.source_tokenizer)
             facts["openings"] = opening_words(pairs.train.source, pairs.source_tokenizer)
+            facts["final_marks"] = final_marks(pairs.train, tokenizers)
             facts |= store_word_tables(pairs.train, tokenizers, folder)
         numbers = (*sizes, text.is_shared)
         return TranslationData(numbers, facts, pairs.report, len(pairs.train), vocabulary, pairs.test, pairs, languages)

@@ -25,12 +25,21 @@ FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
 ACRONYM: Final = "acronym"
 """Kind of spans that are a short word in capitals which no source of a model has."""
+LONG: Final = "word"
+"""Kind of spans that are longer than words are, such as keys and a key held down."""
 FEWEST_PIECES: Final = 8
 """Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
+_LONG: Final = re.compile(
+    r"(?<![A-Za-zª-ʯͰ-ۿ_\d])(?:[A-Za-zª-ʯͰ-ۿ_\d]{41,}|(?=[A-Za-z+/]{0,60}\d)[A-Za-z\d+/]{41,}={0,2}|([A-Za-zª-ʯͰ-ۿ])\1{7,})"
+    r"(?![A-Za-zª-ʯͰ-ۿ_\d])"
+)
+"""Word of more letters than any in common use, or of one letter again and again."""
 _SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ¼-¾⅐-⅞]|\.[^\W\d_]|--")
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
 _CAPITALS: Final = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\w'’-])")
 _SMALL: Final = re.compile("[a-zß-öø-ÿ]")
+_MOST_CAPITALS: Final = 4
+"""Number of letters up to which such a word is kept in a text that is in capitals."""
 _WORDS: Final = re.compile(r"[^\W\d_]++(?:[\s'’-]++[^\W\d_]++)*+")
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _MARK: Final = "a"
@@ -74,8 +83,8 @@ def find_kept(
         kinds: kinds of spans to look for; None = all of the table.
         own: finds the spans of the user's own pattern, which precede those of the table; None = no such pattern.
         knows: whether a model knows a script, so that words in other scripts are kept; None = all scripts.
-        lacks: whether no source of a model has a word, so that it is kept where it is short and in capitals, unless
-            all of the text is; None = none is.
+        lacks: whether no source of a model has a word, so that it is kept where it is short and in capitals, and
+            shorter still if all of the text is; None = none is.
 
     Returns:
         The spans in order, none overlapping another.
@@ -99,12 +108,15 @@ def find_kept(
         if kinds is None or kind in kinds:
             for match in pattern.finditer(text):
                 take(match.start(), match.end(), kind)
+    for match in _LONG.finditer(text):
+        take(match.start(), match.end(), LONG)
     if knows is not None and not text.isascii() and not all(map(knows, {*map(script_of, {*text})} - {""})):
         for start, end in _foreign(text, knows):
             take(start, end, FOREIGN)
-    if lacks is not None and _SMALL.search(text):
+    if lacks is not None:
+        most = len(text) if _SMALL.search(text) else _MOST_CAPITALS
         for match in _CAPITALS.finditer(text):
-            take(match.start(), match.end() if lacks(match[0]) else match.start(), ACRONYM)
+            take(match.start(), match.end() if len(match[0]) <= most and lacks(match[0]) else match.start(), ACRONYM)
     return tuple(sorted(spans))
 
 

@@ -15,9 +15,10 @@ _TAG: Final = re.compile(r"</?[^<>%?!][^<>]*>")
 _OPENING_TAG: Final = re.compile(r"<[^/!?%][^>]*(?<!/)>\Z")
 _CLOSING: Final = ("</", "™", "®")
 """Beginnings of spans that touch the word before them."""
+_WITHIN_WORD: Final = re.compile(r"<(?!br\b)[^<>]*>|&shy;|\d+")
 _FOLLOWING: Final = 0.5
 """Weight of the links of the word behind a span against those of the word before it."""
-_BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»")
+_BRACKETS: Final = ("()", "[]", "（）", "「」", "“”", '""', "«»", "<>")
 _SPACE_BEFORE_MARK: Final = re.compile(r"(?<! ) ++(?=[.,;:!?…)\]}。，；：！？）」])")
 
 
@@ -56,6 +57,8 @@ def lift(text: str, fixed: Sequence[Kept]) -> Lifted:
         if start > last and text[start - 1] + text[end : end + 1] in _BRACKETS:  # brackets around it go with it
             start, end = start - 1, end + 1
         parts.append(text[last:start])
+        if _parts_words(text, start, end):
+            parts.append(" ")
         left += range(last, start)
         starts.append(start)
         spans.append(text[start:end])
@@ -68,6 +71,12 @@ def lift(text: str, fixed: Sequence[Kept]) -> Lifted:
     for letter in rest:
         origins.append(next(letters) if letter != " " else origins[-1] + 1)
     return Lifted(rest, tuple(spans), tuple(bisect_left(origins, start) for start in starts), tuple(origins))
+
+
+def _parts_words(text: str, start: int, end: int) -> bool:
+    """Tell whether a span is all that stands between two words; a tag may stand within one."""
+    is_between = text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
+    return is_between and not _WITHIN_WORD.fullmatch(text, start, end)
 
 
 def put_back(lifted: Lifted, output: str, links: Sequence[CharacterLink]) -> tuple[str, list[int]]:

@@ -80,6 +80,15 @@ class Lexicon:
                 ranked = sorted(targets.items(), key=lambda item: (-item[1], item[0]))
                 stream.write("\t".join([source, *(f"{target}\t{share:.2f}" for target, share in ranked)]) + "\n")
 
+    def best(self, word: str) -> str:
+        """Look up the target word that a source word is associated with the most; empty where there is none.
+
+        Args:
+            word: source word in lower case.
+        """
+        row = self._table.get(word, {})
+        return max(row, key=lambda target: row[target], default="")
+
     def associations(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float64]:
         """Look up the associations between the words of a pair.
 

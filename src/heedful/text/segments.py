@@ -13,6 +13,7 @@ from typing import Final, Literal, final
 
 from heedful.text.kept import FOREIGN, Kept
 from heedful.text.scripts import UNSPACED, script_of
+from heedful.text.segment_edges import without_edges
 from heedful.text.sentences import sentence_spans
 from heedful.text.word_forms import case_of
 
@@ -28,6 +29,10 @@ _SOFT_BREAK: Final = re.compile(rf"(?:(?<![ \t])[ \t]++)?{_QUOTED_BREAK.pattern}
 _MARKER: Final = re.compile(r"\s*(?:[-*+•‣▪◦·–—] +|\(?(?:\d{1,3}|[a-z])\) +|(?P<number>\d{1,3})\. +)(?=\S)")
 """Bullet or number at the beginning of an item of a list."""
 _CLAUSE_END: Final = re.compile(r"[;:,)\]–—]\s+|[、，；：）]+|\s[–—]\s")
+_CONJUNCTIONS: Final = "und|oder|aber|and|or|but|et|ou|mais|pero|или|но"
+CONJUNCTION: Final = re.compile(rf"(?:{_CONJUNCTIONS}|y|o|и|а|{_CONJUNCTIONS.upper()})\s+(?=\w)")
+"""Word that joins clauses, in lower or upper case."""
+_BEFORE_CONJUNCTION: Final = re.compile(rf"\s+(?={CONJUNCTION.pattern})")
 _SPACE: Final = re.compile(r"\s+")
 _FIRST_WORD: Final = re.compile(r"\w+")
 _GLUED: Final = re.compile(r"(?:(?<=[^\W\d_]{2}[.!?])|(?<=[^\W\d_][)\]\"”»][.!?]))[^\W\d_]+")
@@ -35,10 +40,15 @@ _GLUED: Final = re.compile(r"(?:(?<=[^\W\d_]{2}[.!?])|(?<=[^\W\d_][)\]\"”»][.
 _NEXT_WORD: Final = re.compile(r"(?<=\w )\w+")
 """Word with a word and a space before it."""
 _END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
+_COLONS: Final = (":", "：")
 _READ: Final = frozenset({"number", "date", "identifier", "emoji", FOREIGN})
 """Kinds of kept spans that tell where sentences end."""
 _SHORTEST_WRAPPED: Final = 40
-"""Width in characters below which lines are taken for lines, not for hard-wrapped text."""
+"""Width in characters from which on lines that are full are taken for hard-wrapped text."""
+_LEAST_WRAPPED: Final = 20
+"""Width from which on lines of like width are if their sentences go on in lower case, as in e-mails from phones."""
+_LIKE: Final = 0.7
+"""Smallest width of such a line in that of the widest one."""
 _MOST_AROUND: Final = 500
 """Number of characters around the middle of a long segment in which the end of a clause is looked for."""
 _WIDE: Final = "\N{CJK RADICAL REPEAT}"
@@ -133,11 +143,12 @@ def split(
     find: Callable[[str], Sequence[Kept]] = lambda _: (),
     is_usual: Callable[[str], bool] | None = None,
     begins: Callable[[str], bool] = lambda _: False,
+    is_short: Callable[[str], bool] = lambda _: True,
 ) -> Text:
     r"""Split a text into the segments that a model translates one by one.
 
     A line break ends a segment, except in hard-wrapped text, whose lines go on in the next. The bullets and numbers of
-    lists and the marks of quoted lines are layout.
+    lists, the marks of quoted lines, and brackets, quotes and rows of marks around a segment are layout.
 
     Args:
         language: code of its language; empty = unknown.
@@ -147,8 +158,10 @@ def split(
             else anywhere.
         find: finds the spans of a line that stay as they are; no segment ends within one.
         is_usual: whether a segment that fits is no longer than those that the model has learned; a longer one is cut
-            where a sentence begins or behind a clause, if one is about its middle. None = as `fits`.
+            where a sentence begins, behind a clause or before a conjunction, if one is about its middle. None = as
+            `fits`.
         begins: whether the capital of a word tells that a sentence begins, though no mark ends the one before it.
+        is_short: whether a piece of a longer sentence is not cut further where such a word begins a clause.
 
     Returns:
         The segments, none of them blank, and the layout.
@@ -159,7 +172,7 @@ def split(
     """
     find = lru_cache(1)(find)  # most lines are one segment
     is_usual = is_usual or fits
-    cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins)
+    cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins, is_short=is_short)
     spans = (
         _lines(text)
         if policy == "line"
@@ -198,7 +211,9 @@ def _sentences(
         for span in spans:
             for first, last in cut(line, start, start + span[0], start + span[1]):
                 part = line[first - start : last - start]
-                yield last - len(part.lstrip()), first + len(part.rstrip())
+                begin = last - len(part.lstrip())
+                left, right = without_edges(part.strip())
+                yield begin + left, begin + right
 
 
 def _divided(spans: Iterable[tuple[int, int]], ends: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -268,16 +283,37 @@ def _unwrapped(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[in
     """Lines, those together that were wrapped: that the first word of the next line would have made too long."""
     if not lines:
         return
-    width = max(len(text[start:end].rstrip()) for start, end in lines)
+    parts = [text[start:end].strip() for start, end in lines]
+    is_joined = _joins(parts, max(len(text[start:end].rstrip()) for start, end in lines))
     begin = lines[0][0]
-    for (start, end), (following, following_end) in pairwise(lines):
-        line, rest = text[start:end].rstrip(), text[following:following_end].lstrip()
-        word = 1 if script_of(rest[0]) in UNSPACED else 1 + len(_SPACE.split(rest, maxsplit=1)[0])
-        is_full = width >= _SHORTEST_WRAPPED and len(line) + word > width
-        if not (is_full and (not line.endswith(_END_MARKS) or len(lines) > 2)):
+    for (_, end), (following, _), is_one in zip(lines, lines[1:], is_joined, strict=False):
+        if not is_one:
             yield begin, end
             begin = following
     yield begin, lines[-1][1]
+
+
+def _joins(lines: Sequence[str], width: int) -> list[bool]:
+    """Tell which lines go on in the next one; what a colon ends, such as who wrote an e-mail, does not."""
+    pairs = [*pairwise(lines)]
+    is_full = [len(line) + _size_of_first_word(rest) > width for line, rest in pairs]
+    is_ended = [line.endswith(_END_MARKS) for line in lines]
+    if width < _SHORTEST_WRAPPED:
+        is_full = [full or len(line) >= _LIKE * width for full, (line, _) in zip(is_full, pairs, strict=True)]
+        is_lower = [rest[0].islower() for (_, rest), ended in zip(pairs, is_ended, strict=False) if not ended]
+        is_even = all(full or ended for full, ended in zip(is_full, is_ended, strict=False))
+        is_begun = is_ended[-1] or (len(lines) > 2 and not lines[0][0].islower())
+        if not (width >= _LEAST_WRAPPED and is_even and is_begun and 2 * sum(is_lower) >= len(is_lower) > 0):
+            return [False] * len(pairs)
+    return [
+        full and not line.endswith(_COLONS) and (not ended or len(lines) > 2)
+        for (line, _), full, ended in zip(pairs, is_full, is_ended, strict=False)
+    ]
+
+
+def _size_of_first_word(text: str) -> int:
+    """Number of characters that the first word of a line adds to the line before it."""
+    return 1 if script_of(text[0]) in UNSPACED else 1 + len(_SPACE.split(text, maxsplit=1)[0])
 
 
 def _cut(
@@ -289,30 +325,43 @@ def _cut(
     fits: Callable[[str], bool],
     is_usual: Callable[[str], bool],
     begins: Callable[[str], bool],
+    is_short: Callable[[str], bool],
 ) -> Iterator[tuple[int, int]]:
-    """A segment, or its pieces where it is too long: cut where a sentence begins or a clause ends, near the middle.
+    """A segment, or its pieces where it is too long: cut where a sentence or a clause begins, near the middle.
 
     The cuts are looked for in `line`, which begins at `offset` in the text and has no spaces within kept spans.
     """
     waiting = [(start, end)]
+    whole = end - start
     while waiting:
         start, end = waiting.pop()
         source = text[start:end]
-        if end - start < 2 or is_usual(source):
+        is_learned = is_usual(source)
+        if end - start < 2 or (is_learned and (end - start == whole or is_short(source))):
             yield start, end
             continue
         middle, around = (start + end) // 2 - offset, min((end - start) // 4, _MOST_AROUND)
         window = line, middle - around, middle + around
         clauses, spaces = ([match.end() for match in pattern.finditer(*window)] for pattern in (_CLAUSE_END, _SPACE))
+        joints = [match.end() for match in _BEFORE_CONJUNCTION.finditer(*window)]
+        likely = [index for index in (*clauses, *joints) if _begins_clause(line, index, begins)]
+        clauses = likely or ([] if is_learned else clauses or joints)
         starts = [match.start() for match in _NEXT_WORD.finditer(*window) if begins(match[0])]
         if case_of(source):
             starts = []  # capitals tell nothing
-        if not (starts or clauses) and fits(source):
+        if not (starts or clauses) and (is_learned or fits(source)):
             yield start, end
             continue
         cut = min(starts or clauses or spaces or [middle], key=lambda one: abs(one - middle))
         cut = min(max(cut + offset, start + 1), end - 1)
         waiting += [(cut, end), (start, cut)]
+
+
+def _begins_clause(line: str, start: int, begins: Callable[[str], bool]) -> bool:
+    """Tell whether a word that begins sentences stands at a place, behind a conjunction or not."""
+    joint = CONJUNCTION.match(line, start)
+    word = _FIRST_WORD.match(line, joint.end() if joint else start)
+    return word is not None and begins(word[0].capitalize())
 
 
 def _joint(match: re.Match[str]) -> str:

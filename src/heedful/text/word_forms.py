@@ -192,6 +192,11 @@ class WordForms:
         forms = iter(form if WORD.fullmatch(form) else word for form, word in zip(read, words, strict=True))
         return WORD.sub(lambda match: next(forms), text)
 
+    def begins_in_lower_case(self, text: str) -> bool:
+        """Tell whether a text begins with a word in lower case, unlike the sources of the model."""
+        word = WORD.match(text) if self._usual and self.has_capitals else None
+        return word is not None and word[0].islower() and len(word[0][0].upper()) == 1
+
     def _without_shouting(self, text: str) -> str:
         """Text whose words in capitals have their usual forms: those of four letters, and those beside others.
 
