@@ -4,8 +4,8 @@
     python benchmarks/sentences.py --lines de=train.de
 
 `hard_sentences.txt` has a language and the sentences of one text on each line, written for this comparison; those below
-a comment line are a blind part, written without knowledge of the rules and before any run. A text counts as right where all its
-sentences are found, and nothing else. `--show` also prints the wrong ones. `--lines` takes
+a comment line are a blind part, written without knowledge of the rules and before any run. A text counts as right
+where all its sentences are found, and nothing else. `--show` also prints the wrong ones. `--lines` takes
 other texts instead: two lines of a file of single sentences, drawn at random.
 """
 
