@@ -1,6 +1,7 @@
 """Decoding of segments: readings, kept spans and the links between both sides."""
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from heedful.predictors.reading import Reading
-from heedful.predictors.segment_decoding import SegmentDecoding
+from heedful.predictors.segment_decoding import SegmentDecoding, _span_places
 from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
 from heedful.text.kept import find_kept
@@ -82,10 +83,8 @@ def test_texts_are_read_in_their_usual_forms(text: str, output: str, read: str):
     for link in one.links:
         word = TABLES.forms.usual(text[link.source_start : link.source_end])
         if link.weight > 0.5:
-            assert unescape(WORDS[word]) == one.text[link.target_start : link.target_end].lower()
-    assert not read or len({link.target_start for link in one.links if link.weight > 0.5}) == len(output.split()) - (
-        "{" in text
-    )
+            assert unescape(WORDS.get(word, word)) == one.text[link.target_start : link.target_end].lower()
+    assert not read or len({link.target_start for link in one.links if link.weight > 0.5}) == len(output.split())
 
 
 @pytest.mark.parametrize("attention", [False, True])
@@ -96,9 +95,34 @@ def test_words_and_their_links_move_with_kept_spans(attention: bool):
     if attention:
         assert one.alignment is not None
         words = {(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment}
-        assert words == {("Ein", "a"), ("roter", "red"), ("Hund", "dog")}
+        assert words == {("Ein", "a"), ("roter", "red"), ("Hund", "dog"), *((span, span) for span in ("{a}", "{b}", "%s"))}
+        spans = {one.source[link[0] : link[1]]: one.text[link[2] : link[3]] for link in one.links if link.weight == 1.0}
+        assert {source for source, target in spans.items() if source == target} == {"{a}", "{b}", "%s"}
     else:
         assert (one.alignment, one.links) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("4711 {a}", [("4711", "4711"), ("{a}", "{a}")]),  # nothing to translate
+        ("Ein {a} Hund {a}", [("Ein", "a"), ("{a}", "{a}"), ("Hund", "dog")]),
+        ("Hund (https://a.de/x) auf", [("(https://a.de/x)", "(https://a.de/x)")]),
+    ],
+)
+def test_kept_spans_are_linked_to_themselves(text: str, words: list[tuple[str, str]]):
+    one = translate(text)
+    linked = [(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment or ()]
+    assert {*words} <= {*linked}
+
+
+def test_many_kept_spans_are_found_in_linear_time():
+    spans = [f"https://a{number}.de/{'x' * (number % 40)}" for number in range(20_000)]
+    text = " ".join(reversed(spans))
+    started = time.process_time()
+    places = _span_places(spans, text, [])
+    assert time.process_time() - started < 5.0
+    assert [text[slice(*places[number])] for number in range(len(spans))] == spans
 
 
 @pytest.mark.parametrize(

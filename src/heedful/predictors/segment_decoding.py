@@ -1,8 +1,9 @@
 """Decoding of segments: spans that stay as they are, text in unusual case, and outputs that are no translation."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final, final
@@ -24,6 +25,7 @@ from heedful.text.tag_placement import CharacterLink
 _READ: Final = frozenset({"number", "date", "identifier", ACRONYM})
 """Kinds of kept spans that models may have learned to write."""
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*+")
+_WORD: Final = re.compile(r"\S+")
 _NGRAM: Final = 3
 """Number of tokens in a row that come once only when a degenerate output is searched again."""
 _ALTERNATIVES: Final = 5
@@ -62,7 +64,7 @@ class SegmentDecoding:
         places = list(compress(indices, is_text))
         outputs = iter(self._sound(texts, self._outputs(texts, constraints, places), constraints, places))
         for segment, has_text in zip(segments, is_text, strict=True):
-            yield next(outputs) if has_text else _unchanged(segment.reading)
+            yield next(outputs) if has_text else self._unchanged(segment.reading)
 
     def _outputs(
         self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
@@ -125,9 +127,11 @@ class SegmentDecoding:
             left = word_places(lifted.text, source, lifted.origins)
             right = word_places(output.text, best, targets)
             # Attention also links words that are no words of the text, such as EOS.
-            aligned = [(i, j) for i, j in output.alignment or () if i < len(left) and j < len(right)]
-            moved = tuple(moved_links(links, lifted.origins, targets))
-            one = replace(one, links=moved, alignment=tuple((left[i], right[j]) for i, j in aligned))
+            aligned = {(left[i], right[j]) for i, j in output.alignment or () if i < len(left) and j < len(right)}
+            spans = [*_span_links(lifted, source, best, targets)]
+            aligned.update(_word_pairs(spans, source, best))
+            moved = *moved_links(links, lifted.origins, targets), *spans
+            one = replace(one, links=moved, alignment=tuple(sorted(aligned)))
         return with_texts(one, [text for text, _ in written])
 
     def _links(self, output: Translation) -> Sequence[CharacterLink]:
@@ -163,8 +167,14 @@ class SegmentDecoding:
                     output, text=best.text, log_prob=best.log_prob, score=best.score, alternatives=tuple(sound[:number])
                 )
             else:
-                outputs[row] = replace(_unchanged(source), fault=fault)
+                outputs[row] = replace(self._unchanged(source), fault=fault)
         return outputs
+
+    def _unchanged(self, text: str) -> Translation:
+        """Text that stands for its own translation, each word linked to itself."""
+        words = range(len(text.split())) if self.decoding.attention else None
+        alignment = None if words is None else tuple(zip(words, words, strict=True))
+        return Translation(text, text, 0.0, 0.0, (Alternative(text, 0.0, 0.0),), alignment=alignment)
 
     @staticmethod
     def _again(search: SearchConfig, has_phrases: bool) -> SearchConfig:
@@ -176,10 +186,6 @@ class SegmentDecoding:
         return search.model_copy(
             update={"beam": width, "nbest": width, "no_repeat_ngram_size": size, "num_groups": 1, "min_length": 1}
         )
-
-
-def _unchanged(text: str) -> Translation:
-    return Translation(text, text, 0.0, 0.0, (Alternative(text, 0.0, 0.0),))
 
 
 def _has_all(output: Translation, segment: Segment) -> bool:
@@ -198,3 +204,48 @@ def _stand_once(spans: Sequence[str], text: str, numbers: Counter[str]) -> bool:
             return False
         text = text.replace(span, "\n", 1)
     return not any(span in text for span in spans)
+
+
+def _span_links(lifted: Lifted, source: str, output: str, targets: Sequence[int]) -> Iterator[CharacterLink]:
+    """Links between the kept spans of a source and the same spans in its output.
+
+    Args:
+        targets: index in the output of each character that is of no span.
+    """
+    left, right = (_span_places(lifted.spans, *side) for side in ((source, lifted.origins), (output, targets)))
+    for number in sorted(left.keys() & right.keys()):
+        yield CharacterLink(*left[number], *right[number])
+
+
+def _span_places(spans: Sequence[str], text: str, others: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Find the characters of spans that stand once each in a text.
+
+    Args:
+        others: indices of the characters of the text that are of no span.
+
+    Returns:
+        First character and the one after the last, by the index of the span.
+    """
+    waiting: dict[str, deque[int]] = {}
+    for number, span in enumerate(spans):
+        waiting.setdefault(span, deque()).append(number)
+    sizes, outside = sorted({*map(len, spans)}, reverse=True), {*others}
+    places: dict[int, tuple[int, int]] = {}
+    start = 0
+    while start < len(text):
+        end = next((start + size for size in sizes if waiting.get(text[start : start + size])), start)
+        if start in outside or start == end:
+            start += 1
+            continue
+        places[waiting[text[start:end]].popleft()] = start, end
+        start = end
+    return places
+
+
+def _word_pairs(links: Iterable[CharacterLink], source: str, output: str) -> Iterator[tuple[int, int]]:
+    """Numbers of the words of linked spans, which have equally many on both sides."""
+    left, right = ([match.end() for match in _WORD.finditer(text)] for text in (source, output))
+    for link in links:
+        first, second = bisect_right(left, link.source_start), bisect_right(right, link.target_start)
+        for number in range(len(source[link.source_start : link.source_end].split())):
+            yield first + number, second + number
