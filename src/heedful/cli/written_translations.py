@@ -68,6 +68,8 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
         facts["alignment"] = [list(link) for link in output.alignment or ()]
     if output.fault:
         facts["degenerate"] = output.fault
+    if output.lost:
+        facts["lost"] = list(output.lost)
     facts["segments"] = [_segment_facts(each) for each in _segments(output)]
     return facts
 
@@ -95,4 +97,6 @@ def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
     }
     if output.confidence is not None:
         facts["confidence"] = round(output.confidence, 6)
+    if output.lost:
+        facts["lost"] = list(output.lost)
     return facts | ({"degenerate": output.fault} if output.fault else {})

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -20,6 +20,7 @@ from heedful.text.entities import decoded_entities
 from heedful.text.kept import ACRONYM, has_words
 from heedful.text.kept_places import Lifted, lift, put_back, word_places
 from heedful.text.segments import Segment
+from heedful.text.span_places import span_places
 from heedful.text.tag_placement import CharacterLink
 
 _READ: Final = frozenset({"number", "date", "identifier", ACRONYM})
@@ -212,34 +213,9 @@ def _span_links(lifted: Lifted, source: str, output: str, targets: Sequence[int]
     Args:
         targets: index in the output of each character that is of no span.
     """
-    left, right = (_span_places(lifted.spans, *side) for side in ((source, lifted.origins), (output, targets)))
+    left, right = (span_places(lifted.spans, *side) for side in ((source, lifted.origins), (output, targets)))
     for number in sorted(left.keys() & right.keys()):
         yield CharacterLink(*left[number], *right[number])
-
-
-def _span_places(spans: Sequence[str], text: str, others: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Find the characters of spans that stand once each in a text.
-
-    Args:
-        others: indices of the characters of the text that are of no span.
-
-    Returns:
-        First character and the one after the last, by the index of the span.
-    """
-    waiting: dict[str, deque[int]] = {}
-    for number, span in enumerate(spans):
-        waiting.setdefault(span, deque()).append(number)
-    sizes, outside = sorted({*map(len, spans)}, reverse=True), {*others}
-    places: dict[int, tuple[int, int]] = {}
-    start = 0
-    while start < len(text):
-        end = next((start + size for size in sizes if waiting.get(text[start : start + size])), start)
-        if start in outside or start == end:
-            start += 1
-            continue
-        places[waiting[text[start:end]].popleft()] = start, end
-        start = end
-    return places
 
 
 def _word_pairs(links: Iterable[CharacterLink], source: str, output: str) -> Iterator[tuple[int, int]]:
