@@ -8,7 +8,8 @@ Each source gets one to four tags around one to three words that have links, dra
 so that what changes in one source changes no draw of another; ways that translate the pieces between tags have the
 first draw alone. The right words of a translation are those that IBM model 1 links to them, in both directions; a tag
 is right if it encloses all of them, and none that is linked to another word. IBM model 1 knows no positions, and takes
-one "a" for another; so a second column asks that model 2 agrees. `parsers` compares parsers of HTML (pip install justhtml selectolax lxml html5lib).
+one "a" for another; so a second column asks that model 2 agrees. `parsers` compares parsers of HTML (pip install
+justhtml selectolax lxml html5lib).
 """
 
 import importlib

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, final
@@ -31,6 +32,9 @@ BYTES_PER_TAG: Final = 20
 _NAMESPACE: Final = re.compile(rb"\sxmlns:")
 _MOST_NAMESPACES: Final = 200
 """Namespaces that one element may declare: each element below it is compared with all of them."""
+_DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
+_TITLE: Final = re.compile(rb"title\b[^<>]*>\s*[^\s<]")
+"""Title that is not blank."""
 Format = Hashable
 """Format of characters: equal for those that look the same."""
 
@@ -113,6 +117,8 @@ class XmlArchive(DocumentFile):
 
     kind: ClassVar[str]
     """Name of the format in messages."""
+    properties: ClassVar[str]
+    """Name of the member with the properties of the document, of which the title is translated."""
 
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Parse the parts with text.
@@ -133,22 +139,31 @@ class XmlArchive(DocumentFile):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 if damaged := archive.testzip():
                     raise DataError(f"not a readable {self.kind}: {damaged} is damaged")
-                for name in self.parts(archive.namelist()):
+                names = archive.namelist()
+                for name in [*self.parts(names), *({self.properties} & {*names})]:
                     part = archive.read(name)
+                    if name == self.properties and not _TITLE.search(part):
+                        continue
                     num_tags += part.count(b"<")
                     if num_tags > most_bytes // BYTES_PER_TAG:
                         raise DataError(f"it has more than {most_bytes // BYTES_PER_TAG:,} tags; divide it")
                     try:
                         self._trees[name] = parse_xml(part)
                     except ValueError as error:
+                        if name == self.properties:
+                            continue  # programs open the document all the same
                         raise DataError(f"not a readable {self.kind}: {name}: {error}") from None
         except (DataError, MissingExtra, MemoryError):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
             raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None
-        if not self._trees:
+        if self._trees.keys() <= {self.properties}:
             raise DataError(f"not a readable {self.kind}: it has no part with text")
-        self._text: Final = TextOfParagraphs(each for tree in self._trees.values() for each in self.paragraphs(tree))
+        self._text: Final = TextOfParagraphs(
+            each
+            for name, tree in self._trees.items()
+            for each in (_titles(tree) if name == self.properties else self.paragraphs(tree))
+        )
 
     @abstractmethod
     def parts(self, names: Sequence[str]) -> Iterable[str]:
@@ -173,6 +188,13 @@ class XmlArchive(DocumentFile):
     def write(self, outputs: Sequence[TaggedText]) -> bytes:
         self._text.rewrite(outputs)
         return copy_archive(self._content, {name: write_xml(tree) for name, tree in self._trees.items()})
+
+
+def _titles(properties: Any) -> Iterator[Paragraph]:
+    """Titles among the properties of a document."""
+    for element in [*properties.iter(f"{_DUBLIN_CORE}title")]:
+        if len(element) == 0:
+            yield Paragraph([Item(element.text or "", None, ())], partial(rewrite_mixed, element))
 
 
 def xml_library() -> Any:
