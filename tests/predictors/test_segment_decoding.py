@@ -178,3 +178,18 @@ def test_what_is_too_long_is_searched_again_without_repeats_unless_phrases_are_r
     first, again = decoding.searches
     assert first.no_repeat_ngram_size == 0
     assert again.no_repeat_ngram_size == (0 if phrases else 3)
+
+
+def test_nothing_is_searched_where_no_span_was_lifted():
+    decoding: Any = Looping()
+    calls: list[int] = []
+    original = Looping.translate
+
+    def counting(self: Looping, texts: Sequence[str], *others: Any, **named: Any) -> list[Translation]:
+        calls.append(len(texts))
+        return original(self, texts, *others, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Looping, "translate", counting)
+        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], None, [0])]  # type: ignore[arg-type]
+    assert calls == [1]

@@ -99,7 +99,7 @@ class SegmentDecoding:
         self, decoding: Decoding, texts: Sequence[str], constraints: SourceConstraints, indices: Sequence[int]
     ) -> list[Translation]:
         """Outputs for plain texts, without entities that these lack."""
-        outputs = decoding.translate(texts, constraints, indices=indices)
+        outputs = decoding.translate(texts, constraints, indices=indices) if texts else ()
         return [self._without_entities(one) for one in outputs]
 
     def _without_entities(self, output: Translation) -> Translation:
