@@ -142,10 +142,11 @@ def measure_tags(paths: Sequence[str]) -> None:
 
     import heedful
     from heedful.predictors.tagged import with_tags
+    from heedful.predictors.translator import Translator
     from heedful.text.tag_placement import AlignedSegment, place_tags
     from heedful.text.word_alignment import align_pairs
 
-    model = heedful.load(paths[0])
+    model = heedful.load(paths[0], kind=Translator)
     sources, references, *training = (Path(path).read_text("utf-8").split("\n")[:-1] for path in paths[1:])
     learned = list(zip(*training, strict=True))
 
