@@ -9,13 +9,14 @@ import re
 import zipfile
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, final
 
+from heedful.documents.archives import check_archive, copy_archive
 from heedful.documents.inline import Passage, PassageBuilder
 from heedful.documents.interface import DocumentFile
 from heedful.documents.lines import goes_on
@@ -25,8 +26,6 @@ from heedful.text.xml_files import declared_codec
 
 MOST_AROUND: Final = 32
 """Elements around a word, formats and links; what is nested deeper stays as it is, untranslated."""
-MOST_MEMBERS: Final = 10_000
-"""Largest number of members of an archive."""
 BYTES_PER_TAG: Final = 20
 """Bytes of the bound of the unpacked size for each tag: a tag of a few bytes takes two hundred when it is parsed."""
 _NAMESPACE: Final = re.compile(rb"\sxmlns:")
@@ -247,36 +246,6 @@ def write_xml(root: Any) -> bytes:
     etree = xml_library()
     written: bytes = etree.tostring(root.getroottree(), xml_declaration=True, encoding="UTF-8", standalone=True)
     return written
-
-
-def copy_archive(content: bytes, changed: Mapping[str, bytes]) -> bytes:
-    """Copy an archive with other content of some members."""
-    written = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as archive,
-        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy,
-    ):
-        for member in archive.infolist():
-            copy.writestr(member, changed[member.filename] if member.filename in changed else archive.read(member))
-    return written.getvalue()
-
-
-def check_archive(content: bytes, most_bytes: int) -> None:
-    """Refuse an archive that unpacks to too much, before anything is unpacked.
-
-    Raises:
-        DataError: it is no archive, too large, or has two members of one name.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        raise DataError("not a document of this kind") from None
-    names = [member.filename for member in members]
-    if len(set(names)) < len(names) or len(names) > MOST_MEMBERS:
-        raise DataError("an archive with too many members, or two of one name")
-    if sum(member.file_size for member in members) > most_bytes:
-        raise DataError(f"its content exceeds {most_bytes} bytes")
 
 
 def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:
