@@ -2,9 +2,11 @@
 
     pip install 'heedful[documents]' pysubs2 markdown-it-py
     python benchmarks/document_formats.py MODEL
+    python benchmarks/document_formats.py libraries
 
 Prints a row of a table for each format: the library, the passages, how many texts changed, and whether all that is not
-text is equal: styles, runs, tables, times, keys and tags in their order.
+text is equal: styles, runs, tables, times, keys and tags in their order. `libraries` writes the files in capitals, by
+the texts of the paragraphs of their libraries and by ours, and says what is left of the rest.
 """
 
 import io
@@ -12,8 +14,10 @@ import json
 import re
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -49,6 +53,7 @@ def make_word() -> bytes:
     table = document.add_table(1, 2)
     table.cell(0, 0).text, table.cell(0, 1).text = SECOND, "4711"
     document.sections[0].header.paragraphs[0].text = SECOND
+    document.core_properties.title = FIRST
     return saved(document)
 
 
@@ -61,7 +66,7 @@ def read_word(content: bytes) -> Outline:
         (one.style.name, one.alignment, sorted({(run.bold, run.italic) for run in one.runs}, key=str))
         for one in paragraphs
     ]
-    return [styles, len(cells)], [one.text for one in paragraphs]
+    return [styles, len(cells)], [*(one.text for one in paragraphs), document.core_properties.title]
 
 
 def make_slides() -> bytes:
@@ -165,16 +170,43 @@ def read_catalog(content: bytes) -> Outline:
     return [(one.source, one.getnotes(), one.getlocations()) for one in units], [one.target for one in units]
 
 
-def make_xliff() -> bytes:
-    store = import_module("translate.storage.xliff").xlifffile(sourcelanguage="de", targetlanguage="en")
+XLIFF = {".xlf": ("xliff", "xlifffile"), ".xliff": ("xliff2", "Xliff2File")}
+"""Module and class of translate-toolkit for version 1.1 and for version 2.0."""
+
+
+def units_of(ending: str) -> Any:
+    module, name = XLIFF[ending]
+    return getattr(import_module(f"translate.storage.{module}"), name)
+
+
+def make_units(ending: str) -> bytes:
+    store = units_of(ending)(sourcelanguage="de", targetlanguage="en")
     for text in (FIRST, SECOND):
         store.addsourceunit(text)
     return bytes(store)
 
 
-def read_xliff(content: bytes) -> Outline:
-    units = import_module("translate.storage.xliff").xlifffile(io.BytesIO(content)).units
+def read_units(ending: str, content: bytes) -> Outline:
+    units = units_of(ending)(io.BytesIO(content)).units
     return [(one.getid(), one.source) for one in units], [one.target or "" for one in units]
+
+
+def make_properties() -> bytes:
+    store = import_module("translate.storage.properties").javautf8file()
+    for name, text in (("first", FIRST), ("id", "user_name"), ("second", SECOND)):
+        store.addsourceunit(text).name = name
+        store.units[-1].addnote("# note", "developer")
+    return bytes(store)
+
+
+def read_properties(content: bytes) -> Outline:
+    units = import_module("translate.storage.properties").javautf8file(io.BytesIO(content)).units
+    return [(one.name, one.getnotes()) for one in units], [one.value for one in units]
+
+
+def read_text(content: bytes) -> Outline:
+    lines = content.decode().split("\n")
+    return [len(line) - len(line.lstrip(" -")) for line in lines], [line for line in lines if line]
 
 
 def read_markdown(content: bytes) -> Outline:
@@ -194,7 +226,8 @@ def read_page(content: bytes) -> Outline:
 
 def read_json(content: bytes) -> Outline:
     values = json.loads(content)
-    return [*values], [str(value) for value in values.values()]
+    hidden = {key: value for key, value in values.items() if key.startswith("@")}
+    return [[*values], hidden], [str(value) for key, value in values.items() if key not in hidden]
 
 
 def tags_of(page: str) -> list[str]:
@@ -206,7 +239,9 @@ PAGE = (
     f"<!doctype html><title>{FIRST}</title><h1 class=a>{SECOND}</h1><p>Ein <b>{RED}</b> Hund "
     f'<a href="#" title="{FIRST}">läuft</a>.<br>{SECOND}'
 )
+APP = {"@@locale": "de", "a": FIRST, "@a": {"description": FIRST}, "greeting": f"{{name}}: {SECOND}"}
 FORMATS = [
+    Format(".txt", "", f"{FIRST}\n\n  - {SECOND}\n".encode, read_text),
     Format(".docx", "python-docx", make_word, read_word),
     Format(".pptx", "python-pptx", make_slides, read_slides),
     Format(".odt", "odfdo", lambda: make_open("text"), read_open),
@@ -215,11 +250,88 @@ FORMATS = [
     Format(".srt", "pysubs2", lambda: make_subtitles("srt"), read_subtitles),
     Format(".vtt", "pysubs2", lambda: make_subtitles("vtt"), read_subtitles),
     Format(".po", "translate-toolkit", make_catalog, read_catalog),
-    Format(".xlf", "translate-toolkit", make_xliff, read_xliff),
+    *(Format(one, "translate-toolkit", partial(make_units, one), partial(read_units, one)) for one in XLIFF),
+    Format(".properties", "translate-toolkit", make_properties, read_properties),
     Format(".md", "markdown-it-py", MARKDOWN.encode, read_markdown),
     Format(".html", "lxml", PAGE.encode, read_page),
     Format(".json", "json", json.dumps({"a": FIRST, "user_name": "user_name", "b": SECOND}).encode, read_json),
+    Format(".arb", "json", json.dumps(APP).encode, read_json),
 ]
+
+
+SUBTITLES = """WEBVTT Film
+
+STYLE
+::cue(.red) { color: red }
+
+NOTE by hand
+
+first
+00:01.000 --> 00:02.000 align:start line:90%
+<v Anna><c.red>Ein</c> Hund läuft.
+"""
+
+
+def word_by_library(content: bytes) -> bytes:
+    document = import_module("docx").Document(io.BytesIO(content))
+    cells = [cell for table in document.tables for row in table.rows for cell in row.cells]
+    for one in (paragraph for part in (document, *cells) for paragraph in part.paragraphs):
+        one.text = one.text.upper()
+    return saved(document)
+
+
+def slides_by_library(content: bytes) -> bytes:
+    document = import_module("pptx").Presentation(io.BytesIO(content))
+    shapes = [shape for slide in document.slides for shape in slide.shapes if shape.has_text_frame]
+    for one in (paragraph for shape in shapes for paragraph in shape.text_frame.paragraphs):
+        one.text = one.text.upper()
+    return saved(document)
+
+
+def open_by_library(content: bytes) -> bytes:
+    document = import_module("odfdo").Document(io.BytesIO(content))
+    for one in document.body.get_elements("//text:p | //text:h"):
+        one.text_content = one.inner_text.upper()
+    return saved(document)
+
+
+def subtitles_by_library(content: bytes) -> bytes:
+    file = import_module("pysubs2").SSAFile.from_string(content.decode())
+    for one in file:
+        one.plaintext = one.plaintext.upper()
+    return file.to_string("vtt").encode()
+
+
+def members(content: bytes) -> dict[str, bytes]:
+    """Members of an archive, or lines of a text."""
+    if not content.startswith(b"PK"):
+        return {line: b"" for line in content.decode().splitlines() if line}
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def measure_libraries() -> None:
+    from heedful.documents.table import FORMATS as READERS
+    from heedful.text.tagged_text import TaggedText
+
+    def by_ours(ending: str, content: bytes) -> bytes:
+        document = READERS[ending](content, 1 << 24)
+        return document.write([TaggedText(one.text.upper(), one.tags) for one in document.passages])
+
+    own = {one.ending: one for one in FORMATS}
+    print("| format | library | members or lines equal: by the library, by ours | formats equal |\n|---|---|---|---|")
+    for ending, before, write in (
+        (".docx", make_word(), word_by_library),
+        (".pptx", make_slides(), slides_by_library),
+        (".odt", make_open("text"), open_by_library),
+        (".vtt", SUBTITLES.encode(), subtitles_by_library),
+    ):
+        written = [write(before), by_ours(ending, before)]
+        counts = [sum(members(one).get(name) == part for name, part in members(before).items()) for one in written]
+        outline = own[ending].read(before)[0]
+        is_equal = ["yes" if own[ending].read(one)[0] == outline else "no" for one in written]
+        equal = ", ".join(f"{count} of {len(members(before))}" for count in counts)
+        print(f"| {ending} | {own[ending].library} | {equal} | {', '.join(is_equal)} |")
 
 
 def main(model: Path) -> None:
@@ -242,10 +354,14 @@ def main(model: Path) -> None:
             damaged = f"read, {len(half.passages)} passages"
         except Exception as error:
             damaged = f"{type(error).__name__}: {error}"
-        library = one.library if one.library == "json" else f"{one.library} {version(one.library)}"
+        has_version = one.library not in ("", "json")
+        library = f"{one.library} {version(one.library)}" if has_version else one.library or "Python"
         cells = one.ending, library, len(document.passages), f"{changed} of {len(old_texts)}", old == new, damaged
         print(f"| {' | '.join(map(str, cells))} |")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1:] == ["libraries"]:
+        measure_libraries()
+    else:
+        main(Path(sys.argv[1]))

@@ -4,10 +4,12 @@
     python benchmarks/markup.py parsers
     python benchmarks/markup.py pages FILE.dat...
 
-Each source gets one to four tags around one to three words that have links. The right words of a translation are those
-that IBM model 1 links to them, in both directions; a tag is right if it encloses all of them, and none that is linked
-to another word. IBM model 1 knows no positions, and takes one "a" for another; so a second column asks that model 2
-agrees. `parsers` compares parsers of HTML (pip install justhtml selectolax lxml html5lib).
+Each source gets one to four tags around one to three words that have links, drawn ten times by a generator of its own,
+so that what changes in one source changes no draw of another; ways that translate the pieces between tags have the
+first draw alone. The right words of a translation are those that IBM model 1 links to them, in both directions; a tag
+is right if it encloses all of them, and none that is linked to another word. IBM model 1 knows no positions, and takes
+one "a" for another; so a second column asks that model 2 agrees. `parsers` compares parsers of HTML (pip install
+justhtml selectolax lxml html5lib).
 """
 
 import importlib
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 Span = tuple[int, int]
+NUM_DRAWS = 10
 PAGE = """<!doctype html><html lang=de><head><title>Blog</title>
 <meta name="description" content="Ein Blog"></head><body>
 <article class="post"><h2><a href="/x?a=1&amp;b=2">Der rote Hund</a></h2><p>Ein <b>roter <i>großer</i></b> Hund läuft
@@ -138,20 +141,14 @@ def measure_tags(paths: Sequence[str]) -> None:
     import sacrebleu
 
     import heedful
-    from heedful.predictors.tagged import translate_tagged
-    from heedful.text.tag_placement import AlignedSegment, place_tags, words
-    from heedful.text.tagged_text import Tag, TaggedText
+    from heedful.predictors.tagged import with_tags
+    from heedful.predictors.translator import Translator
+    from heedful.text.tag_placement import AlignedSegment, place_tags
     from heedful.text.word_alignment import align_pairs
 
-    model = heedful.load(paths[0])
+    model = heedful.load(paths[0], kind=Translator)
     sources, references, *training = (Path(path).read_text("utf-8").split("\n")[:-1] for path in paths[1:])
     learned = list(zip(*training, strict=True))
-
-    def places(text: str) -> list[Span]:
-        return [*words(text, 0, len(text))]
-
-    def tokens(text: str) -> list[str]:
-        return [text[start:end].lower() for start, end in places(text)]
 
     def linked(outputs: Sequence[str], is_strict: bool) -> list[list[Span]]:
         pairs = [(tokens(source), tokens(target)) for source, target in [*learned, *zip(sources, outputs, strict=True)]]
@@ -161,41 +158,72 @@ def measure_tags(paths: Sequence[str]) -> None:
         second = align_pairs(pairs, "intersection", model="ibm2")[-len(outputs) :]
         return [sorted({*one} & {*two}) for one, two in zip(first, second, strict=True)]
 
-    whole = [each.text for each in model.translate(sources)]
+    translated = model.translate(sources, attention=True)
+    whole = [each.text for each in translated]
     for is_strict in (False, True):
-        generator = random.Random(0)
-        passages: list[TaggedText] = []
-        for source, links in zip(sources, linked(whole, is_strict), strict=True):
-            spans = spans_with_links(generator, tokens(source), links)
-            ends = places(source)
-            tags = tuple(Tag(ends[first][0], ends[last - 1][1]) for first, last, _ in spans)
-            passages.append(TaggedText(source, tags))
+        links = linked(whole, is_strict)
+        draws = [
+            [drawn_tags(f"{draw} {row}", source, links[row]) for row, source in enumerate(sources)]
+            for draw in range(NUM_DRAWS)
+        ]
         ways = {
-            "attention": [tagged for tagged, _ in translate_tagged(model, passages)],
-            "share of the length": [
-                place_tags(each, target, [AlignedSegment(0, len(each.text), 0, len(target))])
-                for each, target in zip(passages, whole, strict=True)
+            "attention": [
+                [with_tags(each, output, model) for each, output in zip(passages, translated, strict=True)]
+                for passages in draws
             ],
-            "text nodes": by_nodes(model, passages),
-            "as LibreTranslate": by_search(model, passages, whole),
+            "share of the length": [
+                [
+                    place_tags(each, target, [AlignedSegment(0, len(each.text), 0, len(target))])
+                    for each, target in zip(passages, whole, strict=True)
+                ]
+                for passages in draws
+            ],
+            "text nodes": [by_nodes(model, draws[0])],
+            "as LibreTranslate": [by_search(model, draws[0], whole)],
         }
         for way, outputs in ways.items():
-            texts = [each.text for each in outputs]
-            links = linked(texts, is_strict)
-            num_right = num_tags = 0
-            for passage, output, pairs in zip(passages, outputs, links, strict=True):
-                source_places, target_places = places(passage.text), places(output.text)
-                for before, after in zip(passage.tags, output.tags, strict=True):
-                    own = {index for index, place in enumerate(source_places) if before.start <= place[0] < before.end}
-                    right = {target for source, target in pairs if source in own}
-                    inside = {index for index, place in enumerate(target_places) if after.start <= place[0] < after.end}
-                    strangers = {target for source, target in pairs if source not in own and target in inside}
-                    num_right += bool(right) and right <= inside and not strangers
-                    num_tags += 1
-            bleu = sacrebleu.corpus_bleu(texts, [references], lowercase=True).score
+            counts = [0, 0]
+            for passages, tagged in zip(draws, outputs, strict=False):
+                texts = [each.text for each in tagged]
+                own = links if texts == whole else linked(texts, is_strict)
+                for passage, output, pairs in zip(passages, tagged, own, strict=True):
+                    are_right = right_tags(passage, output, pairs)
+                    counts = [counts[0] + sum(are_right), counts[1] + len(are_right)]
+            bleu = sacrebleu.corpus_bleu([each.text for each in outputs[0]], [references], lowercase=True).score
             gold = "both models" if is_strict else "IBM-1"
-            share = f"{num_right:,} of {num_tags:,} tags right, {num_right / num_tags:.1%}"
+            share = f"{counts[0]:,} of {counts[1]:,} tags right, {counts[0] / counts[1]:.1%}"
             print(f"{gold}, {way}: {share}; BLEU-lc {bleu:.1f}")
+
+
+def word_places(text: str) -> list[Span]:
+    from heedful.text.tag_placement import words
+
+    return [*words(text, 0, len(text))]
+
+
+def tokens(text: str) -> list[str]:
+    return [text[start:end].lower() for start, end in word_places(text)]
+
+
+def drawn_tags(seed: str, source: str, links: Sequence[Span]) -> Any:
+    """Source with tags around words that have links."""
+    from heedful.text.tagged_text import Tag, TaggedText
+
+    spans, places = spans_with_links(random.Random(seed), tokens(source), links), word_places(source)
+    return TaggedText(source, tuple(Tag(places[first][0], places[last - 1][1]) for first, last, _ in spans))
+
+
+def right_tags(passage: Any, output: Any, links: Sequence[Span]) -> list[bool]:
+    """Whether each tag encloses all words that are linked with its own, and none that is linked with others."""
+    source_places, target_places = word_places(passage.text), word_places(output.text)
+    are_right: list[bool] = []
+    for before, after in zip(passage.tags, output.tags, strict=True):
+        own = {index for index, place in enumerate(source_places) if before.start <= place[0] < before.end}
+        inside = {index for index, place in enumerate(target_places) if after.start <= place[0] < after.end}
+        right = {target for source, target in links if source in own}
+        strangers = {target for source, target in links if source not in own and target in inside}
+        are_right.append(bool(right) and right <= inside and not strangers)
+    return are_right
 
 
 def by_nodes(model: Any, passages: Sequence[Any]) -> list[Any]:

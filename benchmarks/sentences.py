@@ -4,8 +4,8 @@
     python benchmarks/sentences.py --lines de=train.de
 
 `hard_sentences.txt` has a language and the sentences of one text on each line, written for this comparison; those below
-the comment line are the blind part, written without knowledge of the rules. A text counts as right where all its
-sentences are found, and nothing else. `--show` also prints the wrong ones. `--lines` takes
+a comment line are a blind part, written without knowledge of the rules and before any run. A text counts as right
+where all its sentences are found, and nothing else. `--show` also prints the wrong ones. `--lines` takes
 other texts instead: two lines of a file of single sentences, drawn at random.
 """
 
@@ -20,7 +20,7 @@ import sentencex  # pyright: ignore[reportMissingImports]
 from heedful.text.sentences import split_sentences
 
 UNSPACED = ("zh", "ja")
-PARTS = ("first", "blind")
+PARTS = ("first", "blind", "second blind")
 MOST_LINES = 20_000
 ENDS = tuple('.!?。！？…”"»')
 
@@ -52,11 +52,12 @@ def main() -> None:
         split_lines(language, Path(path))
         return
     is_shown = options.show
-    part = PARTS[0]
+    parts = iter(PARTS)
+    part = next(parts)
     right: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for line in Path(__file__).with_name("hard_sentences.txt").read_text("utf-8").splitlines():
         if line.startswith("#"):
-            part = PARTS[1]
+            part = next(parts)
             continue
         language, content = line.split("\t")
         sentences = content.split("|")

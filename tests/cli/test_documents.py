@@ -68,7 +68,7 @@ def test_passages_without_a_translation_are_told(trained: Trained, tmp_path: Pat
 
     def faulty(_: object, passages: Sequence[TaggedText], **settings: object) -> Iterator[tuple[TaggedText, object]]:
         del settings
-        return ((one, SimpleNamespace(was_cut=False, fault="loop" * (one.text != "fed"))) for one in passages)
+        return ((one, SimpleNamespace(was_cut=False, fault="loop" * (one.text != "fed"), lost=())) for one in passages)
 
     monkeypatch.setattr("heedful.predictors.tagged.translate_tagged", faulty)
     done = heedful("translate", trained.model, source, "-o", target)

@@ -88,6 +88,14 @@ def test_jsonl(trained: Trained):
     assert (second["line"], second["source"], second["text"], second["alignment"]) == (2, "", "", [])
 
 
+def test_jsonl_has_segments_however_many_there_are(trained: Trained):
+    done = heedful("translate", trained.model, "--format", "jsonl", "abc", "abc\nfed", "  fed", "")
+    one, two, indented, blank = (json.loads(line)["segments"] for line in lines_of(done.out))
+    assert [len(one), len(two), len(indented), blank] == [1, 2, 1, []]
+    assert {frozenset(each) for each in (*one, *two, *indented)} == {frozenset(one[0])}
+    assert (one[0]["source_range"], one[0]["text_range"]) == ([0, 3], [0, len(one[0]["text"])])
+
+
 def test_nbest_is_in_moses_form_and_begins_with_the_best(trained: Trained):
     best = lines_of(heedful("translate", trained.model, "--beam", 3, "abc", "fed").out)
     done = heedful("translate", trained.model, "--nbest", 3, "abc", "fed")

@@ -37,6 +37,35 @@ def test_runs_of_a_word_document_are_tags():
     assert written.sections[0].header.paragraphs[0].text == "HEAD"
 
 
+@pytest.mark.parametrize(
+    ("library", "name", "reader"), [("docx", "Document", WordFile), ("pptx", "Presentation", PresentationFile)]
+)
+def test_the_title_of_a_document_is_read(library: str, name: str, reader: Any):
+    make = getattr(pytest.importorskip(library), name)
+    source = make()
+    if library == "pptx":
+        source.slides.add_slide(source.slide_layouts[6])
+    source.core_properties.title, source.core_properties.author = "Ein <Titel>", "Ein Name"
+    document = reader(made.saved(source), MOST)
+    assert [each.text for each in document.passages] == ["Ein <Titel>"]
+    written = make(io.BytesIO(upper(document))).core_properties
+    assert (written.title, written.author) == ("EIN <TITEL>", "Ein Name")
+
+
+def test_properties_that_are_no_xml_stay():
+    with zipfile.ZipFile(io.BytesIO(made.word())) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["docProps/core.xml"] = b"<title>"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    document = WordFile(file.getvalue(), MOST)
+    assert document.passages[0].text == "title"
+    with zipfile.ZipFile(io.BytesIO(upper(document))) as archive:
+        assert archive.read("docProps/core.xml") == b"<title>"
+
+
 def test_a_tag_moves_with_its_words():
     docx = pytest.importorskip("docx")
     source = docx.Document()

@@ -28,9 +28,10 @@ def test_spans_are_tags_and_notes_are_passages():
 def test_slides_are_read():
     odfdo = pytest.importorskip("odfdo")
     document = OpenDocumentFile(made.open_presentation(), MOST)
-    assert [each.text for each in document.passages] == ["title"]
-    written = odfdo.Document(io.BytesIO(document.write([TaggedText("TITEL")])))
+    assert [each.text for each in document.passages] == ["title", "presentation"]
+    written = odfdo.Document(io.BytesIO(document.write([TaggedText("TITEL"), TaggedText("VORTRAG")])))
     assert "TITEL" in written.body.serialize()
+    assert written.meta.title == "VORTRAG"
 
 
 def test_a_translated_cell_has_no_value_in_the_other_language():

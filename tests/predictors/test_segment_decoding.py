@@ -84,12 +84,11 @@ def test_texts_are_read_in_their_usual_forms(text: str, output: str, read: str):
     assert (one.source, one.text) == (text, output)
     assert (one.decoded[0] if one.decoded else "") == read
     for link in one.links:
-        word = TABLES.forms.usual(text[link.source_start : link.source_end])
+        written = text[link.source_start : link.source_end]
         if link.weight > 0.5:
-            assert unescape(WORDS[word]) == one.text[link.target_start : link.target_end].lower()
-    assert not read or len({link.target_start for link in one.links if link.weight > 0.5}) == len(output.split()) - (
-        "{" in text
-    )
+            word = TABLES.forms.usual(written) or ""
+            assert unescape(WORDS.get(word, written)) == one.text[link.target_start : link.target_end].lower()
+    assert not read or len({link.target_start for link in one.links if link.weight > 0.5}) == len(output.split())
 
 
 @dataclass(frozen=True)
@@ -153,9 +152,30 @@ def test_words_and_their_links_move_with_kept_spans(attention: bool):
     if attention:
         assert one.alignment is not None
         words = {(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment}
-        assert words == {("Ein", "a"), ("roter", "red"), ("Hund", "dog")}
+        assert words == {
+            ("Ein", "a"),
+            ("roter", "red"),
+            ("Hund", "dog"),
+            *((span, span) for span in ("{a}", "{b}", "%s")),
+        }
+        spans = {one.source[link[0] : link[1]]: one.text[link[2] : link[3]] for link in one.links if link.weight == 1.0}
+        assert {source for source, target in spans.items() if source == target} == {"{a}", "{b}", "%s"}
     else:
         assert (one.alignment, one.links) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("4711 {a}", [("4711", "4711"), ("{a}", "{a}")]),  # nothing to translate
+        ("Ein {a} Hund {a}", [("Ein", "a"), ("{a}", "{a}"), ("Hund", "dog")]),
+        ("Hund (https://a.de/x) auf", [("(https://a.de/x)", "(https://a.de/x)")]),
+    ],
+)
+def test_kept_spans_are_linked_to_themselves(text: str, words: list[tuple[str, str]]):
+    one = translate(text)
+    linked = [(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment or ()]
+    assert {*words} <= {*linked}
 
 
 @pytest.mark.parametrize(
@@ -216,3 +236,18 @@ def test_what_is_too_long_is_searched_again_without_repeats_unless_phrases_are_r
     first, again = decoding.searches
     assert first.no_repeat_ngram_size == 0
     assert again.no_repeat_ngram_size == (0 if phrases else 3)
+
+
+def test_nothing_is_searched_where_no_span_was_lifted():
+    decoding: Any = Looping()
+    calls: list[int] = []
+    original = Looping.translate
+
+    def counting(self: Looping, texts: Sequence[str], *others: Any, **named: Any) -> list[Translation]:
+        calls.append(len(texts))
+        return original(self, texts, *others, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Looping, "translate", counting)
+        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], None, [0])]  # type: ignore[arg-type]
+    assert calls == [1]

@@ -2,12 +2,15 @@
 
 import random
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from heedful.predictors.segmented import _nums_words, joined, whole
+from heedful.engines.translation_memory import MemoryMatch
+from heedful.predictors.segmented import _nums_words, joined, whole, with_lost_spans
 from heedful.predictors.translation import Alternative, Translation
+from heedful.text.kept import find_kept
 from heedful.text.segments import split
 
 
@@ -56,6 +59,14 @@ def test_one_segment_is_the_text():
     assert joined(" ", whole(" "), [output(" ", "")]).text == ""
     assert joined(" Eins\n", split(" Eins\n"), [one]).text == " One\n"
     assert joined(" \n", split(" \n"), []).text == " \n"
+
+
+def test_lost_spans_are_named_but_not_those_that_a_correction_left_out():
+    one = replace(split("Bei {a} und {a}").segments[0], kept=find_kept("Bei {a} und {a}"))
+    assert with_lost_spans(one, output(one.source, "At {a} and {a}")).lost == ()
+    assert with_lost_spans(one, output(one.source, "At {a} and")).lost == ("{a}",)
+    match = MemoryMatch(one.source, "At both", 1.0, is_exact=True)
+    assert with_lost_spans(one, replace(output(one.source, "At both"), memory=match)).lost == ()
 
 
 def test_no_output_is_dropped_in_silence():

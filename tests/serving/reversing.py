@@ -88,6 +88,7 @@ class Reverser:
             source=text,
             text=output,
             fault="loop" if "Faulty" in text or "ytluaF" in text else "",
+            lost=("{a}",) if "Losing" in text else (),
             segments=(),
             links=(),
             alternatives=[SimpleNamespace(text=output + "+" * rank) for rank in range(nbest)],

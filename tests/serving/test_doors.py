@@ -16,6 +16,7 @@ from heedful.predictors.translator import Translator
 from heedful.serving.app import make_app
 from heedful.serving.catalog import Catalog
 from heedful.serving.service import Service
+from heedful.text.kept_places import Lifted
 from tests.cli.command import heedful as command
 
 TEXTS = [
@@ -178,3 +179,32 @@ def test_a_trained_model_cuts_sentences_that_are_longer_than_its_sources(sentenc
     assert len(clauses[0]) < usual < len(clauses[1])
     assert len(short) == len(kept) == 1
     assert len(others) > 1
+
+
+def test_every_door_tells_of_spans_that_are_lost(sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def lose(lifted: Lifted, output: str, links: object) -> tuple[str, list[int]]:
+        del lifted, links
+        return output, [*range(len(output))]
+
+    monkeypatch.setattr("heedful.predictors.segment_decoding.put_back", lose)
+    text = "Hund schläft hier. Frau wartet bei {name}."
+    translator = heedful.load(sentences)
+    assert isinstance(translator, Translator)
+    assert [one.lost for one in translator.translate([text, "Hund schläft."])] == [("{name}",), ()]
+
+    done = command("translate", sentences, "--format", "jsonl", text)
+    facts = json.loads(done.out)
+    assert (facts["lost"], [one.get("lost") for one in facts["segments"]]) == (["{name}"], [None, ["{name}"]])
+    assert "line 1: the output lacks {name}, which should stay as it is" in done.err
+
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text(text, "utf-8")
+    assert "lost: 1 span that should stay" in command("translate", sentences, source, "-o", target).err
+
+    client = TestClient(make_app(Service(Catalog([translator]))), raise_server_exceptions=False)
+    fields = {"source": "de", "target": "en", "faults": "true"}
+    assert client.post("/translate", data={"q": text, **fields}).json()["faults"] == "lost"
+    file = {"file": ("a.txt", source.read_bytes(), "text/plain")}
+    assert client.post("/translate_file", data=fields, files=file).json()["faults"] == {"lost": 1}
+    del fields["faults"]
+    assert "faults" not in client.post("/translate_file", data=fields, files=file).json()

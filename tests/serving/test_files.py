@@ -42,6 +42,14 @@ def test_a_file_is_translated_and_downloaded(ending: str, make: Callable[[], byt
     assert FORMATS[ending](download.content, 10**7).passages[0].text == first[::-1]
 
 
+def test_faults_of_a_file_are_counted_if_asked():
+    file = {"file": ("a.md", b"abc\n\nFaulty\n\nFaulty abc\n\nLosing\n")}
+    fields = {"source": "de", "target": "en"}
+    assert [*serve().post("/translate_file", data=fields, files=file).json()] == ["translatedFileUrl"]
+    answer = serve().post("/translate_file", data={**fields, "faults": "true"}, files=file).json()
+    assert answer["faults"] == {"loop": 2, "lost": 1}
+
+
 def test_no_document_is_parsed_in_the_process_of_the_server(monkeypatch: pytest.MonkeyPatch):
     """It has no limits of time and memory there, and holds up all others."""
 

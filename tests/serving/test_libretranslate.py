@@ -55,6 +55,8 @@ def test_faults_are_told_if_asked():
     assert answer["faults"] == ["loop", ""]
     page = {"q": "<p>abc</p><p>Faulty</p>", "format": "html", "faults": "true", **PAIR}
     assert client.post("/translate", data=page).json()["faults"] == "loop"
+    lost = {"q": "<p>Losing</p>", "format": "html", "faults": "1", **PAIR}
+    assert client.post("/translate", data=lost).json()["faults"] == "lost"
     chain = {"q": "Faulty.", "source": "de", "target": "fr", "faults": True}
     assert client.post("/translate", json=chain).json()["faults"] == "loop"
     assert client.post("/translate", json={**chain, "target": "de"}).json()["faults"] == ""

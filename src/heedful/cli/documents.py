@@ -104,7 +104,7 @@ def translate_document(
         )
     passages = document.passages
     outputs = [*passages]
-    num_cut = num_faults = 0
+    num_cut = num_faults = num_lost = 0
     for start in range(0, len(passages), _WINDOW):
         for index, (tagged, plain) in enumerate(
             translate_tagged(translator, passages[start : start + _WINDOW], **settings), start
@@ -112,6 +112,7 @@ def translate_document(
             outputs[index] = tagged
             num_cut += plain.was_cut
             num_faults += bool(plain.fault)
+            num_lost += len(plain.lost)
         if start + _WINDOW < len(passages):
             messages.say(f"{start + _WINDOW:,} of {counted(len(passages), 'passage')}")
     with temporary_path(target) as temporary:
@@ -123,4 +124,6 @@ def translate_document(
         messages.warn(f"{num_cut:,} passages have sentences that are too long for the model; their ends are missing")
     if num_faults:
         messages.warn(f"no translation, only a fault, of {counted(num_faults, 'passage')}; the source stands there")
+    if num_lost:
+        messages.warn(f"lost: {counted(num_lost, 'span')} that should stay as they are, such as addresses and numbers")
     messages.say(f"{target}: {counted(len(passages), 'passage')} translated")

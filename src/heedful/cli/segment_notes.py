@@ -1,4 +1,4 @@
-"""Messages about the segments of lines: lines that were split, segments without a translation, unknown letters."""
+"""Messages about lines: those split into segments, and those with faults, lost spans or unknown letters."""
 
 from typing import TYPE_CHECKING, Final, final
 
@@ -14,7 +14,7 @@ REPLACEMENT: Final = "\ufffd"
 
 @final
 class SegmentNotes:
-    """Notes about lines: the first one that was split, those with faults, and those with unknown letters."""
+    """Notes about lines: the first that was split, those with faults, lost spans or unknown letters."""
 
     def __init__(self, messages: Messages) -> None:
         """Start at zero.
@@ -25,6 +25,7 @@ class SegmentNotes:
         self._messages: Final = messages
         self._has_split = False
         self._faults: Final = RepeatedWarning(messages, "lines have parts without a translation")
+        self._lost: Final = RepeatedWarning(messages, "lines lack spans that should stay as they are")
         self._unknown: Final = RepeatedWarning(messages, "lines have letters that the model does not know")
 
     def add(self, number: int, output: "Translation") -> None:
@@ -41,6 +42,8 @@ class SegmentNotes:
             )
         if output.fault:
             self._faults.add(f"line {number}: no translation, only a fault ({output.fault}); the source stands for it")
+        if output.lost:
+            self._lost.add(f"line {number}: the output lacks {listed(output.lost)}, which should stay as it is")
         letters = [repr(one) if one.isspace() else one for one in output.unknown if one != REPLACEMENT]
         if letters:
             self._unknown.add(f"line {number}: the model does not know {listed(letters)}")
@@ -48,4 +51,5 @@ class SegmentNotes:
     def close(self) -> None:
         """Print the counts of lines that were not printed."""
         self._faults.close()
+        self._lost.close()
         self._unknown.close()

@@ -1,10 +1,12 @@
 """Written forms of translations: text, alignments, the n-best format of Moses, and JSON."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from heedful.cli.lines import OutputFormat
+from heedful.text.segments import Segment
 
 if TYPE_CHECKING:
     from heedful.predictors.translation import SegmentOutput, Translation
@@ -66,9 +68,20 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
         facts["alignment"] = [list(link) for link in output.alignment or ()]
     if output.fault:
         facts["degenerate"] = output.fault
-    if output.segments:
-        facts["segments"] = [_segment_facts(each) for each in output.segments]
+    if output.lost:
+        facts["lost"] = list(output.lost)
+    facts["segments"] = [_segment_facts(each) for each in _segments(output)]
     return facts
+
+
+def _segments(output: "Translation") -> Iterator["SegmentOutput"]:
+    """Segments of a line with their outputs; a line that was translated as a whole is one, a blank line has none."""
+    from heedful.predictors.translation import SegmentOutput  # what it imports takes time
+
+    if output.segments or not output.source.strip():
+        yield from output.segments
+    else:
+        yield SegmentOutput(Segment(output.source, 0, len(output.source)), 0, output)
 
 
 def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
@@ -82,4 +95,8 @@ def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
         "log_prob": output.log_prob,
         "score": output.score,
     }
+    if output.confidence is not None:
+        facts["confidence"] = round(output.confidence, 6)
+    if output.lost:
+        facts["lost"] = list(output.lost)
     return facts | ({"degenerate": output.fault} if output.fault else {})

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final, final
 
+from heedful.documents.archives import check_archive, copy_archive
 from heedful.documents.html import HtmlMarkup
 from heedful.documents.html_tokens import html_tokens
 from heedful.documents.interface import DocumentFile, decode_text
 from heedful.documents.markup_rules import XHTML, MarkupRules, TagHandling
-from heedful.documents.xml_parts import check_archive, copy_archive
 from heedful.errors import DataError
 from heedful.text.tagged_text import TaggedText
 

@@ -37,6 +37,7 @@ _AROUND: Final = frozenset(
 class OfficeFile(XmlArchive, ABC):
     """Document of either kind."""
 
+    properties = "docProps/core.xml"
     namespace: ClassVar[str]
     """Prefix of the names of paragraphs, runs and texts."""
 
@@ -83,7 +84,7 @@ class OfficeFile(XmlArchive, ABC):
 
 @final
 class WordFile(OfficeFile):
-    """Word document: body, tables, text boxes, headers, footers, footnotes and endnotes; comments stay as they are."""
+    """Word document: body, tables, text boxes, headers, footers, notes and title; comments stay as they are."""
 
     kind = "Word document"
     namespace = _WORD
@@ -97,7 +98,7 @@ class WordFile(OfficeFile):
 
 @final
 class PresentationFile(OfficeFile):
-    """PowerPoint presentation: slides with their tables and diagrams, and notes; charts stay as they are."""
+    """PowerPoint presentation: slides with their tables and diagrams, notes and title; charts stay as they are."""
 
     kind = "PowerPoint presentation"
     namespace = _DRAWING

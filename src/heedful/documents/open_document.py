@@ -21,9 +21,10 @@ _SPACE: Final = re.compile(r"[\t\n\r ]+")
 
 @final
 class OpenDocumentFile(XmlArchive):
-    """OpenDocument text or presentation: its content, and the headers and footers of its page styles."""
+    """OpenDocument text or presentation: its content, the headers and footers of its page styles, and its title."""
 
     kind = "OpenDocument file"
+    properties = "meta.xml"
 
     def parts(self, names: Sequence[str]) -> Iterable[str]:
         return [name for name in ("content.xml", "styles.xml") if name in names] if "content.xml" in names else ()

@@ -9,12 +9,14 @@ import re
 import zipfile
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, final
 
+from heedful.documents.archives import check_archive, copy_archive
 from heedful.documents.inline import Passage, PassageBuilder
 from heedful.documents.interface import DocumentFile
 from heedful.documents.lines import goes_on
@@ -24,13 +26,14 @@ from heedful.text.xml_files import declared_codec
 
 MOST_AROUND: Final = 32
 """Elements around a word, formats and links; what is nested deeper stays as it is, untranslated."""
-MOST_MEMBERS: Final = 10_000
-"""Largest number of members of an archive."""
 BYTES_PER_TAG: Final = 20
 """Bytes of the bound of the unpacked size for each tag: a tag of a few bytes takes two hundred when it is parsed."""
 _NAMESPACE: Final = re.compile(rb"\sxmlns:")
 _MOST_NAMESPACES: Final = 200
 """Namespaces that one element may declare: each element below it is compared with all of them."""
+_DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
+_TITLE: Final = re.compile(rb"title\b[^<>]*>\s*[^\s<]")
+"""Title that is not blank."""
 Format = Hashable
 """Format of characters: equal for those that look the same."""
 
@@ -113,6 +116,8 @@ class XmlArchive(DocumentFile):
 
     kind: ClassVar[str]
     """Name of the format in messages."""
+    properties: ClassVar[str]
+    """Name of the member with the properties of the document, of which the title is translated."""
 
     def __init__(self, content: bytes, most_bytes: int) -> None:
         """Parse the parts with text.
@@ -133,22 +138,31 @@ class XmlArchive(DocumentFile):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 if damaged := archive.testzip():
                     raise DataError(f"not a readable {self.kind}: {damaged} is damaged")
-                for name in self.parts(archive.namelist()):
+                names = archive.namelist()
+                for name in [*self.parts(names), *({self.properties} & {*names})]:
                     part = archive.read(name)
+                    if name == self.properties and not _TITLE.search(part):
+                        continue
                     num_tags += part.count(b"<")
                     if num_tags > most_bytes // BYTES_PER_TAG:
                         raise DataError(f"it has more than {most_bytes // BYTES_PER_TAG:,} tags; divide it")
                     try:
                         self._trees[name] = parse_xml(part)
                     except ValueError as error:
+                        if name == self.properties:
+                            continue  # programs open the document all the same
                         raise DataError(f"not a readable {self.kind}: {name}: {error}") from None
         except (DataError, MissingExtra, MemoryError):
             raise
         except Exception as error:  # any error of the decompressors: the file is not what it claims to be
             raise DataError(f"not a readable {self.kind} ({type(error).__name__})") from None
-        if not self._trees:
+        if self._trees.keys() <= {self.properties}:
             raise DataError(f"not a readable {self.kind}: it has no part with text")
-        self._text: Final = TextOfParagraphs(each for tree in self._trees.values() for each in self.paragraphs(tree))
+        self._text: Final = TextOfParagraphs(
+            each
+            for name, tree in self._trees.items()
+            for each in (_titles(tree) if name == self.properties else self.paragraphs(tree))
+        )
 
     @abstractmethod
     def parts(self, names: Sequence[str]) -> Iterable[str]:
@@ -173,6 +187,13 @@ class XmlArchive(DocumentFile):
     def write(self, outputs: Sequence[TaggedText]) -> bytes:
         self._text.rewrite(outputs)
         return copy_archive(self._content, {name: write_xml(tree) for name, tree in self._trees.items()})
+
+
+def _titles(properties: Any) -> Iterator[Paragraph]:
+    """Titles among the properties of a document."""
+    for element in [*properties.iter(f"{_DUBLIN_CORE}title")]:
+        if len(element) == 0:
+            yield Paragraph([Item(element.text or "", None, ())], partial(rewrite_mixed, element))
 
 
 def xml_library() -> Any:
@@ -225,36 +246,6 @@ def write_xml(root: Any) -> bytes:
     etree = xml_library()
     written: bytes = etree.tostring(root.getroottree(), xml_declaration=True, encoding="UTF-8", standalone=True)
     return written
-
-
-def copy_archive(content: bytes, changed: Mapping[str, bytes]) -> bytes:
-    """Copy an archive with other content of some members."""
-    written = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as archive,
-        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy,
-    ):
-        for member in archive.infolist():
-            copy.writestr(member, changed[member.filename] if member.filename in changed else archive.read(member))
-    return written.getvalue()
-
-
-def check_archive(content: bytes, most_bytes: int) -> None:
-    """Refuse an archive that unpacks to too much, before anything is unpacked.
-
-    Raises:
-        DataError: it is no archive, too large, or has two members of one name.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        raise DataError("not a document of this kind") from None
-    names = [member.filename for member in members]
-    if len(set(names)) < len(names) or len(names) > MOST_MEMBERS:
-        raise DataError("an archive with too many members, or two of one name")
-    if sum(member.file_size for member in members) > most_bytes:
-        raise DataError(f"its content exceeds {most_bytes} bytes")
 
 
 def rewrite_mixed(paragraph: Any, items: Sequence[Item]) -> None:

@@ -1,8 +1,9 @@
 """Decoding of segments: spans that stay as they are, text in unusual case, and outputs that are no translation."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final, final
@@ -19,11 +20,13 @@ from heedful.text.entities import decoded_entities
 from heedful.text.kept import ACRONYM, has_words
 from heedful.text.kept_places import Lifted, lift, put_back, word_places
 from heedful.text.segments import Segment
+from heedful.text.span_places import span_places
 from heedful.text.tag_placement import CharacterLink
 
 _READ: Final = frozenset({"number", "date", "identifier", ACRONYM})
 """Kinds of kept spans that models may have learned to write."""
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*+")
+_WORD: Final = re.compile(r"\S+")
 _NGRAM: Final = 3
 """Number of tokens in a row that come once only when a degenerate output is searched again."""
 _ALTERNATIVES: Final = 5
@@ -62,7 +65,7 @@ class SegmentDecoding:
         places = list(compress(indices, is_text))
         outputs = iter(self._sound(texts, self._outputs(texts, constraints, places), constraints, places))
         for segment, has_text in zip(segments, is_text, strict=True):
-            yield next(outputs) if has_text else _unchanged(segment.reading)
+            yield next(outputs) if has_text else self._unchanged(segment.reading)
 
     def _outputs(
         self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
@@ -97,7 +100,7 @@ class SegmentDecoding:
         self, decoding: Decoding, texts: Sequence[str], constraints: SourceConstraints, indices: Sequence[int]
     ) -> list[Translation]:
         """Outputs for plain texts, without entities that these lack."""
-        outputs = decoding.translate(texts, constraints, indices=indices)
+        outputs = decoding.translate(texts, constraints, indices=indices) if texts else ()
         return [self._without_entities(one) for one in outputs]
 
     def _without_entities(self, output: Translation) -> Translation:
@@ -126,9 +129,11 @@ class SegmentDecoding:
             left = word_places(lifted.text, source, lifted.origins)
             right = word_places(output.text, best, targets)
             # Attention also links words that are no words of the text, such as EOS.
-            aligned = [(i, j) for i, j in output.alignment or () if i < len(left) and j < len(right)]
-            moved = tuple(moved_links(links, lifted.origins, targets))
-            one = replace(one, links=moved, alignment=tuple((left[i], right[j]) for i, j in aligned))
+            aligned = {(left[i], right[j]) for i, j in output.alignment or () if i < len(left) and j < len(right)}
+            spans = [*_span_links(lifted, source, best, targets)]
+            aligned.update(_word_pairs(spans, source, best))
+            moved = *moved_links(links, lifted.origins, targets), *spans
+            one = replace(one, links=moved, alignment=tuple(sorted(aligned)))
         return with_texts(one, [text for text, _ in written])
 
     def _links(self, output: Translation) -> Sequence[CharacterLink]:
@@ -164,8 +169,14 @@ class SegmentDecoding:
                     output, text=best.text, log_prob=best.log_prob, score=best.score, alternatives=tuple(sound[:number])
                 )
             else:
-                outputs[row] = replace(_unchanged(source), fault=fault)
+                outputs[row] = replace(self._unchanged(source), fault=fault)
         return outputs
+
+    def _unchanged(self, text: str) -> Translation:
+        """Text that stands for its own translation, each word linked to itself."""
+        words = range(len(text.split())) if self.decoding.attention else None
+        alignment = None if words is None else tuple(zip(words, words, strict=True))
+        return Translation(text, text, 0.0, 0.0, (Alternative(text, 0.0, 0.0),), alignment=alignment)
 
     @staticmethod
     def _again(search: SearchConfig, has_phrases: bool) -> SearchConfig:
@@ -188,10 +199,6 @@ def _is_free(constraints: SourceConstraints, source: str) -> bool:
     return not (len(own.prefix) or len(own.required))
 
 
-def _unchanged(text: str) -> Translation:
-    return Translation(text, text, 0.0, 0.0, (Alternative(text, 0.0, 0.0),))
-
-
 def _has_all(output: Translation, segment: Segment) -> bool:
     """Tell whether each kept span stands in each alternative as often as in its segment, and no other number does."""
     spans = [segment.reading[one.start : one.end] for one in segment.kept]
@@ -208,3 +215,23 @@ def _stand_once(spans: Sequence[str], text: str, numbers: Counter[str]) -> bool:
             return False
         text = text.replace(span, "\n", 1)
     return not any(span in text for span in spans)
+
+
+def _span_links(lifted: Lifted, source: str, output: str, targets: Sequence[int]) -> Iterator[CharacterLink]:
+    """Links between the kept spans of a source and the same spans in its output.
+
+    Args:
+        targets: index in the output of each character that is of no span.
+    """
+    left, right = (span_places(lifted.spans, *side) for side in ((source, lifted.origins), (output, targets)))
+    for number in sorted(left.keys() & right.keys()):
+        yield CharacterLink(*left[number], *right[number])
+
+
+def _word_pairs(links: Iterable[CharacterLink], source: str, output: str) -> Iterator[tuple[int, int]]:
+    """Numbers of the words of linked spans, which have equally many on both sides."""
+    left, right = ([match.end() for match in _WORD.finditer(text)] for text in (source, output))
+    for link in links:
+        first, second = bisect_right(left, link.source_start), bisect_right(right, link.target_start)
+        for number in range(len(source[link.source_start : link.source_end].split())):
+            yield first + number, second + number

@@ -15,6 +15,7 @@ from heedful.text.degenerate import Fault
 from heedful.text.kept import Kept, find_kept, known_scripts, own_spans
 from heedful.text.kept_places import lift
 from heedful.text.segments import Policy, Segment, Text, split
+from heedful.text.span_places import span_places
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 _MOST_UNUSUAL: Final = 3
@@ -165,7 +166,17 @@ def joined(source: str, text: Text, outputs: Sequence[Translation]) -> Translati
         confidence=None if None in confidences else prod(one for one in confidences if one is not None),
         segments=segments,
         fault=faults[0],
+        lost=tuple(span for each in outputs for span in each.lost),
     )
+
+
+def with_lost_spans(segment: Segment, output: Translation) -> Translation:
+    """Name the kept spans of a segment that its output lacks; a correction of the segment may leave them out."""
+    if not segment.kept or (output.memory and output.memory.is_exact):
+        return output
+    spans = [segment.reading[one.start : one.end] for one in segment.kept]
+    places = span_places(spans, output.text)
+    return replace(output, lost=tuple(span for number, span in enumerate(spans) if number not in places))
 
 
 def _text(text: Text, outputs: Sequence[Translation], other: Callable[[Translation], str]) -> str:

@@ -50,10 +50,16 @@ def translate_tagged(
     """
     has_tags = any(passage.tags for passage in passages) and translator.has_attention
     outputs = translator.translate([passage.text for passage in passages], attention=has_tags, **settings)
-    return [(_placed(passage, output, translator), output) for passage, output in zip(passages, outputs, strict=True)]
+    return [(with_tags(passage, output, translator), output) for passage, output in zip(passages, outputs, strict=True)]
 
 
-def _placed(source: TaggedText, output: Translation, translator: "Translator") -> TaggedText:
+def with_tags(source: TaggedText, output: Translation, translator: "Translator") -> TaggedText:
+    """Place the tags of a text in its translation.
+
+    Args:
+        output: translation with attention, where the translator has it.
+        translator: model that gave the translation.
+    """
     if not source.tags:
         return TaggedText(output.text)
     links = partial(links_of, alignment_shift=translator.alignment_shift, lexicon=translator.tables.lexicon)

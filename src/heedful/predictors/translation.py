@@ -95,6 +95,9 @@ class Translation:
     """Outputs of the segments that the source was split into; empty where it was translated as a whole."""
     fault: Fault = ""
     """Fault for which the source stands in place of the output; of a text, that of its first such segment."""
+    lost: tuple[str, ...] = ()
+    """Spans of the source that should have stayed as they are and do not stand in the text, as where it follows
+    corrections of similar sources."""
 
     def __repr__(self) -> str:
         others = f", {len(self.alternatives)} alternatives" if len(self.alternatives) > 1 else ""

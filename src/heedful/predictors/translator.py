@@ -23,7 +23,7 @@ from heedful.predictors.engine_choice import Backends
 from heedful.predictors.search_predictor import SearchPredictor
 from heedful.predictors.seen_sources import ROLE, stored_targets, with_targets
 from heedful.predictors.segment_decoding import SegmentDecoding
-from heedful.predictors.segmented import Segmenter, joined
+from heedful.predictors.segmented import Segmenter, joined, with_lost_spans
 from heedful.predictors.translation import MeasuredTranslations, Translation
 from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig, with_outputs
@@ -260,7 +260,8 @@ class Translator(SearchPredictor):
             parts = [one for text in texts_apart for one in text.segments]
             # Random samples of a text do not depend on the number of segments of the texts before it.
             indices = [index for index, text in enumerate(texts_apart) for _ in text.segments]
-            if segments and self._segmenter.reads_sentences:
+            is_keeping = segments is not None and self._segmenter.reads_sentences
+            if is_keeping:
                 outputs = SegmentDecoding(decoding).translate(parts, indexed, indices)
             else:
                 outputs = decoding.translate([one.source for one in parts], indexed, indices=indices)
@@ -275,7 +276,8 @@ class Translator(SearchPredictor):
                     decoding.decode_with_memory if can_imitate else None,
                     bound.general.is_free,
                 )
-            outputs = iter(rate(list(outputs)) if rate else outputs)
+            outputs = rate(list(outputs)) if rate else outputs
+            outputs = map(with_lost_spans, parts, outputs) if is_keeping else iter(outputs)
             for source, text in zip(window, texts_apart, strict=True):
                 yield joined(source, text, [next(outputs) for _ in text.segments])
             num_done += len(window)

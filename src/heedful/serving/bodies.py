@@ -121,6 +121,11 @@ def parse_json(body: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], value)
 
 
+def wants_faults(fields: Mapping[str, Any]) -> bool:
+    """True for a request whose answer is to name the faults of sentences."""
+    return str(fields.get("faults") or "").lower() in ("true", "1")
+
+
 def text_field(fields: Mapping[str, Any], *names: str) -> str:
     """Return a field that must be a text.
 

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from heedful.documents.table import format_of
 from heedful.errors import DataError
-from heedful.serving.bodies import UploadedFile, read_fields, text_field
+from heedful.serving.bodies import UploadedFile, read_fields, text_field, wants_faults
 from heedful.serving.document_process import DocumentRefused, read_document, write_document
 from heedful.serving.limits import client_of
 from heedful.serving.schemas import ERRORS, FILE
@@ -145,7 +145,7 @@ def make_router(service: Service) -> APIRouter:
             ending, limits = format_of(upload.name), service.limits
             async with parsing:  # one process, and one file in memory, at a time
                 passages = await read_document(ending, await upload.content(), limits.file_bytes, limits.answer_seconds)
-            outputs = await while_connected(request, service.translate_passages(passages, source, target))
+            outputs, faults = await while_connected(request, service.translate_passages(passages, source, target))
             async with parsing:
                 written = await write_document(
                     ending, await upload.content(), limits.file_bytes, outputs, limits.answer_seconds
@@ -162,7 +162,8 @@ def make_router(service: Service) -> APIRouter:
         except OSError:
             raise HTTPException(503, "The server has no room for the translated file") from None
         base = f"{request.url.scheme}://{request.headers['host']}"
-        return JSONResponse({"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"})
+        answer: dict[str, object] = {"translatedFileUrl": f"{base}/download_file/{token}/{quote(name)}"}
+        return JSONResponse(answer | ({"faults": faults} if wants_faults(fields) else {}))
 
     @router.get("/download_file/{token}/{name}", responses=ERRORS)
     async def download_file(

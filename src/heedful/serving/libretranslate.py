@@ -13,7 +13,7 @@ from heedful.documents.markup_rules import TagHandling
 from heedful.documents.table import FORMATS
 from heedful.errors import ResourceError
 from heedful.serving import deepl
-from heedful.serving.bodies import read_fields, text_field, whole_field
+from heedful.serving.bodies import read_fields, text_field, wants_faults, whole_field
 from heedful.serving.catalog import Catalog
 from heedful.serving.detection import Guess
 from heedful.serving.languages import name_of
@@ -119,7 +119,7 @@ def _order(fields: Mapping[str, Any]) -> Order:
         raise HTTPException(400, "Invalid request: format is neither text nor html")
     markup = TagHandling() if kind == "html" else None
     order = Order(cast(list[str], texts), source, target, markup, whole_field(fields, "alternatives"))
-    return replace(order, needs_faults=str(fields.get("faults") or "").lower() in ("true", "1"))
+    return replace(order, needs_faults=wants_faults(fields))
 
 
 def _body(q: object, order: Order, answers: list[ServedText]) -> dict[str, object]:

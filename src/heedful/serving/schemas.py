@@ -27,6 +27,11 @@ def _described(properties: dict[str, Any], required: list[str], kinds: tuple[str
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
+_FAULTS: Final = _field(
+    {"type": "boolean", "default": False},
+    "Whether to tell for which fault a sentence stands untranslated: loop, length or empty; or that its translation "
+    "lacks a span that should stay as it is: lost.",
+)
 _BOTH: Final = ("application/json", "application/x-www-form-urlencoded")
 TRANSLATE: Final = _described(
     {
@@ -43,10 +48,7 @@ TRANSLATE: Final = _described(
         "alternatives": _field(
             {"type": "integer", "minimum": 0, "maximum": 10, "default": 0}, "Number of further translations of a text."
         ),
-        "faults": _field(
-            {"type": "boolean", "default": False},
-            "Whether to tell for which fault a sentence stands untranslated: loop, length or empty.",
-        ),
+        "faults": _FAULTS,
         "api_key": _KEY,
     },
     ["q", "source", "target"],
@@ -69,6 +71,7 @@ FILE: Final = _described(
         "file": _field({"type": "string", "format": "binary"}, "File to translate; its suffix tells its format."),
         "source": _SOURCE,
         "target": _TARGET,
+        "faults": _FAULTS,
         "api_key": _KEY,
     },
     ["file", "source", "target"],

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +22,7 @@ from heedful.serving.keys import Keys
 from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.suggestions import LinksFile, Suggestions
-from heedful.serving.work import Outputs, Translating, Work
-from heedful.text.degenerate import Fault
+from heedful.serving.work import Outputs, ServedFault, Translating, Work
 from heedful.text.segments import Text
 from heedful.text.tagged_text import TaggedText
 
@@ -52,7 +52,7 @@ class Order:
     """Treatment of tags; None = the texts are plain."""
     num_alternatives: int = 0
     needs_faults: bool = False
-    """True to name in the answer the faults for which sentences stand untranslated."""
+    """True to name the faults of sentences in the answer."""
 
 
 @final
@@ -69,8 +69,8 @@ class ServedText:
     """Code of the source language."""
     target: str = ""
     """Code of the target language."""
-    fault: Fault = ""
-    """Fault of the first sentence that stands untranslated; empty where there is none."""
+    fault: ServedFault = ""
+    """Fault of the first sentence that has one; empty where there is none."""
 
 
 class _PassageOutputs(NamedTuple):
@@ -78,8 +78,8 @@ class _PassageOutputs(NamedTuple):
 
     texts: list[TaggedText]
     """Texts, best first."""
-    fault: Fault
-    """Fault of the first sentence that stands untranslated; empty where there is none."""
+    fault: ServedFault
+    """Fault of the first sentence that has one; empty where there is none."""
 
 
 class Document(Protocol):
@@ -201,7 +201,9 @@ class Service:
         """
         return await self.batcher.run(work, items, self._deadline())
 
-    async def translate_passages(self, passages: Sequence[TaggedText], source: str, target: str) -> list[TaggedText]:
+    async def translate_passages(
+        self, passages: Sequence[TaggedText], source: str, target: str
+    ) -> tuple[list[TaggedText], Counter[ServedFault]]:
         """Translate the passages of a document.
 
         Args:
@@ -209,7 +211,7 @@ class Service:
             target: language code as the client spells it.
 
         Returns:
-            Translation of each passage, with the same tags.
+            Translation of each passage, with the same tags, and how many passages have which fault.
 
         Raises:
             HTTPException: 400 for a language or size that is not supported, 503 when there is no time.
@@ -220,9 +222,9 @@ class Service:
         deadline = self._deadline()
         language = self.guess("\n".join(texts)[:_DETECTED]).language if source == AUTO else self.language(source)
         if language == code:
-            return [*passages]
+            return [*passages], Counter()
         outputs = await self._translate_passages(self._path(language, code), passages, 1, deadline)
-        return [each.texts[0] for each in outputs]
+        return [each.texts[0] for each in outputs], Counter(each.fault for each in outputs if each.fault)
 
     async def correct(self, text: str, correction: str, source: str, target: str) -> None:
         """Correct the translation of a sentence, from the next request on.
@@ -321,7 +323,7 @@ class Service:
 
     async def _translate_texts(
         self, texts: Sequence[str], source: str, target: str, order: Order, deadline: float
-    ) -> list[tuple[tuple[str, ...], Fault]]:
+    ) -> list[tuple[tuple[str, ...], ServedFault]]:
         """Best translation and alternatives of each text in one language, and its fault.
 
         Raises:
@@ -334,7 +336,7 @@ class Service:
         passages = [passage for document in documents for passage in document.passages]
         number = 1 + order.num_alternatives
         outputs = iter(await self._translate_passages(path, passages, number, deadline))
-        answers: list[tuple[tuple[str, ...], Fault]] = []
+        answers: list[tuple[tuple[str, ...], ServedFault]] = []
         for document in documents:
             variants = [next(outputs) for _ in document.passages]
             written = [document.write([each.texts[rank] for each in variants]) for rank in range(number)]
@@ -397,8 +399,8 @@ def _read_markup(text: str, handling: TagHandling) -> HtmlMarkup:
     return HtmlMarkup(text, handling.rules(text))
 
 
-def _first_fault(outputs: Sequence[Outputs | _PassageOutputs]) -> Fault:
-    faults: list[Fault] = [*(one.fault for one in outputs if one.fault), ""]
+def _first_fault(outputs: Sequence[Outputs | _PassageOutputs]) -> ServedFault:
+    faults: list[ServedFault] = [*(one.fault for one in outputs if one.fault), ""]
     return faults[0]
 
 

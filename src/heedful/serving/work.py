@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, NamedTuple, TypeVar, final
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar, final
 
 from heedful.predictors.answerer import Answer, Answerer
 from heedful.predictors.captioner import Caption, Captioner
@@ -16,6 +16,8 @@ from heedful.text.degenerate import Fault
 from heedful.text.stories import Story
 from heedful.text.tag_placement import CharacterLink
 
+ServedFault = Literal[Fault, "lost"]
+"""Fault for which a sentence stands untranslated, or lost: its translation lacks a span that should stay as it is."""
 ModelT = TypeVar("ModelT", bound=Predictor)
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -53,8 +55,8 @@ class Outputs(NamedTuple):
     """Texts, best first."""
     links: tuple[CharacterLink, ...] = ()
     """Links between the sentence and the best text; none unless requested."""
-    fault: Fault = ""
-    """Fault for which the sentence stands in place of the output."""
+    fault: ServedFault = ""
+    """Fault of the best text."""
 
 
 @final
@@ -80,10 +82,11 @@ class Translating(Work[Translator, str, Outputs]):
 
     def _outputs(self, translation: Translation) -> Outputs:
         texts = tuple(one.text for one in translation.alternatives)
+        fault: ServedFault = translation.fault or ("lost" if translation.lost else "")
         if not self.needs_links:
-            return Outputs(texts, fault=translation.fault)
+            return Outputs(texts, fault=fault)
         shift, lexicon = self.model.alignment_shift, self.model.tables.lexicon
-        return Outputs(texts, tuple(links_of(translation, shift, lexicon)), translation.fault)
+        return Outputs(texts, tuple(links_of(translation, shift, lexicon)), fault)
 
 
 @final
