@@ -21,13 +21,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.data.batching import PairBatch
+from heedful.models.recording import Recorder
 from heedful.models.rnnsearch import PRESETS as RECURRENT
 from heedful.models.transformer import PRESETS
 from heedful.training import train_state
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import SingleProcess
 from heedful.training.pair_step import PairStep
-from heedful.training.recording import Recorder
 from heedful.training.train_state import TrainState
 
 VOCABULARY: Final = 8_000
