@@ -233,6 +233,15 @@ def test_a_batch_that_is_padded_beyond_the_last_position_is_launched():
     assert all(parameter.grad is not None for parameter in step._module.parameters())  # pyright: ignore[reportPrivateUsage]
 
 
+def test_a_training_knows_why_its_steps_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(train_state, "make_recorder", lambda device: Tapes())
+    for execution, problem in (("auto", ""), ("eager", "training.execution=eager")):
+        trainer = make_run(tmp_path / execution, CONFIGS["rnnsearch"], execution=execution).trainer()
+        assert trainer.recording_problem == problem
+    monkeypatch.undo()
+    assert not make_run(tmp_path / "cpu", CONFIGS["rnnsearch"], execution="eager").trainer().recording_problem
+
+
 def test_padding_counts_for_nothing():
     step = PairStep(make_model("rnnsearch"), 0.1)
     source, lengths, _target_in, target_out = BATCHES[0]

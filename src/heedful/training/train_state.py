@@ -15,7 +15,7 @@ from heedful.data.batch import Batch
 from heedful.errors import ResourceError
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
-from heedful.models.recording import Recorder, make_recorder
+from heedful.models.recording import make_recorder
 from heedful.training.average import PolynomialAverage
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
@@ -87,15 +87,22 @@ class TrainState:
         self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer, product_dtype(config.precision))
         self._average: Final = PolynomialAverage(model, config.average, config.start_share)
-        self._recorded: Final = self._recording(make_recorder(self.device), warn)
+        recorder = make_recorder(self.device)
+        self.recording_problem: Final = "" if recorder is None else self._recording_problem()
+        """Reason why steps on a device that records are launched operation by operation; empty = they are not."""
+        self._recorded: Final = (
+            None if recorder is None or self.recording_problem else RecordedStep(step, config.precision, recorder, warn)
+        )
 
-    def _recording(self, recorder: Recorder | None, warn: Callable[[str], None]) -> RecordedStep | None:
-        """Recorded steps, where the device, the settings and the model have them."""
-        config, module = self._config, self.module
-        has_soft_steps = bool(config.soft_start or config.soft_share)
-        if recorder is None or config.execution == "eager" or self._is_sharded or has_soft_steps:
-            return None
-        return None if module.recording_problem else RecordedStep(module, config.precision, recorder, warn)
+    def _recording_problem(self) -> str:
+        config = self._config
+        if config.execution == "eager":
+            return "training.execution=eager"
+        if self._is_sharded:
+            return "the model is sharded"
+        if config.soft_start or config.soft_share:
+            return "some steps are soft"
+        return self.module.recording_problem
 
     def synchronize(self) -> None:
         """Wait until the device has computed all that was asked of it."""
