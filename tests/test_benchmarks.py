@@ -145,6 +145,8 @@ def test_a_step_hands_few_operations_to_a_gpu(monkeypatch: pytest.MonkeyPatch):
         for optimizer, most in (("adam", 30), ("muon", 170)):
             counter = operations["count_replayed"](name, 6, optimizer)
             assert counter.num_launched <= most <= operations["TARGETS"][name], (name, optimizer, counter.names)
+        launched, replayed = operations["count_decoding"](name, 6)
+        assert replayed.num_launched <= 15 < launched.num_launched / 3, (name, replayed.names, launched.num_launched)
 
 
 def test_the_table_is_printed(
