@@ -243,7 +243,7 @@ def test_a_step_touches_nothing_on_the_host(name: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(dispatch, "concrete", lambda *tensors: True)
     model = make_model(name)
     for positions in (module for module in model.modules() if isinstance(module, Positions)):
-        positions.codes(0, ROOM)
+        positions.codes(0, 16)
     with torch.inference_mode():
         source, lengths = make_sources((16, 9, 4))
         memory = model.encode(TokenInputs(source, lengths))

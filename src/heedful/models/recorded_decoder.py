@@ -65,7 +65,7 @@ class DecoderShape:
         self.memory: Final = map_leaves(memory, _copied)
         self.state: Final = map_leaves(state, _copied)
         self.kept: Final = [*model.buffers(), *model.parameters()]
-        """What the recording reads, also where the model has put other tensors into its place."""
+        """Tensors that the recording reads, also where the model has put others into their places."""
         first = tensors_of(self.state)[0]
         self.size: Final = first.shape[:2]
         # Each hypothesis has a token of its own at first, and goes on from another one.
@@ -345,14 +345,14 @@ def _put(places: list[Tensor], tensors: list[Tensor]) -> None:
 
 def _difference(shape: DecoderShape, memory: Memory, state: State) -> str:
     """Difference between the second steps of a launched and a replayed search; empty = none."""
-    found = list[Tensor]()
+    results = list[Tensor]()
     for work in (shape.work, shape.replay):
         shape.take(memory, state)
         shape.best.fill_(1.0)  # no log probability
         for _ in range(2):
             work()
-        found.append(shape.best[0].clone())
-    launched, again = found
+        results.append(shape.best[0].clone())
+    launched, again = results
     # Infinities of the same sign differ by NaN.
     difference = float((launched - again).abs().nan_to_num(nan=0.0).max())
     return "" if difference <= TOLERANCE else f"log probabilities of a replayed step differ by {difference:.3g}"

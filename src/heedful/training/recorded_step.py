@@ -42,7 +42,7 @@ class _Shape:
         self.loss = divisor
         self.replay: Work = lambda: None
         self.kept = list[Tensor]()
-        """What the recording reads, also where the model has put other tensors into its place."""
+        """Buffers that the recording reads, also where the model has put others into their places."""
 
 
 @final
