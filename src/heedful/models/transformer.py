@@ -292,21 +292,22 @@ class Transformer(Seq2Seq):
         keys, values = list(state.keys), list(state.values)
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
         num_said = state.keys[0].shape[-2]
-        position = state.place[0].clamp(max=num_said - 1) if state.place else torch.full_like(tokens, num_said)
-        if state.place:
+        position = state.place[0].clamp(max=num_said - 1) if state.place else None
+        if position is not None:
             vectors = embedded + self.target_positions.at(position)[:, :, None].to(embedded.dtype)
             own: Mask | None = padding(position.flatten() + 1)
         else:
             vectors, own = self.target_positions(embedded, start=num_said), self._own_window(None)
         mask = padding(memory.lengths)
         if self.config.attention.window != "global":
-            mask = mask & near(self.config.attention, position, memory.lengths, memory.values[0].shape[-2])
+            centre = torch.full_like(tokens, num_said) if position is None else position
+            mask = mask & near(self.config.attention, centre, memory.lengths, memory.values[0].shape[-2])
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
                 for parts, part in ((keys, key), (values, value)):
-                    if state.place:
+                    if position is not None:
                         parts[index].index_copy_(-2, position[:1, 0], part)
                     else:
                         parts[index] = torch.cat((parts[index], part), dim=-2)
