@@ -17,6 +17,7 @@ that the rows run.
 import argparse
 import importlib.util
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -391,13 +393,14 @@ def decoding_rows(setting: Setting) -> Iterator[Row]:
     from heedful.search.config import SearchConfig, with_outputs
 
     words = 100 if setting.is_tiny else 8_000
-    rows, length = (2, 8) if setting.is_tiny else (128, 24)
+    rows, length = (2, 8) if setting.is_tiny else (1_014, 24)
+    setting = setting._replace(repeats=min(5, setting.repeats))
     preset = PRESETS["tiny" if setting.is_tiny else "base"]
     model = preset.build(words, words, True).to(setting.device).eval()
     source = torch.randint(4, words, (rows, length))
     source[:, -1] = 3
     sources = [each.numpy() for each in source]
-    for beam in (1, 4):
+    for beam in (1, 5):
         config = with_outputs(SearchConfig(), beam)
         backend = torch_backend(model, length)
         ours = setting.seconds(lambda c=config, b=backend: decode_sorted(b, sources, c, batch_tokens=1 << 20))
@@ -432,11 +435,14 @@ def pair_rows(setting: Setting, files: list[str]) -> Iterator[Row]:
         )
 
 
-def missing(is_tiny: bool) -> str:
-    """Why nothing can be timed here."""
-    if not torch.cuda.is_available() and not is_tiny:
-        return "no CUDA device"
-    return "" if importlib.util.find_spec("triton") else "Triton is not installed (pip install 'heedful[gpu]')"
+def missing(section: str) -> str:
+    """Why a section has no rows here."""
+    if section not in ("additive", "memory", "units"):
+        return ""
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed (pip install 'heedful[gpu]')"
+    is_readable = torch.cuda.is_available() or np.lib.NumpyVersion(np.__version__) < "2.4.0"
+    return "" if is_readable else "Triton's interpreter does not know NumPy 2.4"
 
 
 def rows(name: str, setting: Setting, units: Units, files: list[str]) -> Iterator[Row]:
@@ -470,11 +476,13 @@ def main() -> None:
     parser.add_argument("--compare", type=Path, default=None, help="rows of an earlier run")
     given = parser.parse_args()
     old = earlier_rows(given.compare) if given.compare else {}
-    begun, found = time.monotonic(), list[Row]()
-    if reason := missing(given.tiny):
-        print(f"nothing timed: {reason}")
-        return
+    begun, found, failed = time.monotonic(), list[Row](), list[str]()
     setting = Setting("cuda" if torch.cuda.is_available() else "cpu", 1 if given.tiny else given.repeats, given.tiny)
+    if setting.device == "cpu" and not given.tiny:
+        print("nothing timed: no CUDA device")
+        return
+    if setting.device == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
     torch.manual_seed(0)
     units = units_of(setting)
     name = torch.cuda.get_device_name(0) if setting.device == "cuda" else "CPU: these times mean nothing"
@@ -484,6 +492,9 @@ def main() -> None:
         if time.monotonic() - begun > given.seconds:
             print(f"{section}: left out, the time is up; --only {section}")
             continue
+        if reason := missing(section):
+            print(f"{section}: left out: {reason}")
+            continue
         try:
             for row in rows(section, setting, units, given.pairs):
                 found.append(row)
@@ -491,10 +502,13 @@ def main() -> None:
                 change = f"; was {before:.1f} {row.unit}, {before / row.ours:.2f}x" if before and row.ours else ""
                 print(f"{row}{change}", flush=True)
         except Exception as error:  # the other sections are still worth their time
+            failed.append(section)
             print(f"{section}: {type(error).__name__}: {error}", flush=True)
     if given.json:
         facts = {"device": name, "PyTorch": torch.__version__, "rows": [row._asdict() for row in found]}
         given.json.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 def earlier_rows(path: Path) -> dict[str, float]:

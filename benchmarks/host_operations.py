@@ -6,7 +6,7 @@ Two counts for each model. *Launched*: forward and backward, operation by operat
 has no numbers and takes the branches of a GPU; operations that only make views are counted apart, since they launch
 nothing. It has no fused attention: a scaled dot product is some operations more than on a GPU. *Replayed*: all that a
 step hands over once forward and backward are recorded as one graph, in a training step on the CPU whose recording is a
-stand-in; clipping, optimizer and copies of the batch are in it.
+stand-in; clipping, optimizer and copies of the batch are in it. Steps of decoding (beam 5) are counted alike.
 """
 
 import argparse
@@ -20,14 +20,19 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from heedful.attention import dispatch
 from heedful.data.batching import PairBatch
+from heedful.models.engine import TorchEngine
+from heedful.models.recorded_decoder import RecordedDecoder
+from heedful.models.recording import Recorder
 from heedful.models.rnnsearch import PRESETS as RECURRENT
 from heedful.models.transformer import PRESETS
+from heedful.search.inputs import TokenArrays
+from heedful.search.interface import Adjust
 from heedful.training import train_state
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import SingleProcess
 from heedful.training.pair_step import PairStep
-from heedful.training.recording import Recorder
 from heedful.training.train_state import TrainState
 
 VOCABULARY: Final = 8_000
@@ -117,6 +122,36 @@ def count_launched(name: str, length: int) -> Count:
     return counter
 
 
+def count_decoding(name: str, length: int) -> tuple[Count, Count]:
+    """Count a step of a search by a beam of five, launched and replayed."""
+    model = MODELS[name].build(VOCABULARY, VOCABULARY, name == "transformer").eval()
+    graph, launched, replayed = Graph(), Count(), Count()
+    sources = [np.full(length, 4, dtype=np.int64)] * 2
+    for engine, counter in (
+        (TorchEngine(model), launched),
+        (TorchEngine(model, recorded=RecordedDecoder(model, (), graph)), replayed),
+    ):
+        with mock.patch("heedful.models.recorded_decoder._difference", return_value=""), without_loops():
+            state = engine.start(TokenArrays(sources), 5)
+            tokens = np.full((2, 5), 4, dtype=np.int64)
+            _, state = engine.step(state, tokens, None, None)
+            with counter:
+                scores, _ = engine.step(state, tokens, np.zeros((2, 5), dtype=np.int64), None)
+                scores.top(10, Adjust(banned=np.array([0, 2], dtype=np.int64)))
+    if graph.num_replayed != 2:
+        raise AssertionError(f"{name}: replayed {graph.num_replayed} times, not twice")
+    replayed.names["(replay)"] += 1
+    return launched, replayed
+
+
+@contextmanager
+def without_loops() -> Generator[None]:
+    """Leave out compiled loops of a CPU, which nothing counts."""
+    kernels = tuple(kernel for kernel in dispatch.KERNELS if kernel.name in {"window", "sdpa", "plain"})
+    with mock.patch.object(dispatch, "KERNELS", kernels):
+        yield
+
+
 def count_replayed(name: str, length: int, optimizer: str) -> Count:
     """Count a step whose forward and backward are one replay."""
     graph, counter = Graph(), Count()
@@ -164,6 +199,8 @@ def main() -> None:
             )
             if given.names:
                 print(f"  {replayed.names.most_common(30)}")
+        steps = count_decoding(name, given.length)
+        print(f"{name}: a step of decoding: launched {steps[0].num_launched:,}, replayed {steps[1].num_launched:,}")
 
 
 if __name__ == "__main__":

@@ -97,6 +97,34 @@ def test_without_a_gpu_one_line_says_so(capsys: pytest.CaptureFixture[str], monk
     assert len(gpu["GRID"]) == len({*gpu["GRID"]}) == 40
 
 
+@pytest.mark.parametrize("has_triton", [True, False])
+def test_every_section_for_a_gpu_runs_small_on_a_cpu(
+    has_triton: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Those of Triton where its interpreter is; nothing fails silently, and rows are compared with earlier ones."""
+    gpu = runpy.run_path(str(ROOT / "benchmarks" / "gpu.py"))
+    monkeypatch.setenv("TRITON_INTERPRET", "0")  # given back afterwards
+    path = tmp_path / "rows.json"
+    sections = "memory,decoding,pairs,units" if has_triton else "additive,memory"
+    if not has_triton:
+        monkeypatch.setattr(gpu["importlib"].util, "find_spec", lambda name: None)
+    monkeypatch.setattr("sys.argv", ["gpu.py", "--tiny", "--only", sections, "--json", str(path)])
+    gpu["main"]()
+    said = capsys.readouterr().out
+    if not has_triton:
+        assert said.count("left out: Triton is not installed") == 2
+        return
+    rows = gpu["earlier_rows"](path)
+    assert "decoding, beam 5, 2 sentences" in rows
+    assert any(name.startswith("memory") for name in rows) != ("memory: left out: Triton" in said)
+    monkeypatch.setattr("sys.argv", ["gpu.py", "--tiny", "--only", "decoding", "--compare", str(path)])
+    gpu["main"]()
+    assert capsys.readouterr().out.count("; was ") == 2
+    monkeypatch.setitem(gpu["rows"].__globals__, "decoding_rows", lambda setting: 1 / 0)
+    with pytest.raises(SystemExit, match="failed: decoding"):
+        gpu["main"]()
+
+
 def test_rows_of_an_earlier_run_are_read_or_refused(tmp_path: Path):
     gpu = runpy.run_path(str(ROOT / "benchmarks" / "gpu.py"))
     row = gpu["Row"]("additive scores", "<= 160 us", 18.1, "us")
@@ -117,6 +145,8 @@ def test_a_step_hands_few_operations_to_a_gpu(monkeypatch: pytest.MonkeyPatch):
         for optimizer, most in (("adam", 30), ("muon", 170)):
             counter = operations["count_replayed"](name, 6, optimizer)
             assert counter.num_launched <= most <= operations["TARGETS"][name], (name, optimizer, counter.names)
+        launched, replayed = operations["count_decoding"](name, 6)
+        assert replayed.num_launched <= 15 < launched.num_launched / 3, (name, replayed.names, launched.num_launched)
 
 
 def test_the_table_is_printed(

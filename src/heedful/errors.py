@@ -182,6 +182,21 @@ class MissingExtra(HeedfulError):
         super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
 
 
+_LOST_DEVICE: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "CUDA driver error", "Triton Error [CUDA]")
+"""Beginnings of messages after which a GPU computes nothing more in this process."""
+
+
+def is_lost_device(error: BaseException) -> bool:
+    """Tell whether an error of PyTorch means that the GPU cannot be used any more.
+
+    Example:
+        >>> is_lost_device(RuntimeError("CUDA error: unspecified launch failure"))
+        True
+    """
+    is_memory = type(error).__name__ == "OutOfMemoryError"  # PyTorch need not be imported
+    return isinstance(error, RuntimeError) and not is_memory and str(error).startswith(_LOST_DEVICE)
+
+
 EXTRAS: Final = {
     "torch": "train",
     "numba": "train",

@@ -15,7 +15,6 @@ import torch
 from heedful.attention import dispatch
 from heedful.attention import tiled_attention as tiled
 from heedful.attention.attention_inputs import AttentionInputs
-from heedful.attention.dispatch import attend
 from heedful.attention.interface import Attended
 from heedful.attention.kernels import window
 from heedful.attention.kernels.interface import Request
@@ -27,6 +26,8 @@ from heedful.attention.scores import SCORES
 from heedful.attention.tile_autograd import Compute, in_tiles
 from heedful.attention.tiled_attention import Tiled
 from tests.attention.cases import MASKS, Case, make_score
+from tests.attention.kernels.interpreter import DEVICE
+from tests.attention.kernels.on_device import attend, with_float64
 
 SHAPES = ((3, 4), (2, 32))
 """Queries and keys; the second is one where windows are narrow."""
@@ -106,6 +107,7 @@ def supported(way: Way) -> list[Combination]:
     kernel = next(kernel for kernel in dispatch.KERNELS if kernel.name == way.kernel)
     facts = {score: _facts(score) for score in SCORES}
     found: list[Combination] = []
+    place = DEVICE if "triton" in way.kernel else "cpu"
     for score, mask, normalizer in product(SCORES, MASKS, NORMALIZERS):
         kind = NORMALIZERS[normalizer]
         if way.is_tiled and kind.scope == "matrix":
@@ -115,12 +117,16 @@ def supported(way: Way) -> list[Combination]:
             request = facts[score](
                 num_queries=shape[0],
                 num_keys=shape[1],
+                device=place,
                 normalizer=kind,
                 mask="none" if rows is None else "interval" if rows.dense is None else "dense",
                 width=None if rows is None else rows.width,
                 has_gaussian=rows is not None and rows.gaussian is not None,
+                is_cut=rows is not None and rows.gaussian is not None and rows.gaussian.reach is not None,
             )
-            if kernel.why_not(request) is None:
+            with with_float64():
+                reason = kernel.why_not(request)
+            if reason is None:
                 found.append(Combination(score, mask, normalizer, *shape))
                 break
     return found
@@ -132,7 +138,7 @@ def _facts(score: str) -> Callable[..., Request]:
     pairs = made.lower(zeros[0], made.prepare(zeros[1]))
     profile = pairs.profile if isinstance(pairs, LoweredDistance) else ""
     has_bias = pairs.bias is not None
-    return partial(Request, pairs=type(pairs), profile=profile, dtype=torch.float64, device="cpu", has_bias=has_bias)
+    return partial(Request, pairs=type(pairs), profile=profile, dtype=torch.float64, has_bias=has_bias)
 
 
 @cache

@@ -91,3 +91,19 @@ def test_what_is_said_before_the_first_step(settings: tuple[str, ...], pace: Thr
     line = describe_device("cpu", experiment, 1_000, pace, steps_per_epoch=4)
     assert line.startswith("device: cpu, float32, batches of 512 positions")
     assert line.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("problem", "way"),
+    [("", "steps as CUDA graphs"), ("the model is sharded", "steps operation by operation (the model is sharded)")],
+)
+def test_a_gpu_says_what_runs_and_how_much_of_it_computes(problem: str, way: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "H200")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    experiment = load_experiment(settings=("training.batch_tokens=10000", "training.max_minutes=3"))
+    # 10,000 units take 20 ms, beside 80 ms that do not depend on them.
+    line = describe_device("cuda", experiment, 1_000, PACES["cuda"], 4, problem)
+    assert line == (
+        f"device: cuda (H200), bfloat16, batches of 10,000 positions, {way}, "
+        "20% of a step is computation that grows with the batch, at most 3 min 00 s"
+    )

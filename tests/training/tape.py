@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_leaves
 from heedful.attention import dispatch, scores, stepwise
 from heedful.cpu import derivatives
 from heedful.layers.cpu import layernorm
+from heedful.models.recording import Recorder
 from heedful.training import cross_entropy, cross_entropy_rows
-from heedful.training.recording import Recorder
 from tests.attention.kernels.watch import refuse
 
 

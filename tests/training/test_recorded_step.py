@@ -1,5 +1,7 @@
 """Recorded training steps learn what launched ones learn, and a step on a device waits for nothing."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,11 +13,11 @@ from torch import Tensor
 from heedful.attention import dispatch
 from heedful.layers.positions import Positions
 from heedful.models.interface import Seq2Seq
+from heedful.models.recording import Recorder
 from heedful.text.vocabulary import PAD
 from heedful.training import train_state
 from heedful.training.pair_step import PairStep
 from heedful.training.recorded_step import RARE, RecordedStep
-from heedful.training.recording import Recorder
 from tests.attention.kernels.watch import Watch, without_autocast
 from tests.models.tiny import CONFIGS, changed, make_model
 from tests.training.tape import Tapes, without_cpu_loops
@@ -154,7 +156,7 @@ class Refusing(Recorder):
 
 @pytest.mark.parametrize(
     ("recorder", "reason"),
-    [(Frozen(), "a replayed step has the loss"), (Refusing(), "operation not permitted when stream is capturing")],
+    [(Frozen(), "a replayed step has the "), (Refusing(), "operation not permitted when stream is capturing")],
 )
 def test_a_wrong_recording_is_given_up(recorder: Recorder, reason: str):
     said = list[str]()
@@ -192,6 +194,52 @@ def test_a_training_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for key, weights in launched.items():
         torch.testing.assert_close(replayed[key], weights, rtol=1e-4, atol=1e-5)
         assert torch.equal(eager[key], weights)
+
+
+class Again(Recorder):
+    """Holds no tensors, as a graph does not."""
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        work()
+        return work
+
+
+def test_a_recording_keeps_what_it_reads():
+    """A table of positions that a longer batch replaces; a graph would go on reading the memory where it was."""
+    model = make_model("transformer-pre")
+    step = recorded(model, Again())
+    for _ in range(2):
+        step.begin()
+        add(step, BATCHES[0])
+    tables = [weakref.ref(each) for each in model.buffers() if each.dim() == 2]
+    PairStep(model, 0.1)(*map(torch.from_numpy, arrays((90, 3))))
+    gc.collect()
+    assert len(tables) == 2
+    assert all(table() is not None for table in tables)
+    step.forget()
+    gc.collect()
+    assert all(table() is None for table in tables)
+
+
+def test_a_batch_that_is_padded_beyond_the_last_position_is_launched():
+    said = list[str]()
+    step = recorded(make_model(changed(CONFIGS["transformer-learned"], max_positions=12)), tapes := Tapes(), said)
+    for lengths in ((11, 3), (11, 3), (11, 3), (7, 3), (7, 3)):
+        step.begin()
+        loss = add(step, arrays(lengths))
+    assert loss is not None
+    assert len(tapes.lengths) == 1
+    assert not said
+    assert all(parameter.grad is not None for parameter in step._module.parameters())  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_training_knows_why_its_steps_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(train_state, "make_recorder", lambda device: Tapes())
+    for execution, problem in (("auto", ""), ("eager", "training.execution=eager")):
+        trainer = make_run(tmp_path / execution, CONFIGS["rnnsearch"], execution=execution).trainer()
+        assert trainer.recording_problem == problem
+    monkeypatch.undo()
+    assert not make_run(tmp_path / "cpu", CONFIGS["rnnsearch"], execution="eager").trainer().recording_problem
 
 
 def test_padding_counts_for_nothing():

@@ -20,6 +20,7 @@ from heedful.errors import (
     Stopped,
     UsageError,
     did_you_mean,
+    is_lost_device,
     missing_extra,
 )
 
@@ -89,6 +90,9 @@ def _explain(error: BaseException) -> Failure:
         return _failure(
             "out of memory; use smaller batches: --batch-tokens, or training.batch_tokens and another --out", 5
         )
+    if is_lost_device(error):
+        reason = str(error).partition("\n")[0]
+        return _failure(f"the GPU failed: {reason}; run the same command again, or with --device cpu", 5)
     if isinstance(error, OSError):
         return _system_failure(error)
     kind = type(error).__name__

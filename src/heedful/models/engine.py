@@ -17,6 +17,8 @@ from heedful.data.batching import teacher_forced
 from heedful.engines.engine import Stepwise
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
+from heedful.models.recorded_decoder import RecordedDecoder, RecordedSearch
+from heedful.models.recording import make_recorder
 from heedful.models.step_scores import TorchStepScores, compute_scores, step_weights
 from heedful.search.inputs import InputArrays, TokenArrays
 from heedful.search.interface import Engine, IntArray, PosteriorEngine, StepScores, WeightsArray
@@ -56,7 +58,13 @@ class TorchEngine(Engine, PosteriorEngine):
         2
     """
 
-    def __init__(self, model: Seq2Seq, with_weights: bool = False, shortlist: Shortlist | None = None) -> None:
+    def __init__(
+        self,
+        model: Seq2Seq,
+        with_weights: bool = False,
+        shortlist: Shortlist | None = None,
+        recorded: RecordedDecoder | None = None,
+    ) -> None:
         """Wrap a model.
 
         Args:
@@ -64,7 +72,9 @@ class TorchEngine(Engine, PosteriorEngine):
             with_weights: whether steps report attention, at the cost of slower kernels.
             shortlist: vocabulary shortlist that scores are restricted to, for a model that does not copy; None = the
                 whole vocabulary.
+            recorded: recorded steps of the same model, with the same results; None = steps are launched one by one.
         """
+        self._recorded = recorded
         self._model = model
         self._shortlist = shortlist
         self._need: tuple[Need, ...] = ("weights",) if with_weights else ()
@@ -72,6 +82,8 @@ class TorchEngine(Engine, PosteriorEngine):
 
     def start(self, inputs: InputArrays, num_hypotheses: int) -> object:
         adapt_threads()
+        if self._recorded is not None and (search := self._recorded.begin(inputs, num_hypotheses)) is not None:
+            return search
         with torch.inference_mode():
             memory = self._model.encode(inputs_on(self._device, inputs))
             state = self._model.start(memory, num_hypotheses)
@@ -84,6 +96,8 @@ class TorchEngine(Engine, PosteriorEngine):
         parents: NDArray[np.int64] | None,
         keep: NDArray[np.int64] | None,
     ) -> tuple[StepScores, object]:
+        if isinstance(state, RecordedSearch):
+            return state.step(tokens, parents, keep), state
         if not isinstance(state, _Running):
             raise TypeError(f"engine: got a state of type {type(state).__name__}")
         with torch.inference_mode():
@@ -138,8 +152,13 @@ def torch_backend(model: Seq2Seq, max_length: int, read_shortlist: Callable[[], 
         read_shortlist: reader of a vocabulary shortlist, called when one is first used; None = there is none.
     """
 
+    @cache
+    def recorded(with_weights: bool) -> RecordedDecoder | None:
+        recorder = make_recorder(next(model.parameters()).device)
+        return None if recorder is None else RecordedDecoder(model, ("weights",) if with_weights else (), recorder)
+
     def make_engine(with_weights: bool) -> Engine:
-        return TorchEngine(model, with_weights)
+        return TorchEngine(model, with_weights, recorded=recorded(with_weights))
 
     def make_listed(with_weights: bool) -> Engine:
         return TorchEngine(model, with_weights, read_once() if read_once else None)

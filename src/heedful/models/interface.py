@@ -1,5 +1,6 @@
 """Interface of sequence-to-sequence models, for the training loop, search and inspection."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -124,6 +125,19 @@ class Seq2Seq(nn.Module, ABC):
             The memory to pass to `step`; unchanged by default.
         """
         return memory
+
+    def fixed_state(self, state: State, room: int) -> tuple[State, int] | None:
+        """Give a state the shapes that it keeps from step to step, for steps that are recorded on a GPU.
+
+        Args:
+            state: from `start`, or a fixed one that is full.
+            room: wanted number of steps that it has room for, those that were made included.
+
+        Returns:
+            The state, and the number of steps that it has room for; by default the same state, which does not grow.
+            `step` may change a fixed state in place. None = the model has none.
+        """
+        return state, sys.maxsize
 
     @abstractmethod
     def step(

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.attention.interface import Attended, Need, PreparedKey
 from heedful.attention.masks import Mask, causal, padding, window
@@ -145,6 +146,9 @@ class TransformerState(State):
     keys: tuple[Float[Tensor, "source hypothesis head position depth"], ...]
     """Keys of each layer, [source, hypothesis, head, position, depth]."""
     values: tuple[Float[Tensor, "source hypothesis head position depth"], ...]
+    place: tuple[Int[Tensor, "source hypothesis"], ...] = ()
+    """Number of tokens so far, [source, hypothesis], where keys and values have room for more; empty where they are as
+    many."""
 
 
 Attend = Callable[[Tensor], Tensor]
@@ -264,6 +268,21 @@ class Transformer(Seq2Seq):
         empty = tuple(weight.new_zeros(shape) for _ in range(config.num_decoder_layers))
         return TransformerState(empty, empty)
 
+    def fixed_state(self, state: State, room: int) -> tuple[State, int] | None:
+        # Windows and biases count positions from the last key, which is not the newest one where there is room.
+        if not isinstance(state, TransformerState) or not is_scaled_dot_softmax(self.config.decoder_attention):
+            return None
+        num_said = state.keys[0].shape[-2]
+        if self.config.positions == "learned":
+            room = max(num_said + 1, min(room, self.config.max_positions))
+        self.target_positions.codes(0, room)  # may be refused, and stands ready
+        keys, values = (
+            tuple(functional.pad(part, (0, 0, 0, room - num_said)) for part in parts)
+            for parts in (state.keys, state.values)
+        )
+        start = torch.full(keys[0].shape[:2], num_said, device=keys[0].device)
+        return TransformerState(keys, values, state.place or (start,)), room
+
     def step(
         self, tokens: Int[Tensor, "source hypothesis"], state: State, memory: Memory, need: tuple[Need, ...] = ()
     ) -> tuple[Decoded, TransformerState]:
@@ -273,17 +292,25 @@ class Transformer(Seq2Seq):
         keys, values = list(state.keys), list(state.values)
         embedded = self.target_embedding(tokens)[:, :, None]  # [source, hypothesis, 1, size]
         num_said = state.keys[0].shape[-2]
-        vectors = self.target_positions(embedded, start=num_said)
-        own, mask = self._own_window(None), padding(memory.lengths)
+        position = state.place[0].clamp(max=num_said - 1) if state.place else None
+        if position is not None:
+            vectors = embedded + self.target_positions.at(position)[:, :, None].to(embedded.dtype)
+            own: Mask | None = padding(position.flatten() + 1)
+        else:
+            vectors, own = self.target_positions(embedded, start=num_said), self._own_window(None)
+        mask = padding(memory.lengths)
         if self.config.attention.window != "global":
-            position = torch.full_like(tokens, num_said)
-            mask = mask & near(self.config.attention, position, memory.lengths, memory.values[0].shape[-2])
+            centre = torch.full_like(tokens, num_said) if position is None else position
+            mask = mask & near(self.config.attention, centre, memory.lengths, memory.values[0].shape[-2])
         for index, layer in enumerate(self.decoder):
 
             def attend_self(inputs: Tensor, index: int = index, layer: DecoderLayer = layer) -> Tensor:
                 query, key, value = layer.self_attention.project(inputs, 0, 3)
-                keys[index] = torch.cat((keys[index], key), dim=-2)
-                values[index] = torch.cat((values[index], value), dim=-2)
+                for parts, part in ((keys, key), (values, value)):
+                    if position is not None:
+                        parts[index].index_copy_(-2, position[:1, 0], part)
+                    else:
+                        parts[index] = torch.cat((parts[index], part), dim=-2)
                 # One sequence per hypothesis; all earlier tokens may be attended.
                 query, key, value = (part.flatten(0, 1) for part in (query, keys[index], values[index]))
                 mapped, attended[f"decoder.{index}.self"] = layer.self_attention.attend(query, key, value, own, need)
@@ -299,7 +326,7 @@ class Transformer(Seq2Seq):
 
             vectors = layer(vectors, attend_self, attend_source)
         features = self.decoder_norm(vectors).squeeze(2)
-        after = TransformerState(tuple(keys), tuple(values))
+        after = TransformerState(tuple(keys), tuple(values), tuple(each + 1 for each in state.place))
         return self.with_copying(features, self._with_alignment(attended), memory), after
 
     def forward(self, inputs: Inputs, target_in: Int[Tensor, "batch target"], need: tuple[Need, ...] = ()) -> Decoded:

@@ -268,7 +268,9 @@ def _lead(run: _Run, ranks: Ranks, console: Console, times: StepTimes) -> TrainR
             score = score_text(key := experiment.training.select_by, trainer.scores()[key])
             advice = (*advice, f"before: {score} on {validated_on(data.report)}, with the weights of {pretrained.path}")
         steps_per_epoch = -(-sampler.num_batches(sampler.position.epoch) // experiment.training.accumulate)
-        line = describe_device(device, experiment, num_parameters, run.device.pace, steps_per_epoch)
+        line = describe_device(
+            device, experiment, num_parameters, run.device.pace, steps_per_epoch, trainer.recording_problem
+        )
         advice = (*advice, run.device.reason) if run.device.reason else advice
         info = RunInfo(folder, experiment, num_parameters, data, history.step, advice, pretrained, device, line)
         console.started(info)

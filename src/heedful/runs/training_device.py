@@ -90,15 +90,21 @@ def faster_device(
 
 
 def describe_device(
-    name: str, experiment: Experiment, num_parameters: int, pace: Throughput | None, steps_per_epoch: int
+    name: str,
+    experiment: Experiment,
+    num_parameters: int,
+    pace: Throughput | None,
+    steps_per_epoch: int,
+    recording_problem: str = "",
 ) -> str:
-    """Describe device, number format, batch and the longest time to the end, as far as it is known.
+    """Describe device, number format, batch, steps on a GPU, and the longest time to the end, as far as it is known.
 
     Args:
         name: PyTorch's device.
         num_parameters: number of parameters of the model.
         pace: measured pace; None = not measured.
         steps_per_epoch: number of updates of an epoch.
+        recording_problem: reason why steps on a GPU are not recorded; empty = they are.
 
     Returns:
         A line such as "device: cpu, float32, batches of 1,792 positions, at most 3 min 00 s".
@@ -108,6 +114,13 @@ def describe_device(
     full = f"{name} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else name
     several = f" x {training.accumulate}" if training.accumulate > 1 else ""
     parts = [full, precision, f"batches of {training.batch_tokens:,} positions{several}"]
+    if device.type == "cuda":
+        way = f"operation by operation ({recording_problem})" if recording_problem else "as CUDA graphs"
+        parts.append(f"steps {way}")
+    if pace is not None and pace.step_seconds:
+        units = pace.units_per_position * training.batch_tokens * training.accumulate
+        share = units / max(1e-9, units + pace.balanced_units)
+        parts.append(f"{share:.0%} of a step is computation that grows with the batch")
     left = min(60.0 * training.max_minutes or inf, inf if pace is None else _seconds(experiment, pace, steps_per_epoch))
     if left < inf:
         parts.append(f"at most {duration(left)}")

@@ -329,6 +329,11 @@ class Trainer:
         return number
 
     @property
+    def recording_problem(self) -> str:
+        """Reason why steps on a device that records are launched operation by operation; empty = they are not."""
+        return self._train_state.recording_problem
+
+    @property
     def saved_step(self) -> int:
         """Step of the newest checkpoint; 0 = none."""
         return self._storage.saved_step

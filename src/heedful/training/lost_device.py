@@ -2,14 +2,10 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Final
 
 import torch
 
-from heedful.errors import ResourceError
-
-_BEGINNINGS: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "CUDA driver error")
-"""Beginnings of PyTorch's messages after which a GPU computes nothing more in this process."""
+from heedful.errors import ResourceError, is_lost_device
 
 
 @contextmanager
@@ -33,9 +29,9 @@ def telling_lost_device(
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        if isinstance(error, torch.OutOfMemoryError) or not reason.startswith(_BEGINNINGS):
+        if not is_lost_device(error):
             raise
+        reason = str(error).partition("\n")[0]
         raise ResourceError(
             f"{device} failed at step {step()}: {reason}; the last checkpoint is of step {saved_step()}; "
             "run the same command to continue there, on another device with --device cpu"

@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.errors import UsageError
+from heedful.models.recording import Recorder
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import Precision, autocast
-from heedful.training.recording import Recorder
 
 MOST_SHAPES: Final = 64
 """Number of recorded shapes; each keeps its results in memory."""
@@ -40,6 +41,8 @@ class _Shape:
         self.divisor: Final = divisor
         self.loss = divisor
         self.replay: Work = lambda: None
+        self.kept = list[Tensor]()
+        """Buffers that the recording reads, also where the model has put others into their places."""
 
 
 @final
@@ -66,6 +69,7 @@ class RecordedStep:
         self._grads: Final = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._shapes: Final[dict[Any, _Shape]] = {}
         self._seen: Final[Counter[Any]] = Counter()
+        self._refused: Final = set[Any]()
         self.is_given_up = False
         """Whether steps are launched operation by operation, because a recording failed."""
 
@@ -99,11 +103,15 @@ class RecordedStep:
         self._seen[key] += 1
         shape = self._shapes.get(key)
         is_new = shape is None
-        if self.is_given_up or (is_new and (self._seen[key] <= RARE or len(self._shapes) >= MOST_SHAPES)):
+        is_rare = is_new and (self._seen[key] <= RARE or len(self._shapes) >= MOST_SHAPES)
+        if self.is_given_up or is_rare or key in self._refused:
             return None
         tensors = [load(array) for array in padded]
         if shape is None:
-            shape = self._record(tensors, divisor)
+            try:
+                shape = self._record(tensors, divisor)
+            except UsageError:  # padded, the batch may be longer than the model reads
+                self._refused.add(key)
             if shape is None:
                 return None
             self._shapes[key] = shape
@@ -118,6 +126,7 @@ class RecordedStep:
 
         Raises:
             OutOfMemoryError: the device's memory does not hold the step.
+            UsageError: the model does not read inputs of this shape.
         """
         shape = _Shape(tensors, torch.full((), divisor, device=self._device))
         grads = [grad.clone() for grad in self._grads]
@@ -127,6 +136,7 @@ class RecordedStep:
             # What is drawn afterwards is the same whether a shape is new, as after a resume, or not.
             with torch.random.fork_rng(devices):
                 shape.replay = self._recorder.record(partial(self._work, shape))
+                shape.kept = [*self._module.buffers()]
                 problem = "" if self._shapes else self._difference(shape)
         except torch.OutOfMemoryError:
             raise

@@ -15,6 +15,7 @@ from heedful.data.batch import Batch
 from heedful.errors import ResourceError
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
+from heedful.models.recording import make_recorder
 from heedful.training.average import PolynomialAverage
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
@@ -22,7 +23,6 @@ from heedful.training.loss import LossSum, TrainingStep
 from heedful.training.optimizer import make_optimizer, restore_optimizer, store_optimizer
 from heedful.training.precision import autocast, product_dtype
 from heedful.training.recorded_step import RecordedStep
-from heedful.training.recording import CudaGraphs, Recorder
 from heedful.training.sharding import laid_as, shard, whole, whole_tensors
 from heedful.training.step_times import NOT_TIMED, StepTimes
 
@@ -44,18 +44,6 @@ class StepSums:
             loss, norm = self.numbers.tolist()
             return loss, norm
         return self.numbers
-
-
-def make_recorder(device: torch.device) -> Recorder | None:
-    """Make the recorder of a device.
-
-    Args:
-        device: device that trains.
-
-    Returns:
-        The recorder; None where operations cannot be recorded.
-    """
-    return CudaGraphs() if device.type == "cuda" else None
 
 
 @final
@@ -99,15 +87,22 @@ class TrainState:
         self._buffers: Final = {name: buffer for name, buffer in model.named_buffers() if name in saved_names}
         self.optimizer: Final = make_optimizer(model, config.optimizer, product_dtype(config.precision))
         self._average: Final = PolynomialAverage(model, config.average, config.start_share)
-        self._recorded: Final = self._recording(make_recorder(self.device), warn)
+        recorder = make_recorder(self.device)
+        self.recording_problem: Final = "" if recorder is None else self._recording_problem()
+        """Reason why steps on a device that records are launched operation by operation; empty = they are not."""
+        self._recorded: Final = (
+            None if recorder is None or self.recording_problem else RecordedStep(step, config.precision, recorder, warn)
+        )
 
-    def _recording(self, recorder: Recorder | None, warn: Callable[[str], None]) -> RecordedStep | None:
-        """Recorded steps, where the device, the settings and the model have them."""
-        config, module = self._config, self.module
-        has_soft_steps = bool(config.soft_start or config.soft_share)
-        if recorder is None or config.execution == "eager" or self._is_sharded or has_soft_steps:
-            return None
-        return None if module.recording_problem else RecordedStep(module, config.precision, recorder, warn)
+    def _recording_problem(self) -> str:
+        config = self._config
+        if config.execution == "eager":
+            return "training.execution=eager"
+        if self._is_sharded:
+            return "the model is sharded"
+        if config.soft_start or config.soft_share:
+            return "some steps are soft"
+        return self.module.recording_problem
 
     def synchronize(self) -> None:
         """Wait until the device has computed all that was asked of it."""
@@ -155,7 +150,9 @@ class TrainState:
         with self._ranks.connected():
             norm = whole(nn.utils.clip_grad_norm_(parameters, self._config.clip_norm or math.inf, foreach=True))
         if isinstance(total, Tensor):  # of a device that computes while Python goes on
-            return StepSums(torch.stack((total, norm.to(total.dtype))).to("cpu", non_blocking=True), _moment())
+            return StepSums(
+                torch.stack((total, norm.to(total.dtype))).to("cpu", non_blocking=True), _moment(self.device)
+            )
         return StepSums((sum(row[0] for row in self._ranks.gather(float(total))), float(norm)))
 
     @property
@@ -310,9 +307,10 @@ class TrainState:
         restore_optimizer(self.optimizer, state, self.parameter_order)
 
 
-def _moment() -> torch.cuda.Event:
+def _moment(device: torch.device) -> torch.cuda.Event:
+    """Moment at which a device, which need not be the present one, has done all that was asked of it so far."""
     event = torch.cuda.Event()
-    event.record()
+    event.record(torch.cuda.current_stream(device))
     return event
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.attention.dispatch import attend, explain
+from heedful.attention.dispatch import explain
 from heedful.attention.interface import Attended, Need
 from heedful.attention.kernels import devices
 from heedful.attention.kernels.fused import plan as fused_plan
@@ -21,7 +21,8 @@ from heedful.attention.scores import SCORES, Additive, Dot, Gaussian
 from heedful.attention.simplex import Sparsemax
 from heedful.attention.stochastic import Sampled, random_bits
 from tests.attention.cases import Case, make_case
-from tests.attention.kernels.interpreter import quiet, runs
+from tests.attention.kernels.interpreter import DEVICE, quiet, runs
+from tests.attention.kernels.on_device import attend
 
 pytestmark = [quiet]
 CASES = [
@@ -122,7 +123,7 @@ def test_dropout_is_a_function_of_seed_row_and_key(normalizer: str, mask: str):
     torch.manual_seed(5)
     context, grads = run(case, "fused_triton", dropout=0.4)
     torch.manual_seed(5)
-    seed = torch.randint(1 << 62, ())
+    seed = torch.randint(1 << 62, (), device=DEVICE).cpu()
     rows = torch.arange(16).reshape(2, 2, 4)
     kept = ((random_bits(seed, rows, 6) >> 11) & ((1 << 53) - 1)) >= int(0.4 * 2.0**53)
     leaves = [tensor.clone().requires_grad_() for tensor in case.inputs]

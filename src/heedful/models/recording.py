@@ -38,11 +38,20 @@ class Recorder(ABC):
 class CudaGraphs(Recorder):
     """CUDA graphs that share the memory of intermediate results."""
 
-    def __init__(self) -> None:
-        """Start with nothing recorded."""
+    def __init__(self, device: torch.device) -> None:
+        """Start with nothing recorded.
+
+        Args:
+            device: device that computes; recordings take what is launched on the present one alone.
+        """
+        self._device: Final = device
         self._pool: Any = None
 
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        with torch.cuda.device(self._device):
+            return self._record(work)
+
+    def _record(self, work: Callable[[], None]) -> Callable[[], None]:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         aside = torch.cuda.Stream()
@@ -56,3 +65,15 @@ class CudaGraphs(Recorder):
         with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             work()
         return graph.replay
+
+
+def make_recorder(device: torch.device) -> Recorder | None:
+    """Make the recorder of a device.
+
+    Args:
+        device: device of a model.
+
+    Returns:
+        The recorder; None where operations cannot be recorded.
+    """
+    return CudaGraphs(device) if device.type == "cuda" else None
