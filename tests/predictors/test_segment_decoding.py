@@ -102,6 +102,16 @@ class Sentences(Words):
         return Translation(text, output, -1.0, -1.0, (Alternative(output, -1.0, -1.0),), alignment=links)
 
 
+def test_words_are_aligned_behind_a_conjunction_that_is_not_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(TABLES, "lexicon", Lexicon({"und": {"and": 0.5}}))
+    decoding: Any = Sentences()
+    (one,) = SegmentDecoding(decoding).translate([segment("und ein roter Hund {x}")], FREE, [0])
+    words = [(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment or ()]
+    assert words == [("und", "and"), ("ein", "a"), ("roter", "red"), ("Hund", "dog"), ("{x}", "{x}")]
+    links = {one.source[link.source_start : link.source_end]: link for link in one.links}
+    assert [one.text[links[word].target_start : links[word].target_end] for word in ("und", "{x}")] == ["and", "{x}"]
+
+
 @pytest.mark.parametrize(
     ("text", "read", "output"),
     [
@@ -249,5 +259,5 @@ def test_nothing_is_searched_where_no_span_was_lifted():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Looping, "translate", counting)
-        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], None, [0])]  # type: ignore[arg-type]
+        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], FREE, [0])]
     assert calls == [1]
