@@ -75,6 +75,7 @@ TEXTS: Final[tuple[str, ...]] = (
     "Ein NATO Hund und EU Hund, ÖBB-Hund",
     "EIN NATO HUND, ÖBB",
     "EIN BMW HUND UND",
+    "UND Hund läuft",
     "Ein aaaaaaaa Hund&nbsp;läuft<br/>Hund<b>roter</b>Hund [[x]] 100%% § 5",
     "EIN & {name} HUND & HUND",
     "Ein & &lt; Hund",
@@ -302,6 +303,7 @@ MUTANTS: Final = (
     ("passages.js", "ENDED.test(plain) || ", ""),
     ("passages.js", "text.slice(0, -mark.length)", "text"),
     ("passages.js", "this.forms.hasCapitals && CONJUNCTION.exec(text)", "false"),
+    ("passages.js", "joint && !isKept", "joint"),
     ("passages.js", "alternatives: sound.slice(0, nbest)", "alternatives: sound"),
 )
 

@@ -141,7 +141,8 @@ class Reading:
 def _joint(segment: Segment, tables: WordTables) -> tuple[str, str]:
     """Conjunction at the beginning of a segment and its translation; both empty where it is read with the segment."""
     match = CONJUNCTION.match(segment.reading) if tables.forms.has_capitals else None
-    if match is None or tables.lexicon is None:
+    is_kept = match is not None and any(one.start < match.end() for one in segment.kept)
+    if match is None or is_kept or tables.lexicon is None:
         return "", ""
     target = tables.lexicon.best(match[0].strip().lower())
     if not target:
