@@ -101,12 +101,10 @@ def test_a_gpu_that_pytorch_cannot_use_is_told(build: str | None, monkeypatch: p
     device = faster_device(
         settled_device("auto"), load_experiment(), 300, PACES.__getitem__, lambda pace: load_experiment()
     )
-    problem = "The NVIDIA driver on your system is too old (found 11040)"
+    too_old = "The NVIDIA driver on your system is too old (found 11040)"
+    problem = too_old if build else "this PyTorch is built for processors alone"
     assert device.name == "cpu"
-    assert device.reason == (
-        f"device: the CPU, because PyTorch uses no GPU ({problem if build else 'this PyTorch is built for processors alone'})"
-        "; see: heedful doctor"
-    )
+    assert device.reason == f"device: the CPU, because PyTorch uses no GPU ({problem}); see: heedful doctor"
     with pytest.raises(UsageError, match="PyTorch sees no CUDA device"):
         settled_device("cuda")
     assert settled_device("cpu").reason == ""
