@@ -12,6 +12,7 @@ from heedful import __version__
 from heedful.cli.doctor import _is_older, _package
 from heedful.cpu import numba_cache
 from heedful.errors import install_command
+from heedful.models import devices
 from tests.cli.command import heedful
 
 
@@ -105,6 +106,7 @@ def test_why_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch):
         )
         return False
 
+    monkeypatch.setattr(devices, "_warned", [])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -28,6 +28,7 @@ from heedful.text.vocabulary import BOS, EOS
 from tests.attention.kernels.watch import Watch, without_autocast
 from tests.models.test_engine import ids_of, make_lively
 from tests.models.tiny import CONFIGS, changed, make_model, make_sources
+from tests.requests import void
 from tests.thorough import thinned
 from tests.training.tape import Tapes, without_cpu_loops
 
@@ -104,6 +105,27 @@ def test_shapes_are_few_and_memory_is_given_back(monkeypatch: pytest.MonkeyPatch
     assert held() is None
 
 
+def test_weights_that_change_are_those_that_decode():
+    """In their places, as by an optimizer, or in others, as by an average that takes their places."""
+    model, tapes = make_lively("luong"), Tapes()
+    decoder = RecordedDecoder(model, (), tapes)
+    agree(model, decoder)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(-1.5)
+    agree(model, decoder)
+    assert len(tapes.lengths) == 1
+    originals = [parameter.data for parameter in model.parameters()]
+    for parameter in model.parameters():
+        parameter.data = 0.5 * parameter.data
+    agree(model, decoder)
+    assert len(tapes.lengths) == 2  # a graph reads the places where the weights were
+    for parameter, data in zip(model.parameters(), originals, strict=True):
+        parameter.data = data
+    agree(model, decoder)
+    assert len(tapes.lengths) == 3
+
+
 def test_two_searches_at_a_time_have_shapes_of_their_own():
     model = make_lively("luong")
     made = TorchEngine(model, recorded=RecordedDecoder(model, (), Tapes()))
@@ -141,6 +163,14 @@ class Disordered(Recorder):
         return again
 
 
+class Broken(Recorder):
+    """Gives no numbers."""
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        shape = work.__self__  # type: ignore[attr-defined]
+        return lambda: void((work(), shape.best.fill_(float("nan"))))
+
+
 class Refusing(Recorder):
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         raise RuntimeError("operation not permitted when stream is capturing\nmore of it")
@@ -150,6 +180,7 @@ class Refusing(Recorder):
     ("recorder", "reason"),
     [
         (Frozen(), "log probabilities of a replayed step differ by"),
+        (Broken(), "log probabilities of a replayed step differ by nan"),
         (Disordered(), "log probabilities of a replayed step differ by"),
         (Refusing(), "operation not permitted when stream is capturing"),
     ],

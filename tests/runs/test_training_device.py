@@ -1,11 +1,22 @@
 """Device of a training: the faster one, and what is said about it."""
 
+import warnings
+from pathlib import Path
+
 import pytest
 import torch
 
-from heedful.cli.options import choose_training_device
+from heedful.cli.options import choose_device, choose_training_device
 from heedful.errors import UsageError
-from heedful.runs.training_device import AUTO, MOST_COMPARED, describe_device, faster_device, settled_device
+from heedful.models import devices
+from heedful.runs.training_device import (
+    AUTO,
+    MOST_COMPARED,
+    TrainingDevice,
+    describe_device,
+    faster_device,
+    settled_device,
+)
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.plan import CorpusSize, adapt
 from heedful.tasks.throughput import Throughput
@@ -28,7 +39,7 @@ def chosen(num_pairs: int, name: str = AUTO, memory: str = "") -> tuple[str, str
     def replan(pace: Throughput) -> Experiment:
         return load_experiment(adapted=adapt(size, experiment, pace))
 
-    device = faster_device(name, experiment, num_pairs, measure, replan)
+    device = faster_device(TrainingDevice(name), experiment, num_pairs, measure, replan)
     return device.name, device.reason, measured
 
 
@@ -56,18 +67,47 @@ def test_a_gpu_without_memory_for_a_step_leaves_the_cpu():
 
 def test_auto_is_left_open_only_where_there_are_two_devices(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert [choose_training_device("auto"), settled_device("auto"), settled_device("cpu")] == ["cpu"] * 3
+    assert choose_training_device("auto") == "auto"
+    assert settled_device("auto").name == settled_device("cpu").name == "cpu"
     with pytest.raises(UsageError, match="device cuda: PyTorch sees no CUDA device; train on the CPU"):
         settled_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert [choose_training_device("auto"), settled_device("auto"), settled_device("cuda:1")] == [
-        "auto",
-        "auto",
-        "cuda:1",
-    ]
+    assert [settled_device("auto").name, settled_device("cuda:1").name] == ["auto", "cuda:1"]
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    assert settled_device("auto") == "cuda"
+    assert settled_device("auto").name == "cuda"
+
+
+@pytest.mark.parametrize("build", ["13.0", None])
+def test_a_gpu_that_pytorch_cannot_use_is_told(build: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """PyTorch says why but once, whoever asks first."""
+    said = ["CUDA initialization: The NVIDIA driver on your system is too old (found 11040). Please update"]
+
+    def find_none() -> bool:
+        if said:
+            warnings.warn(said.pop(), stacklevel=1)
+        return False
+
+    monkeypatch.setattr(devices, "_warned", [])
+    monkeypatch.setattr(torch.cuda, "is_available", find_none)
+    monkeypatch.setattr(torch.version, "cuda", build)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if build is None:  # PyTorch does not look for a driver
+        said.clear()
+        assert settled_device("auto").reason == ""
+        (tmp_path / "nvidia-smi").touch(0o755)
+    assert choose_device("auto") == "cpu"
+    device = faster_device(
+        settled_device("auto"), load_experiment(), 300, PACES.__getitem__, lambda pace: load_experiment()
+    )
+    too_old = "The NVIDIA driver on your system is too old (found 11040)"
+    problem = too_old if build else "this PyTorch is built for processors alone"
+    assert device.name == "cpu"
+    assert device.reason == f"device: the CPU, because PyTorch uses no GPU ({problem}); see: heedful doctor"
+    with pytest.raises(UsageError, match="PyTorch sees no CUDA device"):
+        settled_device("cuda")
+    assert settled_device("cpu").reason == ""
 
 
 @pytest.mark.parametrize(
@@ -91,6 +131,17 @@ def test_what_is_said_before_the_first_step(settings: tuple[str, ...], pace: Thr
     line = describe_device("cpu", experiment, 1_000, pace, steps_per_epoch=4)
     assert line.startswith("device: cpu, float32, batches of 512 positions")
     assert line.endswith(end)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_bfloat16_that_the_device_emulates_is_told(device: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    experiment = load_experiment(settings=("training.precision=bfloat16",))
+    for has_products in (False, True):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_products)  # noqa: B023
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_products)  # noqa: B023
+        line = describe_device(device, experiment, 1_000_000, None, 4)
+        assert ("bfloat16 (which it emulates; training.precision=float32 is faster), batches" in line) != has_products
 
 
 @pytest.mark.parametrize(

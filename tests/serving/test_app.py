@@ -2,7 +2,9 @@
 
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,24 @@ def test_a_file_of_the_model_that_is_none_any_more_is_one_line_of_the_log(
     model.translate = lambda *_, **__: journal.read()  # type: ignore[assignment, return-value]
     assert client.post("/translate", json={"q": "a", "source": "de", "target": "en"}).status_code == 503
     assert [record.message for record in caplog.records] == [f"{journal.path}: a pipe, not a file; copy the file again"]
+
+
+def test_a_gpu_that_failed_is_one_answer_and_one_line_of_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    class OnLostDevice(Reverser):
+        def translate(self, texts: Iterable[str], **_: Any) -> list[Any]:
+            raise RuntimeError("CUDA error: unspecified launch failure\nCompile with `TORCH_USE_CUDA_DSA`")
+
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "propagate", True)
+    client = serve(OnLostDevice())
+    for text in ("a", ["b", "c"]):
+        answer = client.post("/translate", json={"q": text, "source": "de", "target": "en"})
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
+        assert answer.json() == {"error": "The GPU of the server failed; its messages say why; it has to be restarted"}
+    assert [record.message for record in caplog.records] == [
+        "the GPU failed: CUDA error: unspecified launch failure; start the server again, or with --device cpu"
+    ]
 
 
 def test_no_answer_may_load_anything_from_elsewhere():

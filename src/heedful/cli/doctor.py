@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import tomllib
-import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -120,16 +119,11 @@ def _cuda_devices() -> tuple[list[str], str]:
     """Names of the CUDA devices that PyTorch can use, and if there are none, the reason as far as it is known."""
     import torch
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        number = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if number:
-        return [_cuda_device(index) for index in range(number)], ""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if torch.version.cuda and visible is not None and visible.strip() in ("", "-1"):
-        return [], f": CUDA_VISIBLE_DEVICES={visible.strip()} hides them"
-    reason = " ".join(str(said[0].message).split()) if said else ""
-    return [], f": {reason.partition('. ')[0].removeprefix('CUDA initialization: ')}" if reason else ""
+    from heedful.models.devices import cuda_problem, has_cuda
+
+    number = torch.cuda.device_count() if has_cuda() else 0
+    problem = cuda_problem()
+    return [_cuda_device(index) for index in range(number)], f": {problem}" if problem else ""
 
 
 def _cuda_device(index: int) -> str:

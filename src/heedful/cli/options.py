@@ -348,7 +348,9 @@ def choose_device(name: str) -> str:
             return "cpu"
         raise
     if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        from heedful.models.devices import has_cuda
+
+        return "cuda" if has_cuda() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -385,13 +387,12 @@ def choose_training_device(name: str) -> str:
         name: device that the user named.
 
     Returns:
-        The result of `choose_device`; "auto" for auto where there is a CUDA device.
+        The result of `choose_device`; "auto" for auto.
 
     Raises:
         UsageError: the device does not exist.
     """
-    device = choose_device(name)
-    return name if name == "auto" and device == "cuda" else device
+    return name if name == "auto" else choose_device(name)
 
 
 def parse_columns(text: str) -> "Columns":

@@ -5,6 +5,8 @@ from typing import Final, TypeVar
 
 import torch
 
+from heedful.models.recording import give_memory_back
+
 T = TypeVar("T")
 
 GROWTH: Final = 16
@@ -38,4 +40,4 @@ def as_memory_allows(work: Callable[[int], T], batch_tokens: int, device: torch.
                 raise
         # Outside the handler, whose traceback holds the tensors of the failed batch.
         size //= 2
-        torch.cuda.empty_cache()
+        give_memory_back()

@@ -23,7 +23,7 @@ from heedful.attention.tensor_tree import is_open, map_leaves, tensors_of
 from heedful.errors import UsageError
 from heedful.models.inputs import inputs_on
 from heedful.models.interface import Memory, Seq2Seq, State
-from heedful.models.recording import Recorder
+from heedful.models.recording import Recorder, give_memory_back
 from heedful.models.step_scores import TorchStepScores, compute_scores
 from heedful.search.inputs import InputArrays
 from heedful.search.interface import StepScores
@@ -77,7 +77,8 @@ class DecoderShape:
         self.weights: Final = None if weights is None else weights.clone()
         self.best: Final = torch.zeros((2, *values.shape), dtype=torch.float64, device=first.device)
         """[2, source, hypothesis, best] log probabilities and ids of the most probable tokens."""
-        self.replay: Work = self.work
+        self.replay: Work | None = None
+        """Recorded step; None = it is launched."""
         self.search: Callable[[], RecordedSearch | None] = lambda: None
         """Search that the tensors belong to; None = they are free."""
 
@@ -121,7 +122,7 @@ class RecordedDecoder:
         """Start with nothing recorded.
 
         Args:
-            model: in evaluation mode, on its device, with weights that stay where they are.
+            model: in evaluation mode, on its device.
             need: attention summaries of each step: weights, or nothing.
             recorder: recorder of the device.
         """
@@ -131,6 +132,7 @@ class RecordedDecoder:
         self._device: Final = next(model.parameters()).device
         self._shapes: Final[dict[Any, list[DecoderShape]]] = {}
         self._lock: Final = threading.Lock()
+        self._places: Final = list[int]()
         self.is_given_up = False
         """Whether steps are launched operation by operation, because the state grows, or a recording failed."""
 
@@ -149,10 +151,19 @@ class RecordedDecoder:
         """
         if self.is_given_up or observer.get() is not None:  # a replayed step calls nobody
             return None
+        self._follow_weights()
         try:
             return self._with_memory(partial(self._begin, inputs, _padded(inputs), num_hypotheses))
         except UsageError:  # padded sources may be longer than the model reads
             return None
+
+    def _follow_weights(self) -> None:
+        """Forget all recordings if the weights have moved; new numbers in the old places are read."""
+        places = [parameter.data_ptr() for parameter in self._model.parameters()]
+        with self._lock:
+            if places != self._places:
+                self._shapes.clear()
+                self._places[:] = places
 
     def _with_memory(self, work: Callable[[], Result]) -> Result:
         """Do work again without the recorded shapes, if memory does not hold it beside them.
@@ -166,8 +177,9 @@ class RecordedDecoder:
             if not self._shapes:
                 raise
         # Outside the handler, whose traceback holds tensors.
-        self._shapes.clear()
-        torch.cuda.empty_cache()
+        with self._lock:
+            self._shapes.clear()
+        give_memory_back()
         return work()
 
     def _begin(self, inputs: InputArrays, padded: InputArrays, num_hypotheses: int) -> "RecordedSearch | None":
@@ -302,7 +314,7 @@ class RecordedSearch:
             ids[1, self._rows] = parents
         with torch.inference_mode():
             shape.ids.copy_(torch.from_numpy(ids))
-            shape.replay()
+            (shape.replay or shape.work)()
             return self._scores(shape)
 
     def _scores(self, shape: DecoderShape) -> StepScores:
@@ -346,7 +358,7 @@ def _put(places: list[Tensor], tensors: list[Tensor]) -> None:
 def _difference(shape: DecoderShape, memory: Memory, state: State) -> str:
     """Difference between the second steps of a launched and a replayed search; empty = none."""
     results = list[Tensor]()
-    for work in (shape.work, shape.replay):
+    for work in (shape.work, shape.replay or shape.work):
         shape.take(memory, state)
         shape.best.fill_(1.0)  # no log probability
         for _ in range(2):
@@ -354,5 +366,6 @@ def _difference(shape: DecoderShape, memory: Memory, state: State) -> str:
         results.append(shape.best[0].clone())
     launched, again = results
     # Infinities of the same sign differ by NaN.
-    difference = float((launched - again).abs().nan_to_num(nan=0.0).max())
+    is_same = (launched == again) | (launched.isnan() & again.isnan())
+    difference = float((launched - again).abs().masked_fill(is_same, 0.0).max())
     return "" if difference <= TOLERANCE else f"log probabilities of a replayed step differ by {difference:.3g}"

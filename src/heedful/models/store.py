@@ -19,7 +19,7 @@ from heedful.engines.folder import CONFIG, MANIFEST, ModelFolder, commit, open_f
 from heedful.errors import FileRefused, ResourceError
 from heedful.files.atomic_write import atomic_write, sync, write_through
 from heedful.files.formats import KEY
-from heedful.models.devices import check_device
+from heedful.models.devices import check_device, has_cuda
 from heedful.models.table import ModelConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.version import __version__
@@ -235,5 +235,5 @@ def load_model(folder: ModelFolder, sizes: Sequence[Any], device: str = "cpu") -
         for name, parameter in model.named_parameters():
             parameter.copy_(weights[name])  # into aligned memory: what is mapped gives other last bits
     if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if has_cuda() else "cpu"
     return model.to(device).eval()

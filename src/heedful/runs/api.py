@@ -101,7 +101,7 @@ def train_model(
         settings: values by dotted key, such as ``{"model.dropout": 0.3}``.
         origin: folder of a trained model to go on from, with its tokenizers and sizes; None = fresh weights.
         minutes: longest training time; 0 = until validation stops improving.
-        device: PyTorch's device; "auto" = a CUDA device if there is one, else the CPU.
+        device: PyTorch's device; "auto" = the faster one for the corpus.
         threads: number of threads; 0 = as PyTorch has it.
         watch: called with each report of the progress, such as to log it in an experiment tracker.
         quiet: whether to print nothing. Else there is a bar with the time left, on a terminal and in a notebook.
@@ -124,7 +124,6 @@ def train_model(
     """
     if isinstance(languages, str) or len(languages) != 2:
         raise UsageError(f'train: languages {languages!r}: give those of source and target, such as ("de", "en")')
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     options = {**(settings or {}), **({"training.max_minutes": float(minutes)} if minutes else {})}
     allow_code(named_code(merged_settings(options=options)))
     request = TrainRequest(

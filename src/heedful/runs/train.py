@@ -136,7 +136,8 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
         Stopped: a signal arrived; everything is saved, and the same call resumes.
         EndedElsewhere: training ended on another process; raised on every process but the first.
     """
-    request = replace(request, device=settled_device(request.device))
+    settled = settled_device(request.device)
+    request = replace(request, device=settled.name)
     with process_group(request.device) as ranks, watching_contention(torch.get_num_threads()), ExitStack() as resources:
         task = request_task(request)
         if not ranks.is_first:
@@ -146,7 +147,7 @@ def train(request: TrainRequest, console: Console, times: StepTimes = NOT_TIMED)
 
         def begin() -> list[float]:
             facts = resources.enter_context(read_facts(request, task))
-            ready.append(_prepare(request, facts, console.warn, ranks.place.size))
+            ready.append(_prepare(request, facts, console.warn, ranks.place.size, settled))
             return [float(size) for size in ready[0].data.sizes]
 
         ranks.first(begin)  # an error of the first process ends the others, too
@@ -172,7 +173,9 @@ class _Run:
     device: TrainingDevice
 
 
-def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None], num_processes: int) -> _Run:
+def _prepare(
+    request: TrainRequest, facts: RunFacts, warn: Callable[[str], None], num_processes: int, settled: TrainingDevice
+) -> _Run:
     """Prepare the data, resolve the settings, which are stored, and build the model.
 
     Raises:
@@ -215,7 +218,7 @@ def _prepare(request: TrainRequest, facts: RunFacts, warn: Callable[[str], None]
         chosen = merge(file_defaults, task.time_limited_defaults(data, experiment, pace, bool(request.preset)))
         return layers.resolve(with_pretrained(chosen, pretrained, bool(pace.seconds)))
 
-    device = faster_device(request.device, experiment, data.num_examples, measure, replan)
+    device = faster_device(settled, experiment, data.num_examples, measure, replan)
     if has_plan and (experiment.training.max_minutes or device.name != "cpu"):
         pace = device.pace or measure(device.name)
         pace = pace.shared_by(num_processes) if pace.step_seconds else pace

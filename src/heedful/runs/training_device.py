@@ -8,10 +8,11 @@ from typing import Final, final
 import torch
 
 from heedful.errors import UsageError
+from heedful.models.devices import cuda_problem, has_cuda
 from heedful.tasks.experiment import Experiment
 from heedful.tasks.throughput import Throughput
 from heedful.text.durations import duration
-from heedful.training.precision import resolve_precision
+from heedful.training.precision import has_bfloat16, resolve_precision
 from heedful.training.rank import rank_info
 
 AUTO: Final = "auto"
@@ -36,34 +37,36 @@ class TrainingDevice:
     """Line about the reason for a device that the user did not name; empty = none is needed."""
 
 
-def settled_device(name: str) -> str:
+def settled_device(name: str) -> TrainingDevice:
     """Replace "auto" by the only device there is, or by the GPU of each of several processes.
 
     Args:
         name: PyTorch's device, or "auto".
 
     Returns:
-        PyTorch's device; "auto" where CPU and GPU remain to be compared.
+        The device, not measured yet; "auto" where CPU and GPU remain to be compared.
 
     Raises:
         UsageError: a CUDA device is named, and PyTorch sees none.
     """
-    if name.startswith("cuda") and not torch.cuda.is_available():
+    if name.startswith("cuda") and not has_cuda():
         raise UsageError(f"device {name}: PyTorch sees no CUDA device; train on the CPU, or see: heedful doctor")
     if name != AUTO:
-        return name
-    if not torch.cuda.is_available():
-        return "cpu"
-    return AUTO if rank_info().size == 1 else "cuda"
+        return TrainingDevice(name)
+    if not has_cuda():
+        problem = cuda_problem()
+        reason = f"device: the CPU, because PyTorch uses no GPU ({problem}); see: heedful doctor" if problem else ""
+        return TrainingDevice("cpu", reason=reason)
+    return TrainingDevice(AUTO if rank_info().size == 1 else "cuda")
 
 
 def faster_device(
-    name: str, experiment: Experiment, num_examples: int, measure: Measure, replan: Replan
+    settled: TrainingDevice, experiment: Experiment, num_examples: int, measure: Measure, replan: Replan
 ) -> TrainingDevice:
     """Choose the faster device.
 
     Args:
-        name: result of `settled_device`.
+        settled: result of `settled_device`.
         experiment: settings before a measurement.
         num_examples: number of training examples.
         measure: measures a device.
@@ -71,8 +74,8 @@ def faster_device(
 
     Cost: a few seconds where CPU and GPU are compared.
     """
-    if name != AUTO:
-        return TrainingDevice(name)
+    if settled.name != AUTO:
+        return settled
     if num_examples > MOST_COMPARED:
         return TrainingDevice("cuda")
     slow = measure("cpu")
@@ -113,7 +116,9 @@ def describe_device(
     precision = resolve_precision(training.precision, device, num_parameters)
     full = f"{name} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else name
     several = f" x {training.accumulate}" if training.accumulate > 1 else ""
-    parts = [full, precision, f"batches of {training.batch_tokens:,} positions{several}"]
+    is_slow = precision == "bfloat16" and not has_bfloat16(device)
+    note = " (which it emulates; training.precision=float32 is faster)" if is_slow else ""
+    parts = [full, f"{precision}{note}", f"batches of {training.batch_tokens:,} positions{several}"]
     if device.type == "cuda":
         way = f"operation by operation ({recording_problem})" if recording_problem else "as CUDA graphs"
         parts.append(f"steps {way}")

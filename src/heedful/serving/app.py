@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from heedful.errors import DataError, FileRefused
+from heedful.errors import DataError, FileRefused, is_lost_device
 from heedful.serving import deepl, embeddings, files, inference, libretranslate, page_routes
 from heedful.serving.guard import Guard, Hosts
 from heedful.serving.service import Service
@@ -47,6 +47,7 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
     app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(FileRefused, _answer_refused_file)
     app.add_exception_handler(DataError, _answer_unreadable)
+    app.add_exception_handler(RuntimeError, _answer_lost_device)
     app.add_exception_handler(Exception, _answer_fault)
     for router in (
         libretranslate.make_router(service),
@@ -122,6 +123,20 @@ async def _answer_refused_file(_: Request, error: Any) -> Response:
     """Answer when a file of a model, such as its corrections, is no longer what it was; the server's log says which."""
     _log(str(error))
     return JSONResponse({"error": "A file of the model cannot be read; the server's messages name it"}, 503)
+
+
+async def _answer_lost_device(request: Request, error: Any) -> Response:
+    """Answer when the GPU computes nothing more in this process; the server's log says why.
+
+    Raises:
+        RuntimeError: another error, passed on.
+    """
+    if not is_lost_device(error):
+        raise error
+    reason = str(error).partition("\n")[0]
+    _log(f"the GPU failed: {reason}; start the server again, or with --device cpu")
+    message = "The GPU of the server failed; its messages say why; it has to be restarted"
+    return await _answer_refusal(request, HTTPException(503, message, {"Retry-After": "60"}))
 
 
 @cache

@@ -23,14 +23,23 @@ def resolve_precision(precision: Precision, device: torch.device, num_parameters
     """
     if precision != "auto":
         return precision
-    if device.type == "cuda":
-        # Older devices emulate bfloat16, more slowly than they compute float32.
-        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    if num_parameters < SMALL_PARAMETERS:
+    if device.type != "cuda" and num_parameters < SMALL_PARAMETERS:
         return "float32"
-    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():  # pyright: ignore[reportPrivateUsage]
-        return "bfloat16"
-    return "float32"
+    return "bfloat16" if has_bfloat16(device) else "float32"
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Tell whether a device multiplies bfloat16; others emulate it, more slowly than they compute float32.
+
+    Args:
+        device: where the model is.
+
+    Returns:
+        Whether it does, as far as PyTorch tells.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()  # pyright: ignore[reportPrivateUsage]
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:

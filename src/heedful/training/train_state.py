@@ -15,7 +15,7 @@ from heedful.data.batch import Batch
 from heedful.errors import ResourceError
 from heedful.layers.cpu.accelerate import accelerate
 from heedful.models.cpu_forms import CPU_FORMS
-from heedful.models.recording import make_recorder
+from heedful.models.recording import give_memory_back, make_recorder
 from heedful.training.average import PolynomialAverage
 from heedful.training.config import TrainingConfig
 from heedful.training.distributed import Ranks
@@ -197,7 +197,7 @@ class TrainState:
             parameter.grad = None
         if self._recorded is not None:
             self._recorded.forget()
-        torch.cuda.empty_cache()
+        give_memory_back()
         if self._is_sharded:
             raise ResourceError(
                 f"out of memory on {self.device}: batches of a sharded model are not divided; "
