@@ -32,6 +32,7 @@ TABLES: Any = SimpleNamespace(
     forms=WordForms(WORDS, Characters()),  # type: ignore[arg-type]
     lexicon=Lexicon({word.lower(): {target: 1.0} for word, target in WORDS.items()}),
     final_marks=("", ""),
+    is_name="Street".__eq__,
 )
 FREE = SourceConstraints(Constraints(), Constraints(), None, {})
 
@@ -133,6 +134,7 @@ def test_a_conjunction_that_stays_is_read_with_the_text(monkeypatch: pytest.Monk
         ("Und ein roter Hund", "Und ein roter Hund.", "And a red dog"),
         ("Anna und ein Hund", "Anna und ein Hund.", "Anna and a dog"),
         ("roter {x} Anna", "Roter Anna.", "red {x} Anna"),
+        ("straße", "Straße.", "Street"),
         ("ich auf Straße", "Ich auf Straße.", "I on street"),
         ("ein roter hund.", "Ein roter Hund.", "A red dog."),
         ("ein roter hund", "Ein roter Hund.", "a red dog"),
