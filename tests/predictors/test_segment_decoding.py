@@ -269,5 +269,5 @@ def test_nothing_is_searched_where_no_span_was_lifted():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Looping, "translate", counting)
-        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], FREE, [0])]
+        _ = SegmentDecoding(decoding)._outputs([segment("ein Hund")], FREE, [0])  # pyright: ignore[reportPrivateUsage]
     assert calls == [1]
