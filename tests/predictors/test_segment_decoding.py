@@ -113,6 +113,13 @@ def test_words_are_aligned_behind_a_conjunction_that_is_not_read(monkeypatch: py
     assert [one.text[links[word].target_start : links[word].target_end] for word in ("und", "{x}")] == ["and", "{x}"]
 
 
+def test_an_inner_part_of_a_sentence_stays_in_lower_case():
+    decoding: Any = Sentences()
+    parts = [replace(segment("ein roter hund."), is_inner=is_inner) for is_inner in (True, False)]
+    outputs = SegmentDecoding(decoding).translate(parts, FREE, [0, 0])
+    assert [one.text for one in outputs] == ["a red dog.", "A red dog."]
+
+
 def test_a_conjunction_that_stays_is_read_with_the_text(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(TABLES, "lexicon", Lexicon({"und": {"and": 0.5}}))
     decoding: Any = Sentences()

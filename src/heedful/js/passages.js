@@ -105,7 +105,7 @@ export class Passages {
       return place;
     });
     // A whole sentence without capitals was written in a hurry.
-    const isLower = isBegun && (!!marks[0] || start > 0 || caseOf(plain) !== 'lower');
+    const isLower = isBegun && (!!segment.isInner || !!marks[0] || start > 0 || caseOf(plain) !== 'lower');
     return { segment: { source: text, reading: text, kept: places }, isUpper: caseOf(plain) === 'upper', isLower, mark: marks[1], joint };
   }
 

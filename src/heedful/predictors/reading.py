@@ -65,7 +65,7 @@ class Reading:
         if is_lower:
             restored = restored[:1].upper() + restored[1:]
             # A whole sentence without capitals was written in a hurry.
-            is_lower = bool(marks[0] or joint[0]) or case_of(outside) != "lower"
+            is_lower = segment.is_inner or bool(marks[0] or joint[0]) or case_of(outside) != "lower"
         if restored == outside and not joint[0]:
             return cls(segment, segment)
         first, *others = restored.split(_SPAN)
