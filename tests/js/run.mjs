@@ -97,7 +97,7 @@ for (const { folder, archive, calls } of runs) {
     // Segments and their outputs by a model that writes the words of a source in the opposite order.
     passages: async (model, { dictionary, tables, hasWeights }, each) => {
       const files = new Map(Object.entries(tables).map(([name, text]) => [name, new TextEncoder().encode(text)]));
-      const passages = new Passages({ ...model, engine: { hasWeights }, translate: async (texts, options) => texts.map((one) => reversed(splitWords(one), dictionary, options, model.facts.segments.alignment_shift)) }, files);
+      const passages = new Passages({ ...model, targetTokenizer: { encode: (word) => (word === 'end' ? [1, 2] : [1]) }, engine: { hasWeights }, translate: async (texts, options) => texts.map((one) => reversed(splitWords(one), dictionary, options, model.facts.segments.alignment_shift)) }, files);
       return Promise.all(each.map(async (text) => {
         const parts = passages.segmenter.split(text), outputs = await passages.translate(parts.segments, { nbest: 2 });
         return [layoutOf(parts, outputs.map((one) => one.text)), outputs.map((one) => [one.source, one.alternatives.map(({ text: output }) => output), one.kept.map(({ start, end, kind }) => [one.source.slice(start, end), kind]), one.reading, one.fault])];

@@ -76,6 +76,7 @@ TEXTS: Final[tuple[str, ...]] = (
     "EIN NATO HUND, ÖBB",
     "EIN BMW HUND UND",
     "UND Hund läuft",
+    "Ein Hund läuft auf Straße und auf Straße, auf straße ein roter hund.",
     "Ein aaaaaaaa Hund&nbsp;läuft<br/>Hund<b>roter</b>Hund [[x]] 100%% § 5",
     "EIN & {name} HUND & HUND",
     "Ein & &lt; Hund",
@@ -180,7 +181,7 @@ FORMS: Final = WordForms(
     ("Hund", "ein", "roter", "läuft", "auf", "Straße", "Mädchen", "der", "EU", *map("w{}".format, range(51))), TOKENIZER
 )
 LEXICON: Final = Lexicon({word.lower(): {output: 0.9} for word, output in DICTIONARY.items() if output.isalpha()})
-TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON, final_marks=(".", "!"))
+TABLES: Final[Any] = SimpleNamespace(forms=FORMS, lexicon=LEXICON, final_marks=(".", "!"), is_name="End".__eq__)
 KINDS: Final = {"attention": (True, 0), "attention of the next step": (True, 1), "lexicon": (False, 0)}
 
 
@@ -300,9 +301,11 @@ MUTANTS: Final = (
     ("passages.js", "FIRST_PERSON.test(word) || ", ""),
     ("passages.js", "rest !== rest.toLowerCase() || ", ""),
     ("passages.js", " || source.match(WORD)?.includes(word)", ""),
+    ("passages.js", "!!segment.isInner || ", ""),
+    ("passages.js", " || isName(word)", ""),
     ("passages.js", "ENDED.test(plain) || ", ""),
     ("passages.js", "text.slice(0, -mark.length)", "text"),
-    ("passages.js", "this.forms.hasCapitals && CONJUNCTION.exec(text)", "false"),
+    ("passages.js", "this.forms.hasCapitals && CONJUNCTION.exec(reading)", "false"),
     ("passages.js", "joint && !isKept", "joint"),
     ("passages.js", "alternatives: sound.slice(0, nbest)", "alternatives: sound"),
 )

@@ -32,6 +32,7 @@ TABLES: Any = SimpleNamespace(
     forms=WordForms(WORDS, Characters()),  # type: ignore[arg-type]
     lexicon=Lexicon({word.lower(): {target: 1.0} for word, target in WORDS.items()}),
     final_marks=("", ""),
+    is_name="Street".__eq__,
 )
 FREE = SourceConstraints(Constraints(), Constraints(), None, {})
 
@@ -112,6 +113,13 @@ def test_words_are_aligned_behind_a_conjunction_that_is_not_read(monkeypatch: py
     assert [one.text[links[word].target_start : links[word].target_end] for word in ("und", "{x}")] == ["and", "{x}"]
 
 
+def test_an_inner_part_of_a_sentence_stays_in_lower_case():
+    decoding: Any = Sentences()
+    parts = [replace(segment("ein roter hund."), is_inner=is_inner) for is_inner in (True, False)]
+    outputs = SegmentDecoding(decoding).translate(parts, FREE, [0, 0])
+    assert [one.text for one in outputs] == ["a red dog.", "A red dog."]
+
+
 def test_a_conjunction_that_stays_is_read_with_the_text(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(TABLES, "lexicon", Lexicon({"und": {"and": 0.5}}))
     decoding: Any = Sentences()
@@ -133,6 +141,7 @@ def test_a_conjunction_that_stays_is_read_with_the_text(monkeypatch: pytest.Monk
         ("Und ein roter Hund", "Und ein roter Hund.", "And a red dog"),
         ("Anna und ein Hund", "Anna und ein Hund.", "Anna and a dog"),
         ("roter {x} Anna", "Roter Anna.", "red {x} Anna"),
+        ("straße", "Straße.", "Street"),
         ("ich auf Straße", "Ich auf Straße.", "I on street"),
         ("ein roter hund.", "Ein roter Hund.", "A red dog."),
         ("ein roter hund", "Ein roter Hund.", "a red dog"),
@@ -267,5 +276,5 @@ def test_nothing_is_searched_where_no_span_was_lifted():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Looping, "translate", counting)
-        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], FREE, [0])]
+        _ = SegmentDecoding(decoding)._outputs([segment("ein Hund")], FREE, [0])  # pyright: ignore[reportPrivateUsage]
     assert calls == [1]

@@ -128,6 +128,13 @@ def test_long_sentences_are_cut_behind_clauses_and_those_that_do_not_fit_anywher
         "A dog runs over a bridge",
         "and a man reads now.",
     ]
+    assert [
+        one.is_inner for one in split("A dog. A cat, a man sleep.", is_usual=lambda one: len(one) <= 9).segments
+    ] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_long_sentences_are_cut_before_conjunctions_and_first_of_all_where_clauses_begin():

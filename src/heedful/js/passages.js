@@ -77,7 +77,7 @@ export class Passages {
     const readings = segments.map((one) => this.read(one)), outputs = await this.keeping(readings.map(({ segment }) => segment), options);
     return outputs.map((output, row) => {
       const { reading: source, kept } = segments[row];
-      const written = readings[row].segment === segments[row] ? output : withTexts(output, output.alternatives.map(({ text }) => writtenAs(readings[row], source, text)));
+      const written = readings[row].segment === segments[row] ? output : withTexts(output, output.alternatives.map(({ text }) => writtenAs(readings[row], source, text, (word) => this.isName(word))));
       return { ...written, source, kept, fault: '' };
     });
   }
@@ -105,7 +105,7 @@ export class Passages {
       return place;
     });
     // A whole sentence without capitals was written in a hurry.
-    const isLower = isBegun && (!!marks[0] || start > 0 || caseOf(plain) !== 'lower');
+    const isLower = isBegun && (!!segment.isInner || !!marks[0] || start > 0 || caseOf(plain) !== 'lower');
     return { segment: { source: text, reading: text, kept: places }, isUpper: caseOf(plain) === 'upper', isLower, mark: marks[1], joint };
   }
 
@@ -114,6 +114,12 @@ export class Passages {
     const [joint] = (this.forms.hasCapitals && CONJUNCTION.exec(reading)) || [''], isKept = kept.some(({ start }) => start < joint.length);
     const target = joint && !isKept && this.lexicon?.best(strip(joint).toLowerCase());
     return target ? [joint, `${/\p{Lowercase}/u.test(joint) ? target : target.toUpperCase()} `] : ['', ''];
+  }
+
+  /** Whether a target word takes fewer tokens with its capital than without, such as nouns of German. @param {string} word */
+  isName(word) {
+    const { targetTokenizer } = this.model, [first] = word;
+    return targetTokenizer.encode(word).length < targetTokenizer.encode(first.toLowerCase() + word.slice(first.length)).length;
   }
 
   /**
@@ -161,17 +167,17 @@ function withoutEntities(output) {
   return texts.every((text, rank) => text === output.alternatives[rank].text) ? output : withTexts(output, texts);
 }
 
-/** Output for a segment as it was written. @param {Reading} reading @param {string} source @param {string} text */
-function writtenAs({ segment, isUpper, isLower, mark, joint }, source, text) {
+/** Output for a segment as it was written. @param {Reading} reading @param {string} source @param {string} text @param {(word: string) => boolean} isName */
+function writtenAs({ segment, isUpper, isLower, mark, joint }, source, text, isName) {
   const spans = segment.kept.map(({ start, end }) => segment.reading.slice(start, end));
   const unmarked = mark && text.length > mark.length && text.endsWith(mark) ? text.slice(0, -mark.length) : text;
-  return joint[1] + (isUpper ? raised(unmarked, spans) : isLower ? lowered(unmarked, source) : unmarked);
+  return joint[1] + (isUpper ? raised(unmarked, spans) : isLower ? lowered(unmarked, source, isName) : unmarked);
 }
 
-/** Output that begins in lower case, unless its first word has a capital wherever it stands, as names do. @param {string} text @param {string} source */
-function lowered(text, source) {
+/** Output that begins in lower case, unless its first word has a capital wherever it stands, as names do. @param {string} text @param {string} source @param {(word: string) => boolean} isName */
+function lowered(text, source, isName) {
   const word = firstWord(text), rest = word.slice(1);
-  if (!word || FIRST_PERSON.test(word) || rest !== rest.toLowerCase() || source.match(WORD)?.includes(word)) return text;
+  if (!word || FIRST_PERSON.test(word) || rest !== rest.toLowerCase() || source.match(WORD)?.includes(word) || isName(word)) return text;
   const [first] = text;
   return Array.from(first.toLowerCase()).length === 1 ? first.toLowerCase() + text.slice(first.length) : text;
 }

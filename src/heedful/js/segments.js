@@ -25,6 +25,7 @@ import { isBlank, SPACE, splitWords, strip, stripEnd, stripStart } from './white
  * @property {string} source characters of the text, line breaks of hard-wrapped text included
  * @property {string} reading the same on one line, as a model reads it
  * @property {import('./kept.js').Kept[]} kept spans of the reading that stay as they are
+ * @property {boolean} [isInner] whether it is a part of a longer sentence that does not begin it
  *
  * @typedef {object} Segments Sources and layout together are the text.
  * @property {Segment[]} segments
@@ -89,11 +90,11 @@ export class Segmenter {
     /** @type {Segments} */
     const result = { segments: [], layout: [] };
     let last = 0;
-    for (const [start, end] of readsSentences ? this.sentencesOf(text) : linesOf(text)) {
+    for (const [start, end, isInner] of readsSentences ? this.sentencesOf(text) : linesOf(text)) {
       const part = text.slice(start, end), source = strip(part);
       if (!source) continue;
       const place = start + part.length - stripStart(part).length, reading = this.onOneLine(source);
-      result.segments.push({ source, reading, kept: this.kept?.find(reading) ?? [] });
+      result.segments.push({ source, reading, kept: this.kept?.find(reading) ?? [], isInner });
       result.layout.push(text.slice(last, place));
       last = place + source.length;
     }
@@ -101,7 +102,7 @@ export class Segmenter {
     return result;
   }
 
-  /** Spans of the sentences of a text, cut where they are too long for the model. @param {string} text @returns {Generator<[number, number]>} */
+  /** Spans of the sentences of a text, cut where they are too long for the model, and whether they do not begin a sentence. @param {string} text @returns {Generator<[number, number, boolean?]>} */
   *sentencesOf(text) {
     const { kept, sentences } = /** @type {{ kept: KeptRules, sentences: Sentences }} */ (this);
     for (const [start, end] of this.paragraphs(text)) {
@@ -113,7 +114,7 @@ export class Segmenter {
         for (const [from, to] of this.cut(text, line, start, start + first, start + last)) {
           const part = line.slice(from - start, to - start), begin = to - stripStart(part).length;
           const [left, right] = withoutEdges(strip(part));
-          yield [begin + left, begin + right];
+          yield [begin + left, begin + right, from > start + first];
         }
       }
     }

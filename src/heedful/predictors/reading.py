@@ -65,7 +65,7 @@ class Reading:
         if is_lower:
             restored = restored[:1].upper() + restored[1:]
             # A whole sentence without capitals was written in a hurry.
-            is_lower = bool(marks[0] or joint[0]) or case_of(outside) != "lower"
+            is_lower = segment.is_inner or bool(marks[0] or joint[0]) or case_of(outside) != "lower"
         if restored == outside and not joint[0]:
             return cls(segment, segment)
         first, *others = restored.split(_SPAN)
@@ -77,17 +77,18 @@ class Reading:
         one = replace(segment, source=read, kept=tuple(spans_read))
         return cls(segment, one, case_of(outside) == "upper", is_lower, marks[1], joint)
 
-    def written(self, output: Translation, links: Sequence[CharacterLink]) -> Translation:
+    def written(self, output: Translation, links: Sequence[CharacterLink], tables: WordTables) -> Translation:
         """Write an output for the segment as it was written.
 
         Args:
             output: output for `segment`.
             links: links between `segment` and its output; none where they are not needed.
+            tables: tables of words of the model.
         """
         if self.segment is self.source:
             return output
         source, read = self.source.reading, self.segment.reading
-        texts = [self._written(each.text) for each in output.alternatives]
+        texts = [self._written(each.text, tables) for each in output.alternatives]
         plain = self._unmarked(output.text)
         sizes = [len(letter.upper()) if self.is_upper else 1 for letter in plain]
         before, before_output = map(len, self.joint)
@@ -109,23 +110,23 @@ class Reading:
         one = replace(output, source=source, alignment=aligned, links=tuple(moved), decoded=decoded)
         return with_texts(one, texts)
 
-    def _written(self, text: str) -> str:
+    def _written(self, text: str, tables: WordTables) -> str:
         text = self._unmarked(text)
         if self.is_upper:
             text = self._raised(text)
         elif self.is_lower:
-            text = self._lowered(text)
+            text = self._lowered(text, tables)
         return self.joint[1] + text
 
     def _unmarked(self, text: str) -> str:
         return text.removesuffix(self.mark) if len(text) > len(self.mark) else text
 
-    def _lowered(self, text: str) -> str:
+    def _lowered(self, text: str, tables: WordTables) -> str:
         """Output that begins in lower case, unless its first word has a capital wherever it stands, as names do."""
         word = WORD.match(text)
         if word is None or _FIRST_PERSON.match(word[0]) or word[0][1:] != word[0][1:].lower():
             return text
-        is_name = word[0] in WORD.findall(self.source.reading)
+        is_name = word[0] in WORD.findall(self.source.reading) or tables.is_name(word[0])
         return text if is_name or len(text[0].lower()) != 1 else text[0].lower() + text[1:]
 
     def _raised(self, text: str) -> str:

@@ -75,7 +75,7 @@ class SegmentDecoding:
         readings = [Reading.of(one, tables, _is_free(constraints, one.reading)) for one in segments]
         outputs = self._keeping([one.segment for one in readings], constraints, indices)
         return [
-            one.written(output, self._links(output) if self.decoding.attention else ())
+            one.written(output, self._links(output) if self.decoding.attention else (), tables)
             for one, output in zip(readings, outputs, strict=True)
         ]
 

@@ -89,7 +89,7 @@ class Translator(SearchPredictor):
             for role, unit in zip(roles, units, strict=True)
         )
         sizes = len(self.source_tokenizer), len(self.target_tokenizer), self.text.is_shared
-        self.tables: Final = WordTables(folder, self.source_tokenizer)
+        self.tables: Final = WordTables(folder, self.source_tokenizer, self.target_tokenizer)
         self.memory: Final = TranslationMemory(folder.path / corrections.NAME, self.source_tokenizer.normalize)
         self._segmenter: Final = Segmenter(folder, self.memory, self.tables, self.source_tokenizer, self.text)
         draw = token_draw(len(self.source_tokenizer))

@@ -13,14 +13,16 @@ from heedful.text.word_forms import WordForms
 class WordTables:
     """Tables of words that a model has; models of other tools and of earlier versions have none."""
 
-    def __init__(self, folder: ModelFolder, tokenizer: Tokenizer) -> None:
+    def __init__(self, folder: ModelFolder, tokenizer: Tokenizer, target_tokenizer: Tokenizer) -> None:
         """Name the folder; no file is read yet.
 
         Args:
             tokenizer: tokenizer of the sources.
+            target_tokenizer: tokenizer of the targets.
         """
         self._folder: Final = folder
         self._tokenizer: Final = tokenizer
+        self._target_tokenizer: Final = target_tokenizer
 
     @cached_property
     def forms(self) -> WordForms:
@@ -33,6 +35,11 @@ class WordTables:
     def lexicon(self) -> Lexicon | None:
         """Associations of source and target words; None where the model has none."""
         return Lexicon.load(self._folder.file("lexicon")) if "lexicon" in self._folder.facts else None
+
+    def is_name(self, word: str) -> bool:
+        """True for a target word that takes fewer tokens with its capital than without, such as nouns of German."""
+        encode = self._target_tokenizer.encode
+        return len(encode(word)) < len(encode(word[:1].lower() + word[1:]))
 
     @property
     def final_marks(self) -> tuple[str, str]:

@@ -69,6 +69,8 @@ class Segment:
     """Index after its last character."""
     kept: tuple[Kept, ...] = ()
     """Spans of `reading` that stay as they are, in order and apart."""
+    is_inner: bool = False
+    """True for a part of a longer sentence that does not begin it."""
 
     @property
     def reading(self) -> str:
@@ -174,18 +176,18 @@ def split(
     is_usual = is_usual or fits
     cut = partial(_cut, text, fits=fits, is_usual=is_usual, begins=begins, is_short=is_short)
     spans = (
-        _lines(text)
+        ((start, end, False) for start, end in _lines(text))
         if policy == "line"
         else _sentences(text, usual if policy == "auto" else 0, is_usual, cut, find, begins)
     )
     segments: list[Segment] = []
     layout: list[str] = []
     last = 0
-    for start, end in spans:
+    for start, end, is_inner in spans:
         source = text[start:end]
         start, end = start + len(source) - len(source.lstrip()), end - len(source) + len(source.rstrip())
         if start < end:
-            one = Segment(text[start:end], start, end)
+            one = Segment(text[start:end], start, end, is_inner=is_inner)
             segments.append(replace(one, kept=tuple(find(one.reading))))
             layout.append(text[last:start])
             last = end
@@ -199,7 +201,8 @@ def _sentences(
     cut: Callable[[str, int, int, int], Iterator[tuple[int, int]]],
     find: Callable[[str], Sequence[Kept]],
     begins: Callable[[str], bool],
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[tuple[int, int, bool]]:
+    """Start and end of each part of a sentence, and whether it does not begin one."""
     for start, end in _paragraphs(text, begins):
         # Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
         line = _QUOTED_BREAK.sub(lambda match: " " * len(match[0]), text[start:end])
@@ -213,7 +216,7 @@ def _sentences(
                 part = line[first - start : last - start]
                 begin = last - len(part.lstrip())
                 left, right = without_edges(part.strip())
-                yield begin + left, begin + right
+                yield begin + left, begin + right, first > start + span[0]
 
 
 def _divided(spans: Iterable[tuple[int, int]], ends: Iterable[int]) -> Iterator[tuple[int, int]]:
