@@ -90,9 +90,10 @@ def cases() -> list[Case]:
     nested = "<b>" * 10_000 + "Ein Hund läuft." + "</b>" * 10_000
     right_to_left = "שלום example.org עולם {name} 42\n"
     return [
-        Case("10,000 letters without a mark or space", ".txt", b"a" * 10_000),
-        Case("20,000 letters without a mark or space", ".txt", b"a" * 20_000),
+        Case("10,000 letters without a mark or space", ".txt", b"a" * 10_000, same("a" * 10_000)),
+        Case("1,000,000 letters without a mark or space", ".txt", b"a" * 1_000_000, same("a" * 1_000_000)),
         Case("20,000 characters of words without a mark", ".txt", words_without_marks(20_000).encode()),
+        Case("1,000,000 characters of words without a mark", ".txt", words_without_marks(1_000_000).encode()),
         Case("a line of 10,000 addresses", ".txt", " ".join(ADDRESSES).encode(), once(ADDRESSES)),
         Case(
             "a sentence with 10,000 addresses in it",

@@ -22,6 +22,7 @@ CASES = (
     ("a < b && c <3 &#99999999999999999999; &#xD800; &unknown; &", None),
     ("<p>a<b", ["a"]),
     ("<svg><style><b>x</style></svg>y<math><mi><style>p{}</style></math>z", ["yz"]),
+    ("<label>a</label><input><label>b</label> <button>c</button> <button>d</button>", ["a", "b", "c", "d"]),
     ("", []),
 )
 
@@ -52,6 +53,9 @@ def test_texts_are_found_and_all_else_stays(source: str, texts: list[str] | None
         ("&lt;b&gt; &amp;amp;", "&lt;B&gt; &amp;AMP;"),
         ("zwei <img src=x> hunde <svg/> im <b>schnee </b> da", "ZWEI <img src=x> HUNDE <svg/> IM <b>SCHNEE </b>DA"),
         ("haus<br>mit garten", "HAUS<br> MIT GARTEN"),
+        ("<p><i class=x></i> weiter\n<img src=x></p>", "<p><i class=x></i> WEITER <img src=x></p>"),
+        ("<a href=x><svg/> <b>los</b></a> <u></u>", "<a href=x><svg/> <b>LOS</b></a> <u></u>"),
+        ("<p> <b> los </b> </p>", "<p> <b>LOS</b> </p>"),
     ],
 )
 def test_translations_are_escaped_and_tags_keep_their_places(source: str, expected: str):

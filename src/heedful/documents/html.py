@@ -157,6 +157,7 @@ class HtmlMarkup:
                 self._flush()
             elif token.kind == "end":
                 self._extend(part).end(token.name, part)
+                self._ends_in_space = self._ends_in_space and self._block.has_text  # an icon is seen
             else:
                 self._extend(part).point(part)
         if excluded is not None:
@@ -183,7 +184,7 @@ class HtmlMarkup:
     def _add_point(self, part: Slice) -> None:
         """Add something that is seen, so that spaces on both sides of it are two."""
         self._extend(part).point(part)
-        self._ends_in_space = self._ends_in_space and not self._block.has_text
+        self._ends_in_space = False
 
     def _add_text(self, text: str, part: Slice) -> None:
         """Add text with white space as in HTML."""

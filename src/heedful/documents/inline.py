@@ -95,13 +95,16 @@ class PassageBuilder(Generic[Mark]):
                 return
 
     def passage(self) -> "Passage[Mark]":
-        """Finish the passage; spaces around it are no part of it."""
+        """Finish the passage; spaces around it are no part of its text."""
         text = "".join(self._texts)
         first = len(text) - len(text.lstrip())
         size = len(text.strip())
         parents: list[int] = []
         tags: list[Tag] = []
-        for one in self._elements:
+        before = after = OUTERMOST  # elements between the text and a space at its edge
+        for index, one in enumerate(self._elements):
+            before = index if one.end < first else before
+            after = index if one.start > first + size and after == OUTERMOST else after
             parent = one.parent
             if parent != OUTERMOST and self._elements[parent].closing is None:
                 parent = parents[parent]  # the element around it never ended
@@ -109,7 +112,7 @@ class PassageBuilder(Generic[Mark]):
             start, end = (min(max(offset - first, 0), size) for offset in (one.start, one.end))
             tags.append(Tag(start, end, parent, one.is_kept, one.is_break))
         marks = [(one.opening, one.closing) for one in self._elements]
-        return Passage(TaggedText(text[first : first + size], tuple(tags)), marks)
+        return Passage(TaggedText(text[first : first + size], tuple(tags)), marks, before, after)
 
 
 @final
@@ -120,6 +123,10 @@ class Passage(Generic[Mark]):
     source: TaggedText
     marks: list[tuple[Mark, Mark | None]]
     """Edges of each tag, without a closing one for points and elements that are kept."""
+    before: int = OUTERMOST
+    """Index of the last tag before the text that a space divides from it, such as that of a picture."""
+    after: int = OUTERMOST
+    """Index of the first tag behind the text that a space divides from it."""
 
     @property
     def needs_translation(self) -> bool:
@@ -140,7 +147,7 @@ class Passage(Generic[Mark]):
 
         Yields:
             Pieces of the translation, and marks, each in a tuple of its own. The text of elements that are kept is left
-            out, because their marks include it.
+            out, because their marks include it. A space between the text and a tag at its edge is a piece.
         """
         occurrence = -1  # index of the kept element whose text is left out
         for piece in weave(output):
@@ -150,6 +157,9 @@ class Passage(Generic[Mark]):
                 continue
             edge, index = piece
             opening, closing = self.marks[index]
+            tag = output.tags[index]
+            if index == self.after and edge != "close" and tag.start == len(output.text):
+                yield " "
             if edge != "close":
                 yield (opening,)
                 if edge == "open" and self.source.tags[index].is_kept:
@@ -158,3 +168,5 @@ class Passage(Generic[Mark]):
                 yield (closing,)
             if edge == "close" and occurrence == index:
                 occurrence = -1
+            if index == self.before and edge != "open" and tag.end == 0:
+                yield " "

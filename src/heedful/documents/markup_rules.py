@@ -7,10 +7,10 @@ from typing import Final, Literal, final
 from heedful.documents.html_tokens import html_tokens
 
 _BLOCKS: Final = frozenset(
-    "address article aside base blockquote body caption center col colgroup datalist dd details dialog dir div dl dt "
-    "fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li link "
-    "listing main menu meta nav noframes ol optgroup option p param plaintext pre search section select source summary "
-    "table tbody td template tfoot th thead title tr track ul xmp".split()
+    "address article aside base blockquote body button caption center col colgroup datalist dd details dialog dir div "
+    "dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html label "
+    "legend li link listing main menu meta nav noframes ol optgroup option p param plaintext pre search section "
+    "select source summary table tbody td template tfoot th thead title tr track ul xmp".split()
 )
 """Elements that begin and end a passage; all others, also unknown ones, stand within a sentence."""
 _KEPT: Final = frozenset("code kbd samp var tt".split())
