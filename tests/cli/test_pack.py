@@ -106,14 +106,13 @@ def test_corrections_are_packed_if_asked_for_and_named_if_not(trained: Trained, 
 def test_a_page_is_that_of_export(trained: Trained, tmp_path: Path):
     page, other, model = tmp_path / "shipped.html", tmp_path / "other.html", tmp_path / "m"
     shutil.copytree(trained.model, model)  # a page brings the model an engine
-    done = heedful("pack", model, "-o", page)
+    licence = ("--license", "für alle, § 3")
+    done = heedful("pack", model, "-o", page, *licence)
     assert done.code == 0, done.err
     assert done.out == f"{page}: {readable_size(page.stat().st_size)}; open it in a browser\n"
-    assert heedful("export", model, "--to", "html", "-o", other).code == 0
+    assert heedful("export", model, "--to", "html", "-o", other, *licence).code == 0
     assert page.read_bytes() == other.read_bytes()
-    named = tmp_path / "named.html"
-    assert heedful("pack", model, "-o", named, "--license", "für alle, § 3").code == 0
-    facts = named.read_text("utf-8").split('id="model-facts">')[1].split("</script>")[0]
+    facts = page.read_text("utf-8").split('id="model-facts">')[1].split("</script>")[0]
     assert json.loads(facts)["license"] == "für alle, § 3"
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ from heedful.predictors.segment_decoding import SegmentDecoding
 from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
-from heedful.text.kept import find_kept
+from heedful.text.kept import Kept, find_kept
 from heedful.text.lexicon import Lexicon
 from heedful.text.segments import Segment
 from heedful.text.word_forms import WordForms
@@ -100,6 +100,24 @@ class Sentences(Words):
         output = words[0][:1].upper() + words[0][1:]
         links = tuple((index, index) for index in range(len(text.split())))
         return Translation(text, output, -1.0, -1.0, (Alternative(output, -1.0, -1.0),), alignment=links)
+
+
+def test_words_are_aligned_behind_a_conjunction_that_is_not_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(TABLES, "lexicon", Lexicon({"und": {"and": 0.5}}))
+    decoding: Any = Sentences()
+    (one,) = SegmentDecoding(decoding).translate([segment("und ein roter Hund {x}")], FREE, [0])
+    words = [(one.source.split()[left], one.text.split()[right]) for left, right in one.alignment or ()]
+    assert words == [("und", "and"), ("ein", "a"), ("roter", "red"), ("Hund", "dog"), ("{x}", "{x}")]
+    links = {one.source[link.source_start : link.source_end]: link for link in one.links}
+    assert [one.text[links[word].target_start : links[word].target_end] for word in ("und", "{x}")] == ["and", "{x}"]
+
+
+def test_a_conjunction_that_stays_is_read_with_the_text(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(TABLES, "lexicon", Lexicon({"und": {"and": 0.5}}))
+    decoding: Any = Sentences()
+    kept = replace(segment("UND ein roter Hund"), kept=(Kept(0, 3, "acronym"),))
+    (one,) = SegmentDecoding(decoding).translate([kept], FREE, [0])
+    assert one.text == "UND a red dog"
 
 
 @pytest.mark.parametrize(
@@ -249,5 +267,5 @@ def test_nothing_is_searched_where_no_span_was_lifted():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Looping, "translate", counting)
-        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], None, [0])]  # type: ignore[arg-type]
+        [*SegmentDecoding(decoding)._outputs([segment("ein Hund")], FREE, [0])]
     assert calls == [1]

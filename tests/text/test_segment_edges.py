@@ -32,6 +32,8 @@ from heedful.text.segments import split
         ("...ein Hund", ["ein Hund"]),
         ("Ein Hund :-)", ["Ein Hund"]),
         ("[(*** Ein Hund ***)]", ["Ein Hund"]),
+        ("===) Ein Hund :-)===", ["Ein Hund"]),
+        ("Ein Hund :-),", ["Ein Hund"]),
     ],
 )
 def test_layout_around_segments_is_put_aside_and_back(text: str, parts: list[str]):
@@ -64,7 +66,7 @@ def test_marks_of_the_sentence_itself_stay(text: str):
     assert [one.source for one in split(text, find=find_kept).segments] == [text]
 
 
-@pytest.mark.parametrize("part", ["(", "[(", "= ", "=~", '"', "*_", ":) ", "(!", "!"])
+@pytest.mark.parametrize("part", ["(", "[(", "= ", "=~", '"', "*_", ":) ", "(!", "!", "===---", ",==="])
 def test_rows_of_marks_take_linear_time(part: str):
     text = part * 100_000
     assert without_edges(text + "x")[1] == len(text) + 1

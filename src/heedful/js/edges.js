@@ -3,9 +3,11 @@
 import { SPACE } from './whitespace.js';
 
 const MARK = `[^\\p{L}\\p{N}_${SPACE}]`;
+// A word is looked for where one may begin, so that no mark is read again and again.
+const WORD = `(?<![^${SPACE}])`;
 /** Words of marks alone, and rows of the same mark; from the end on also marks that end clauses, but none that end sentences. */
-const BEGINNING = new RegExp(`^(?:[${SPACE}]+|${MARK}{2,}(?=[${SPACE}])|(${MARK})\\1\\1+)*`, 'u');
-const ENDING = new RegExp(`^(?:[${SPACE},;:–—]+|(?![.!?…]+[${SPACE}])${MARK}{2,}(?=[${SPACE}])|(?![.!?…])(${MARK})\\1\\1+)*`, 'u');
+const BEGINNING = new RegExp(`^(?:[${SPACE}]+|${WORD}${MARK}{2,}(?=[${SPACE}])|(${MARK})\\1\\1+)*`, 'u');
+const ENDING = new RegExp(`^(?:${WORD}(?![,;:–—]*[.!?…]+[${SPACE}])${MARK}{2,}(?=[${SPACE}])|[${SPACE},;:–—]+|(?![.!?…])(${MARK})\\1\\1+)*`, 'u');
 /** @type {Record<string, string>} */
 const CLOSING = { '(': ')', '[': ']', '„': '“”', '“': '”', '«': '»', '»': '«', '‹': '›', '›': '‹' };
 /** @type {Record<string, string>} */

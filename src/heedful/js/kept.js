@@ -27,12 +27,10 @@ const FOLLOWING = 0.5;
 
 /** Word of more letters than any in common use, or of one letter again and again. */
 const LONG = /(?<![A-Za-zª-ʯͰ-ۿ_\p{Nd}])(?:[A-Za-zª-ʯͰ-ۿ_\p{Nd}]{41,}|(?=[A-Za-z+/]{0,60}\p{Nd})[A-Za-z\p{Nd}+/]{41,}={0,2}|([A-Za-zª-ʯͰ-ۿ])\1{7,})(?![A-Za-zª-ʯͰ-ۿ_\p{Nd}])/gu;
-/** Letters up to which a word in capitals is kept in a text that is in capitals. */
-const MOST_CAPITALS = 4;
 /** Span that may stand within a word. */
 const WITHIN_WORD = /^(?:<(?!br\b)[^<>]*>|&shy;|\p{Nd}+)$/u, LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
 /** Short word in capitals, and a letter that is none. */
-const CAPITALS = /(?<![\p{L}\p{N}_'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\p{L}\p{N}_'’-])/gu, SMALL = /[a-zß-öø-ÿ]/;
+const CAPITALS = /(?<![\p{L}\p{N}_'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\p{L}\p{N}_'’-])/gu, SMALL = /[a-zß-öø-ÿ]/, VOWEL = /[AEIOUYÀ-ÆÈ-ÏÒ-ÖØ-Ý]/;
 
 export class KeptRules {
   /** @param {KeptFacts} facts @param {import('./scripts.js').Scripts} scripts @param {(word: string) => boolean} [lacks] whether no source of the model has a word */
@@ -60,8 +58,9 @@ export class KeptRules {
     for (const { kind, pattern } of this.rules) for (const match of text.matchAll(pattern)) take(match.index, match.index + match[0].length, kind);
     for (const { 0: word, index } of text.matchAll(LONG)) take(index, index + word.length, 'word');
     for (const [start, end] of ASCII.test(text) ? [] : this.foreign(text)) take(start, end, 'script');
-    const most = SMALL.test(text) ? text.length : MOST_CAPITALS;
-    for (const { 0: word, index } of text.matchAll(CAPITALS)) if (word.length <= most && this.lacks(word)) take(index, index + word.length, 'acronym');
+    const isMixed = SMALL.test(text);
+    // Among capitals, a word that a small model has not seen is rather "JA" than "NATO".
+    for (const { 0: word, index } of text.matchAll(CAPITALS)) if (this.lacks(word) && (isMixed || !VOWEL.test(word))) take(index, index + word.length, 'acronym');
     return spans.sort((one, other) => one.start - other.start);
   }
 

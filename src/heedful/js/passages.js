@@ -90,7 +90,7 @@ export class Passages {
 
   /** Segment as the model reads it. @param {Segment} segment @returns {Reading} */
   read(segment) {
-    const { reading, kept } = segment, joint = this.jointOf(reading), start = joint[0].length, { forms } = this;
+    const { reading, kept } = segment, joint = this.jointOf(segment), start = joint[0].length, { forms } = this;
     const spans = kept.map((one) => ({ ...one, start: one.start - start, end: one.end - start })), parts = outside(reading.slice(start), spans), plain = parts.join(SPAN);
     const same = { segment, isUpper: false, isLower: false, mark: '', joint };
     if (plain.split(SPAN).length !== kept.length + 1) return same;
@@ -109,9 +109,10 @@ export class Passages {
     return { segment: { source: text, reading: text, kept: places }, isUpper: caseOf(plain) === 'upper', isLower, mark: marks[1], joint };
   }
 
-  /** Conjunction at the beginning of a text and its translation; both empty where it is read with the text. @param {string} text @returns {[string, string]} */
-  jointOf(text) {
-    const [joint] = (this.forms.hasCapitals && CONJUNCTION.exec(text)) || [''], target = joint && this.lexicon?.best(strip(joint).toLowerCase());
+  /** Conjunction at the beginning of a text and its translation; both empty where it is read with the text, or stays. @param {Segment} segment @returns {[string, string]} */
+  jointOf({ reading, kept }) {
+    const [joint] = (this.forms.hasCapitals && CONJUNCTION.exec(reading)) || [''], isKept = kept.some(({ start }) => start < joint.length);
+    const target = joint && !isKept && this.lexicon?.best(strip(joint).toLowerCase());
     return target ? [joint, `${/\p{Lowercase}/u.test(joint) ? target : target.toUpperCase()} `] : ['', ''];
   }
 

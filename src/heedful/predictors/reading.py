@@ -96,9 +96,18 @@ class Reading:
             targets = list(range(before_output, before_output + len(plain) + 1))
         origins = [before + index for index in origins_of(read, source[before:])]
         own = [one for one in links if one.source_end <= len(origins) and one.target_end <= len(plain)]
-        moved = moved_links(own, origins, targets) if own else ()
+        moved = [*moved_links(own, origins, targets)] if own else []
+        aligned = output.alignment
+        if before:
+            left, right = (len(part.split()) for part in self.joint)
+            if links:
+                moved.insert(0, CharacterLink(0, len(self.joint[0].rstrip()), 0, len(self.joint[1].rstrip())))
+            if aligned is not None:
+                own_words = ((source_word + left, target_word + right) for source_word, target_word in aligned)
+                aligned = (0, 0), *own_words
         decoded = output.decoded or (read, output.unreplaced or output.text)
-        return with_texts(replace(output, source=source, links=tuple(moved), decoded=decoded), texts)
+        one = replace(output, source=source, alignment=aligned, links=tuple(moved), decoded=decoded)
+        return with_texts(one, texts)
 
     def _written(self, text: str) -> str:
         text = self._unmarked(text)
@@ -132,7 +141,8 @@ class Reading:
 def _joint(segment: Segment, tables: WordTables) -> tuple[str, str]:
     """Conjunction at the beginning of a segment and its translation; both empty where it is read with the segment."""
     match = CONJUNCTION.match(segment.reading) if tables.forms.has_capitals else None
-    if match is None or tables.lexicon is None:
+    is_kept = match is not None and any(one.start < match.end() for one in segment.kept)
+    if match is None or is_kept or tables.lexicon is None:
         return "", ""
     target = tables.lexicon.best(match[0].strip().lower())
     if not target:

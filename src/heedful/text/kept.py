@@ -38,8 +38,7 @@ _SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ¼-¾⅐-⅞]|\.[^\W\d
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
 _CAPITALS: Final = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\w'’-])")
 _SMALL: Final = re.compile("[a-zß-öø-ÿ]")
-_MOST_CAPITALS: Final = 4
-"""Number of letters up to which such a word is kept in a text that is in capitals."""
+_VOWEL: Final = re.compile("[AEIOUYÀ-ÆÈ-ÏÒ-ÖØ-Ý]")
 _WORDS: Final = re.compile(r"[^\W\d_]++(?:[\s'’-]++[^\W\d_]++)*+")
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _MARK: Final = "a"
@@ -84,7 +83,7 @@ def find_kept(
         own: finds the spans of the user's own pattern, which precede those of the table; None = no such pattern.
         knows: whether a model knows a script, so that words in other scripts are kept; None = all scripts.
         lacks: whether no source of a model has a word, so that it is kept where it is short and in capitals, and
-            shorter still if all of the text is; None = none is.
+            without vowels if all of the text is in capitals; None = none is.
 
     Returns:
         The spans in order, none overlapping another.
@@ -114,9 +113,11 @@ def find_kept(
         for start, end in _foreign(text, knows):
             take(start, end, FOREIGN)
     if lacks is not None:
-        most = len(text) if _SMALL.search(text) else _MOST_CAPITALS
+        is_mixed = _SMALL.search(text) is not None
         for match in _CAPITALS.finditer(text):
-            take(match.start(), match.end() if len(match[0]) <= most and lacks(match[0]) else match.start(), ACRONYM)
+            # Among capitals, a word that a small model has not seen is rather "JA" than "NATO".
+            if lacks(match[0]) and (is_mixed or not _VOWEL.search(match[0])):
+                take(match.start(), match.end(), ACRONYM)
     return tuple(sorted(spans))
 
 

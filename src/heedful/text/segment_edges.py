@@ -7,9 +7,12 @@ import re
 from typing import Final
 
 _MARK: Final = r"[^\w\s]"
-_BEGINNING: Final = re.compile(rf"(?:\s+|{_MARK}{{2,}}(?=\s)|({_MARK})\1\1+)*")
+# A word is looked for where one may begin, so that no mark is read again and again.
+_BEGINNING: Final = re.compile(rf"(?:\s+|(?<!\S){_MARK}{{2,}}(?=\s)|({_MARK})\1\1+)*")
 """Words of marks alone, and rows of the same mark."""
-_ENDING: Final = re.compile(rf"(?:[\s,;:–—]+|(?![.!?…]+\s){_MARK}{{2,}}(?=\s)|(?![.!?…])({_MARK})\1\1+)*")
+_ENDING: Final = re.compile(
+    rf"(?:(?<!\S)(?![,;:–—]*[.!?…]+\s){_MARK}{{2,}}(?=\s)|[\s,;:–—]+|(?![.!?…])({_MARK})\1\1+)*"
+)
 """The same from the end on, and marks that end clauses, but none that end sentences."""
 _CLOSING: Final = {"(": ")", "[": "]", "„": "“”", "“": "”", "«": "»", "»": "«", "‹": "›", "›": "‹"}
 _OPENING: Final = {")": "(", "]": "[", "“": "„", "”": "„“", "»": "«", "«": "»", "›": "‹", "‹": "›"}
