@@ -14,10 +14,11 @@ from heedful.models.bidaf import BidafConfig
 from heedful.models.hierarchical import HierarchicalConfig
 from heedful.models.image_transformer import ImageTransformerConfig
 from heedful.models.inputs import FeatureInputs, PassageInputs, PixelInputs, StoryInputs, TokenInputs
+from heedful.models.label_model import Encoded
 from heedful.models.memory_network import MemoryNetworkConfig
 from heedful.models.self_attentive import SelfAttentiveConfig
 from heedful.models.show_attend_tell import ShowAttendTellConfig
-from heedful.models.text_classifier import TextClassifierConfig
+from heedful.models.text_classifier import TextClassifier, TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
 from heedful.training.caption_step import CaptionStep
 from heedful.training.guided import Guidance
@@ -185,6 +186,18 @@ def classifier(**settings: Any) -> Any:
     return TextClassifierConfig(**settings).build(NUM_TOKENS, 3)
 
 
+class OwnLosses(TextClassifier):  # type: ignore[misc]
+    """A classifier with a loss for each text, whoever the text is."""
+
+    def extra_losses(self, encoded: Encoded, log_probs: Tensor) -> dict[str, Tensor]:
+        return {"norm": encoded.vectors.square().sum()}
+
+
+def with_batch_norm(step: TrainingStep) -> TrainingStep:
+    step.model.register_module("norm", nn.BatchNorm1d(8))
+    return step
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -201,6 +214,11 @@ def classifier(**settings: Any) -> Any:
             lambda: labels(MemoryNetworkConfig(empty_share=0.1), StoryInputs),
             "the number of drawn empty facts differs from batch to batch",
         ),
+        (
+            lambda: LabelStep(OwnLosses(TextClassifierConfig(), NUM_TOKENS, 3), 0.1),
+            "losses of the model's own would count padding",
+        ),
+        (lambda: with_batch_norm(labels(TextClassifierConfig())), "means over a batch would count padding"),
         (
             lambda: captioner(ShowAttendTellConfig(transcription_weight=0.5), False),
             "the sum over transcriptions depends on the lengths",

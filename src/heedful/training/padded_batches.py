@@ -12,6 +12,7 @@ from heedful.models.attentive import AttentiveSeq2Seq
 from heedful.models.hard_attention import HardAttention
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.interface import Seq2Seq
+from heedful.models.label_model import LabelModel
 from heedful.models.memory_network import MemoryNetwork
 from heedful.models.show_attend_tell import ShowAttendTell
 
@@ -19,6 +20,8 @@ LENGTH_MULTIPLE: Final = 8
 """Multiple that lengths of padded batches are rounded up to."""
 ROW_MULTIPLE: Final = 8
 """Multiple that their numbers of examples are rounded up to."""
+
+_BATCH_NORMS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 def model_problem(model: nn.Module) -> str:
@@ -39,11 +42,20 @@ def model_problem(model: nn.Module) -> str:
         return "the first batches are others, which the host counts"
     if isinstance(model, MemoryNetwork) and model.config.empty_share:
         return "the number of drawn empty facts differs from batch to batch"
+    if isinstance(model, LabelModel) and _has_own_losses(type(model)):
+        return "losses of the model's own would count padding"
+    if any(isinstance(part, _BATCH_NORMS) for part in model.modules()):
+        return "means over a batch would count padding"
     if isinstance(model, Seq2Seq) and model.copy_need:
         return "the shares of copied tokens are packed"
     if any(part.normalizer.is_random for part in model.modules() if isinstance(part, NormalizerLayer)):
         return "the seeds of drawn keys come from Python"
     return ""
+
+
+def _has_own_losses(kind: type[LabelModel]) -> bool:
+    """True for classifiers with losses beside the likelihood; those of memory networks are for drawn keys."""
+    return kind.extra_losses not in (LabelModel.extra_losses, MemoryNetwork.extra_losses)
 
 
 def padded_sources(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
