@@ -16,7 +16,7 @@ import torch
 
 from heedful.data.batching import make_batch
 from heedful.errors import LostProcess, NonFiniteError, ResourceError, Stopped
-from heedful.training import distributed
+from heedful.training import distributed, train_state
 from heedful.training.checkpoint import CheckpointFolder
 from heedful.training.distributed import Ranks, SingleProcess, _buckets
 from heedful.training.loop import Trainer
@@ -26,10 +26,11 @@ from tests.cli.conftest import SETTINGS, write_pairs
 from tests.cli.test_main import ENVIRONMENT
 from tests.prove import prove_ddp
 from tests.prove.prove_checkpoints import Record
-from tests.prove.prove_ddp import Doom, Toy
+from tests.prove.prove_ddp import Doom, Toy, noted_losses
 from tests.prove.ranks import IS_POSSIBLE, REASON, Ended, free_port, launch
 from tests.prove.task_trainings import TASKS, make_corpus
 from tests.thorough import sampled, thinned, thorough
+from tests.training.tape import Tapes, without_cpu_loops
 
 together = pytest.mark.skipif(not IS_POSSIBLE, reason=REASON)
 CORPUS = make_corpus(20)
@@ -240,6 +241,39 @@ def test_two_processes_compute_what_one_does(kind: str, settings: dict[str, obje
     assert any(len(rows) % 2 for rows in toy.trainer(tmp_path, SingleProcess())._sampler.plan(0))  # shares are uneven
     assert any(len(rows) == 1 for rows in toy.trainer(tmp_path, SingleProcess())._sampler.plan(0))  # and one is empty
     assert prove_ddp.difference(tmp_path, toy, 2) <= 1e-12
+
+
+@together
+@pytest.mark.parametrize("kind", ["rnnsearch", "label"])
+def test_recorded_steps_of_two_processes_learn_what_launched_ones_do(kind: str, tmp_path: Path):
+    """Each process records its own shares, uneven and empty ones among them; gradients are summed outside."""
+
+    def body(ranks: Ranks) -> list[float]:
+        ends, tapes = list[tuple[list[float], list[torch.Tensor]]](), Tapes()
+        with pytest.MonkeyPatch.context() as patch:
+            without_cpu_loops(patch)
+            for name in ("launched", "recorded"):
+                if name == "recorded":
+                    patch.setattr(train_state, "make_recorder", lambda device: tapes)
+                trainer = Toy(kind, has_chance=False).trainer(tmp_path / name, ranks)
+                losses = noted_losses(trainer)
+                trainer.run()
+                ends.append((losses, [each.detach().clone() for each in trainer._train_state.model.parameters()]))
+        (losses, weights), (again, others) = ends
+        differences = (abs(one - other) for one, other in zip(losses, again, strict=True))
+        moved = ((one - other).abs().max() for one, other in zip(weights, others, strict=True))
+        return [len(tapes.lengths), len(losses), max(differences), float(max(moved))]
+
+    for name in ("launched", "recorded"):
+        (tmp_path / name).mkdir()
+    for found in told(tmp_path, 2, body):
+        assert isinstance(found, list)
+        assert len(found) == 4, found
+        num_tapes, num_steps, loss, weights = found
+        assert num_tapes >= 1
+        assert num_steps == 12
+        assert loss <= 1e-11
+        assert weights <= 1e-11
 
 
 @together

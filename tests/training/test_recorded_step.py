@@ -248,7 +248,7 @@ def test_padding_counts_for_nothing():
     padded = step.pad(BATCHES[0])
     assert [part.shape for part in padded] == [(8, 8), (8,), (8, 8), (8, 8)]
     assert np.array_equal(padded[0][:4, :6], source)
-    assert padded[1].tolist() == [*lengths.tolist(), 1, 1, 1, 1]
+    assert padded[1].tolist() == [*lengths.tolist(), *[lengths[-1]] * 4]
     assert int((padded[3] != PAD).sum()) == int((target_out != PAD).sum())
     again = step.pad(padded)
     assert all(np.array_equal(one, other) for one, other in zip(padded, again, strict=True))

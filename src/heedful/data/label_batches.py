@@ -1,9 +1,10 @@
 """Batches of texts with labels for training."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.batching import IntArray, LengthSampler, pad
@@ -86,6 +87,21 @@ def make_label_batch(corpus: EncodedCorpus, indices: Ids, collect: Collect) -> L
     labels, _ = pad([corpus.target[index] for index in indices])
     sources = collect([corpus.source[index] for index in indices])
     return LabelBatch(sources, labels[:, 0] if labels.shape[1] == 1 else labels)
+
+
+def label_batches(corpus: EncodedCorpus, collect: Collect, batch_texts: int) -> Iterator[LabelBatch]:
+    """Iterate over a corpus once, in its order.
+
+    Args:
+        corpus: as for `make_label_batch`.
+        collect: as for `make_label_batch`.
+        batch_texts: largest number of texts in a batch.
+
+    Yields:
+        Padded batches.
+    """
+    for start in range(0, len(corpus), batch_texts):
+        yield make_label_batch(corpus, np.arange(start, min(start + batch_texts, len(corpus))), collect)
 
 
 @final

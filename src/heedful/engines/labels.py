@@ -12,11 +12,13 @@ from heedful.errors import FileRefused
 from heedful.search.inputs import InputArrays
 
 GRAPH: Final = "classify.onnx"
+BATCH_TOKENS: Final = 8192
+"""Number of token ids in a batch that suits a CPU."""
 _AGAIN: Final = "export the model again"
 
 
 def run_labels(
-    run: LabelRun, texts: InputArrays, batch_tokens: int = 8192
+    run: LabelRun, texts: InputArrays, batch_tokens: int = BATCH_TOKENS
 ) -> tuple[list[Floats], Floats, list[Floats | None]]:
     """Classify texts in batches of similar length.
 

@@ -305,7 +305,8 @@ def doubly_stochastic_penalty(
         0.5
     """
     total = weights.masked_fill(~real[..., None], 0.0).sum(dim=1)
-    return (1.0 - total).square().masked_fill(~regions, 0.0).sum()
+    # Rows without a token are padding.
+    return (1.0 - total).square().masked_fill(~(regions & real.any(dim=1, keepdim=True)), 0.0).sum()
 
 
 def _attended_regions(memory: ShowAttendTellMemory) -> Bool[Tensor, "source region"]:

@@ -33,13 +33,14 @@ from heedful.data.prepare import EvaluationSet
 from heedful.data.prepared_files import is_texts, kept_tokenizer, read_prepared, repaired, verify_files
 from heedful.data.prepared_tokenizers import TOKENIZER_LINES, count_characters
 from heedful.data.split import MIN_PAIRS, Split, on_training
-from heedful.engines.engine import decode_sorted
+from heedful.engines.engine import DEFAULT_BATCH_TOKENS, decode_sorted
 from heedful.engines.images import image_arrays
 from heedful.errors import DataError, FileRefused, UsageError
 from heedful.evaluation.evaluate import quick_scores
 from heedful.evaluation.metrics.table import METRICS, metric_directions
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts, write_facts
+from heedful.models.device_memory import as_memory_allows
 from heedful.models.engine import torch_backend
 from heedful.models.inputs import FeatureInputs, PixelInputs
 from heedful.models.interface import Seq2Seq
@@ -58,11 +59,13 @@ from heedful.text.tokenizer_training import choose_size, train_tokenizer
 from heedful.text.vocabulary import EOS
 from heedful.training.caption_step import CaptionStep
 from heedful.training.config import TrainingConfig
-from heedful.training.likelihood import log_likelihood
+from heedful.training.likelihood import validation_loss
 from heedful.training.progress import Validation
 
 PREPARED: Final = "run/data/captioning.json"
 VALIDATION_IMAGES: Final = 500
+VALIDATION_CAPTIONS: Final = 64
+"""Number of captions in a batch of the validation loss that suits a CPU."""
 BLEU_WORDS: Final = 4
 """Words of a caption from which on it can have a score in BLEU, which counts sequences of four."""
 COURSE: Final = Course((16, 64), 4_000, (4, 80))
@@ -189,11 +192,17 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
 
         def validate(model: nn.Module) -> Validation:
             backend = torch_backend(_seq2seq(model), experiment.text.max_tokens)
-            decoded = decode_sorted(backend, images, SearchConfig(beam=1))
+            decoded = as_memory_allows(
+                lambda positions: decode_sorted(backend, images, SearchConfig(beam=1), batch_tokens=positions),
+                DEFAULT_BATCH_TOKENS,
+                next(model.parameters()).device,
+            )
             outputs = [data.tokenizer.decode(hypotheses[0].token_ids) for hypotheses in decoded]
             scores = quick_scores(outputs, dev.references, metrics=metrics)
             step = CaptionStep(_seq2seq(model), _inputs(experiment), 0.0)
-            loss = log_likelihood(step, captions_by_length(data.images, corpus)).loss
+            loss = validation_loss(
+                step, lambda number: captions_by_length(data.images, corpus, number), VALIDATION_CAPTIONS
+            )
             samples = tuple(zip(dev.sources[:5], [texts[0] for texts in dev.references[:5]], outputs[:5], strict=True))
             return Validation({"loss": loss, **scores}, samples[0], samples)
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from heedful.data.encoded import ENCODED, EncodedCorpus, EncodedSide
-from heedful.data.label_batches import LabelSampler, make_label_batch
+from heedful.data.label_batches import LabelSampler, label_batches
 from heedful.data.label_kinds import PARTS, LabelKind, decide, encode_label
 from heedful.data.prepared_files import is_texts, read_prepared, repaired, verify_files
 from heedful.data.pretrained_vectors import Pretrained, check_vectors, read_pretrained
 from heedful.data.stories import IMPOSSIBLE
 from heedful.engines.label_arrays import Floats
-from heedful.engines.labels import run_labels
+from heedful.engines.labels import BATCH_TOKENS, run_labels
 from heedful.engines.ngram_model import NgramModel
 from heedful.engines.passages import PassageArrays
 from heedful.engines.stories import StoryArrays
@@ -25,6 +25,7 @@ from heedful.errors import DataError, FileRefused
 from heedful.evaluation.label_sets import label_scores
 from heedful.files.formats import PREPARED_FORMAT
 from heedful.files.records import read_facts
+from heedful.models.device_memory import as_memory_allows
 from heedful.models.inputs import INPUTS
 from heedful.models.label_model import LabelModel, label_run
 from heedful.models.pretrained import place_vectors
@@ -40,7 +41,7 @@ from heedful.text.label_sets import shown_labels
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.training.label_step import LabelStep
-from heedful.training.likelihood import log_likelihood
+from heedful.training.likelihood import validation_loss
 from heedful.training.progress import Validation
 
 BATCH_TEXTS: Final = 128
@@ -310,14 +311,17 @@ class LabelTask(Task[FileT, LabelData]):
 
         def validate(model: nn.Module) -> Validation:
             classifier = self._classifier(model)
-            log_probs, *_ = run_labels(label_run(classifier), sources)
-            said = read(log_probs)
-            starts = range(0, len(known), BATCH_TEXTS)
-            batches = (
-                make_label_batch(corpus, np.arange(start, min(start + BATCH_TEXTS, len(known))), collect)
-                for start in starts
+            log_probs, *_ = as_memory_allows(
+                lambda tokens: run_labels(label_run(classifier), sources, tokens),
+                BATCH_TOKENS,
+                next(classifier.parameters()).device,
             )
-            loss = log_likelihood(self._step(classifier, experiment, 0.0), batches).loss
+            said = read(log_probs)
+            loss = validation_loss(
+                self._step(classifier, experiment, 0.0),
+                lambda number: label_batches(corpus, collect, number),
+                BATCH_TEXTS,
+            )
             samples = tuple(zip(texts[:5], map(shown, gold[:5]), map(shown, said[:5]), strict=True))
             scores = {"loss": loss, **self.scores(said, gold, experiment)}
             return Validation(scores, samples[0], samples)

@@ -66,12 +66,14 @@ from heedful.text.pronunciations import has_ipa
 from heedful.text.text_files import language_names
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import EOS
-from heedful.training.likelihood import log_likelihood
+from heedful.training.likelihood import validation_loss
 from heedful.training.pair_step import PairStep
 from heedful.training.progress import Validation
 
 VALIDATION_SOURCES: Final = 1000
 VALIDATION_TOKENS: Final = 8192
+VALIDATION_PAIRS: Final = 128
+"""Number of pairs in a batch of the validation loss that suits a CPU."""
 MOST_CHECKED_BYTES: Final = 30_000_000
 """Size of data up to which training begins with a check, which takes a few seconds for each ten megabytes."""
 MOST_CALIBRATED: Final = 1500
@@ -333,7 +335,9 @@ class Validator:
         scores = quick_scores(outputs, self._dev.references, self._language, metrics=self._metrics)
         texts = self._dev.sources, [texts[0] for texts in self._dev.references], outputs
         middle, *others = ((texts[0][i], texts[1][i], texts[2][i]) for i in self._shown)
-        loss = log_likelihood(PairStep(model, label_smoothing=0.0), pairs_by_length(self._corpus)).loss
+        loss = validation_loss(
+            PairStep(model, label_smoothing=0.0), lambda number: pairs_by_length(self._corpus, number), VALIDATION_PAIRS
+        )
         middle_index = len(others) // 2
         samples = (*others[:middle_index], middle, *others[middle_index:])
         return Validation({"loss": loss, **scores}, middle, samples)

@@ -1,14 +1,17 @@
 """Maximum likelihood of captions with teacher forcing, label-smoothed, over real tokens only."""
 
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import final
+from typing import Any, final
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.models.inputs import Inputs
 from heedful.models.interface import Seq2Seq
 from heedful.training.guided import NO_GUIDANCE, Guidance
 from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.padded_batches import model_problem, padded_sources, padded_targets
 from heedful.training.sequence_loss import sequence_loss
 
 
@@ -48,4 +51,23 @@ class CaptionStep(TrainingStep):
         number = len(fields(self.kind))
         taught = self.guidance.taught(model, images[number] if len(images) > number else None)
         inputs = self.kind(*images[:number])
-        return sequence_loss(model, inputs, target_in, target_out, self.label_smoothing, taught, self.guidance.weight)
+        return sequence_loss(
+            model,
+            inputs,
+            target_in,
+            target_out,
+            self.label_smoothing,
+            taught,
+            self.guidance.weight,
+            is_packed=not self.has_fixed_shape,
+        )
+
+    @property
+    def recording_problem(self) -> str:
+        if self.guidance.weight:
+            return "batches have different numbers of alignment links"
+        return model_problem(self.model)
+
+    def pad(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        target_in, target_out, *images = arrays
+        return [padded_targets(target_in), padded_targets(target_out), *padded_sources(images)]

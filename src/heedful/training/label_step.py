@@ -1,8 +1,11 @@
 """Maximum likelihood of labels, label-smoothed; of sets of labels, and of distributions over labels."""
 
-from typing import Final, final
+from collections.abc import Sequence
+from typing import Any, Final, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -10,6 +13,10 @@ from heedful.data.label_kinds import LabelKind, target_rows
 from heedful.models.inputs import Inputs, TokenInputs
 from heedful.models.label_model import Encoded, LabelModel
 from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.padded_batches import ROW_MULTIPLE, model_problem, padded_sources
+
+NO_LABEL: Final = -1
+"""Label of rows that are padding."""
 
 
 @final
@@ -51,6 +58,8 @@ class LabelStep(TrainingStep):
         scores = scores if scores.dtype == torch.float64 else scores.float()
         if self.label_kind != "one":
             return self._loss_of_targets(scores, encoded, labels)
+        if self.has_fixed_shape:
+            return self._loss_of_padded(scores, encoded, labels)
         by_label, smoothing = scores.movedim(-1, 1), self.label_smoothing
         total = functional.cross_entropy(by_label, labels, reduction="sum", label_smoothing=smoothing)
         if encoded.penalty is not None:
@@ -60,6 +69,32 @@ class LabelStep(TrainingStep):
             total = total + loss
         num_correct = (scores.argmax(dim=-1) == labels).view(len(labels), -1).all(dim=1).sum()
         return LossSum(total, gold.sum(), num_correct, labels.new_tensor(len(labels)))
+
+    @property
+    def recording_problem(self) -> str:
+        if self.label_kind != "one":
+            return "targets of several labels are made on the host"
+        return model_problem(self.model)
+
+    def pad(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        *sources, labels = arrays
+        rows = [(0, -len(labels) % ROW_MULTIPLE), *[(0, 0)] * (labels.ndim - 1)]
+        return [*padded_sources(sources), np.pad(labels, rows, constant_values=NO_LABEL)]
+
+    def _loss_of_padded(self, scores: Tensor, encoded: Encoded, labels: Tensor) -> LossSum:
+        """Loss of a batch in which some rows are padding."""
+        real = labels != NO_LABEL
+        by_label, smoothing = scores.movedim(-1, 1), self.label_smoothing
+        total = functional.cross_entropy(
+            by_label, labels, reduction="sum", label_smoothing=smoothing, ignore_index=NO_LABEL
+        )
+        real_rows = real.view(len(labels), -1).all(dim=1)
+        if encoded.penalty is not None:
+            total = total + encoded.penalty.where(real_rows, 0.0).sum()
+        log_probs = functional.log_softmax(scores.detach(), dim=-1)
+        gold = log_probs.gather(-1, labels.clamp(min=0)[..., None])[..., 0].where(real, 0.0)
+        num_correct = (scores.argmax(dim=-1) == labels).view(len(labels), -1).all(dim=1).sum()
+        return LossSum(total, gold.sum(), num_correct, real_rows.sum())
 
     def _loss_of_targets(self, scores: Tensor, encoded: Encoded, labels: Tensor) -> LossSum:
         """Loss of sets of labels, or of distributions over labels."""

@@ -1,26 +1,17 @@
 """Maximum likelihood of target sequences with teacher forcing, label-smoothed, over real tokens only."""
 
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import Any, final
 
-import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.layers.normalizing import NormalizerLayer
-from heedful.models.attentive import AttentiveSeq2Seq
-from heedful.models.hard_attention import HardAttention
 from heedful.models.inputs import TokenInputs
 from heedful.models.interface import Seq2Seq
-from heedful.text.vocabulary import EOS
 from heedful.training.guided import NO_GUIDANCE, Guidance
 from heedful.training.loss import LossSum, TrainingStep
+from heedful.training.padded_batches import model_problem, padded_sources, padded_targets
 from heedful.training.sequence_loss import sequence_loss
-
-LENGTH_MULTIPLE: Final = 8
-"""Multiple that lengths of padded batches are rounded up to."""
-ROW_MULTIPLE: Final = 8
-"""Multiple that their numbers of pairs are rounded up to."""
 
 
 @final
@@ -71,18 +62,9 @@ class PairStep(TrainingStep):
 
     @property
     def recording_problem(self) -> str:
-        model = self.model
-        if not isinstance(model, Seq2Seq) or isinstance(model, HardAttention):
-            return "the sum over alignments depends on the lengths"
         if self.guidance.weight:
             return "batches have different numbers of alignment links"
-        if isinstance(model, AttentiveSeq2Seq) and model.sentences is not None:
-            return "the sentences of a source depend on its tokens"
-        if model.copy_need:
-            return "the shares of copied tokens are packed"
-        if any(part.normalizer.is_random for part in model.modules() if isinstance(part, NormalizerLayer)):
-            return "the seeds of drawn keys come from Python"
-        return ""
+        return model_problem(self.model)
 
     def pad(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Pad a batch to one of few shapes; the padding counts for nothing.
@@ -91,19 +73,12 @@ class PairStep(TrainingStep):
             arrays: source, source lengths, target in, target out.
 
         Returns:
-            The same four; added rows have a source of one end mark and no target.
+            The same four; added rows repeat the last source, and have no target.
 
         Example:
             >>> ids, step = np.array([[5, 3]]), PairStep(nn.Identity(), 0.1)
             >>> [list(part.shape) for part in step.pad((ids, np.array([2]), ids, ids))]
             [[8, 8], [8], [8, 8], [8, 8]]
         """
-        source, lengths, *targets = arrays
-        rows = -len(source) % ROW_MULTIPLE
-
-        def padded(ids: NDArray[Any]) -> NDArray[Any]:
-            return np.pad(ids, ((0, rows), (0, -ids.shape[1] % LENGTH_MULTIPLE)))
-
-        wide = padded(source)
-        wide[len(source) :, 0] = EOS
-        return [wide, np.pad(lengths, (0, rows), constant_values=1), *map(padded, targets)]
+        *sources, target_in, target_out = arrays
+        return [*padded_sources(sources), padded_targets(target_in), padded_targets(target_out)]

@@ -128,7 +128,7 @@ class RecordedStep:
             OutOfMemoryError: the device's memory does not hold the step.
             UsageError: the model does not read inputs of this shape.
         """
-        shape = _Shape(tensors, torch.full((), divisor, device=self._device))
+        shape = _Shape(tensors, torch.full((), float(divisor), device=self._device))
         grads = [grad.clone() for grad in self._grads]
         devices = [self._device] if self._device.type == "cuda" else []
         self._module.has_fixed_shape = True
