@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.runs import training_device
 from tests.cli.command import disk_quota, heedful
 from tests.cli.conftest import Trained, write_pairs
 from tests.cli.test_main import ENVIRONMENT
@@ -57,8 +58,11 @@ def test_a_finished_run_says_so_and_translates_no_test_set_again(
     assert before in done.out
 
 
-def test_the_same_command_goes_on_with_a_higher_limit(copied: tuple[object, ...]):
+def test_the_same_command_goes_on_with_a_higher_limit(copied: tuple[object, ...], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(training_device, "cuda_problem", lambda: "its driver gives PyTorch none")
     done = heedful(*copied, "--set", "training.max_steps=12")
+    reason, _ = [line for line in done.err.split("\n") if line.startswith("device: ")]
+    assert reason.startswith("device: the CPU, because PyTorch uses no GPU (its driver gives PyTorch none)")
     assert done.code == 0
     assert "resuming at step 8" in done.err.split("\n")
     assert "step 12, " in done.err

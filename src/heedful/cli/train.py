@@ -355,7 +355,7 @@ def describe(info: "RunInfo", preset: str) -> list[str]:
         f"model: {model.kind}{f', preset {preset}' if preset else ''}, {info.num_parameters:,} parameters",
         f"vocabulary: {info.data.vocabulary}",
         f"folder: {info.folder}",
-        *([info.device_line] if info.device_line else []),
+        *info.device_lines,
     ]
     return [*lines, f"resuming at step {info.step:,}"] if info.step else [*lines, *info.advice]
 

@@ -11,7 +11,7 @@ import torch
 from heedful.errors import ResourceError, UsageError
 
 _warned: Final = list[str]()
-"""What PyTorch said about CUDA when it first looked for devices; it says so once."""
+"""Warnings of PyTorch about CUDA, which it gives but once."""
 
 
 def has_cuda() -> bool:

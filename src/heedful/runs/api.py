@@ -189,7 +189,7 @@ def _trained(request: TrainRequest, watch: Watcher | None, quiet: bool, together
             print(in_python(text))
 
     def started(info: RunInfo) -> None:
-        for line in (*info.data.report, *(() if info.step else info.advice)):
+        for line in (*info.data.report, *info.device_lines, *(() if info.step else info.advice)):
             say(line)
 
     if together:

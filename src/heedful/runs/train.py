@@ -77,8 +77,9 @@ class RunInfo:
     """Trained model that this training goes on from."""
     device: str = "cpu"
     """PyTorch's device that trains."""
-    device_line: str = ""
-    """Line about device, number format, batch and time."""
+    device_lines: tuple[str, ...] = ()
+    """Lines about the reason for a device that the user did not name, if one is needed, and about device, number
+    format, batch and time."""
 
 
 @final
@@ -274,8 +275,17 @@ def _lead(run: _Run, ranks: Ranks, console: Console, times: StepTimes) -> TrainR
         line = describe_device(
             device, experiment, num_parameters, run.device.pace, steps_per_epoch, trainer.recording_problem
         )
-        advice = (*advice, run.device.reason) if run.device.reason else advice
-        info = RunInfo(folder, experiment, num_parameters, data, history.step, advice, pretrained, device, line)
+        info = RunInfo(
+            folder,
+            experiment,
+            num_parameters,
+            data,
+            history.step,
+            advice,
+            pretrained,
+            device,
+            tuple(filter(None, (run.device.reason, line))),
+        )
         console.started(info)
         outcomes.append(trainer.run())
     if (folder / MANIFEST).exists():

@@ -69,13 +69,13 @@ def padded_sources(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         >>> [list(part.shape) for part in padded_sources((np.zeros((5, 9, 3), dtype=np.int64), np.ones(5)))]
         [[8, 16, 8], [8]]
     """
-    made = list[NDArray[Any]]()
+    padded = list[NDArray[Any]]()
     for array in arrays:
         last = {"i": array.ndim, "f": min(2, array.ndim)}.get(array.dtype.kind, 1)
         widths = [(0, -size % LENGTH_MULTIPLE) for size in array.shape[1:last]]
         wide = np.pad(array, [(0, 0), *widths, *[(0, 0)] * (array.ndim - max(1, last))])
-        made.append(np.pad(wide, [(0, -len(array) % ROW_MULTIPLE), *[(0, 0)] * (array.ndim - 1)], mode="edge"))
-    return made
+        padded.append(np.pad(wide, [(0, -len(array) % ROW_MULTIPLE), *[(0, 0)] * (array.ndim - 1)], mode="edge"))
+    return padded
 
 
 def padded_targets(ids: NDArray[Any]) -> NDArray[Any]:
