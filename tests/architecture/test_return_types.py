@@ -15,6 +15,7 @@ from tests.architecture.package import ROOT
 
 KERNELS: Final = "form of a score or a mask that only kernels read"
 ARRAYS: Final = "arrays that pass between engines and searches"
+ARCHIVES: Final = "a model as the archive for JavaScript has it; only its writer reads it"
 STEPS: Final = "what a model keeps for its own next step; only the model reads it"
 PROTOCOL: Final = "protocol; the classes that follow it are listed"
 INTERNAL: Final = {
@@ -26,6 +27,11 @@ INTERNAL: Final = {
     "heedful.attention.stepwise.StepwiseValue": KERNELS,
     "heedful.data.batch.Batch": PROTOCOL,
     "heedful.engines.label_arrays.LabelArrays": ARRAYS,
+    "heedful.engines.exported.Exported": "facts about an engine, as its manifest has them",
+    "heedful.export.archive.ArchivedModel": ARCHIVES,
+    "heedful.export.archive.ArchivedTranslator": ARCHIVES,
+    "heedful.export.archived_captions.ArchivedCaptioner": ARCHIVES,
+    "heedful.export.archived_labels.ArchivedLabels": ARCHIVES,
     "heedful.models.interface.Memory": STEPS,
     "heedful.models.interface.State": STEPS,
     "heedful.models.luong.LuongMemory": STEPS,
