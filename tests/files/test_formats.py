@@ -153,7 +153,7 @@ def test_a_model_of_a_newer_heedful_is_refused(file: str, tmp_path: Path):
     hash_again(folder, file)
     before = content(folder)
     for command in ("info", "translate"):
-        done = heedful(command, folder, stdin=b"1 2\n")
+        done = heedful(command, folder, stdin=b"one two\n")
         assert (done.code, len(done.errors)) == (3, 1), done.err
         assert "made by a newer heedful" in done.errors[0]
     assert content(folder) == before

@@ -76,6 +76,7 @@ class PairStep(TrainingStep):
             The same four; added rows repeat the last source, and have no target.
 
         Example:
+            >>> import numpy as np
             >>> ids, step = np.array([[5, 3]]), PairStep(nn.Identity(), 0.1)
             >>> [list(part.shape) for part in step.pad((ids, np.array([2]), ids, ids))]
             [[8, 8], [8], [8, 8], [8, 8]]
