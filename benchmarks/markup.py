@@ -214,7 +214,7 @@ def drawn_tags(seed: str, source: str, links: Sequence[Span]) -> Any:
 
 
 def right_tags(passage: Any, output: Any, links: Sequence[Span]) -> list[bool]:
-    """Whether each tag encloses all words that are linked with its own, and none that is linked with others."""
+    """True for each tag that encloses all words linked with its own, and no word linked with others."""
     source_places, target_places = word_places(passage.text), word_places(output.text)
     are_right: list[bool] = []
     for before, after in zip(passage.tags, output.tags, strict=True):

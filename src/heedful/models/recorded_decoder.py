@@ -134,7 +134,7 @@ class RecordedDecoder:
         self._lock: Final = threading.Lock()
         self._places: Final = list[int]()
         self.is_given_up = False
-        """Whether steps are launched operation by operation, because the state grows, or a recording failed."""
+        """True where steps are launched operation by operation: the state grows, or a recording failed."""
 
     def begin(self, inputs: InputArrays, num_hypotheses: int) -> "RecordedSearch | None":
         """Encode sources, and make the state before the first step.

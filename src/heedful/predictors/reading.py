@@ -37,7 +37,7 @@ class Reading:
     is_upper: bool = False
     """Whether the source is in upper case, as the output will be."""
     is_lower: bool = False
-    """Whether the source begins in lower case, as the output will."""
+    """True where the source begins in lower case; its output then does, too."""
     mark: str = ""
     """Mark that the output ends in because the reading does; empty where the source ends in one itself."""
     joint: tuple[str, str] = ("", "")

@@ -71,7 +71,7 @@ class RecordedStep:
         self._seen: Final[Counter[Any]] = Counter()
         self._refused: Final = set[Any]()
         self.is_given_up = False
-        """Whether steps are launched operation by operation, because a recording failed."""
+        """True after a recording failed; steps are then launched operation by operation."""
 
     def forget(self) -> None:
         """Give the memory of all recordings back."""

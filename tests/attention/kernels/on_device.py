@@ -41,7 +41,7 @@ def attend(
     device: str = DEVICE,
     **more: Any,
 ) -> Attended:
-    """What `attend` gives; of a Triton kernel, on its device."""
+    """Result of `attend`; a Triton kernel computes it on its device."""
     if "triton" not in kernel or device == "cpu":
         return dispatch.attend(query, key, value, score=score, mask=mask, normalizer=normalizer, kernel=kernel, **more)
     pairs = score.lower(query, score.prepare(key), normalizer.inverse_temperature)

@@ -55,7 +55,7 @@ def loss_of(attended: Attended) -> Tensor:
 
 
 def run(case: Case, kernel: str, **more: Any) -> tuple[Attended, tuple[Tensor, ...]]:
-    """What `attend` gives, and the gradients of the inputs and of all that learns."""
+    """Results of `attend`, and the gradients of the inputs and of all that learns."""
     inputs = [tensor.clone().requires_grad_() for tensor in case.inputs]
     learned = [tensor.requires_grad_() for tensor in case.learned]
     attended = attend(
