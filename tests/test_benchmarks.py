@@ -101,7 +101,7 @@ def test_without_a_gpu_one_line_says_so(capsys: pytest.CaptureFixture[str], monk
 def test_every_section_for_a_gpu_runs_small_on_a_cpu(
     has_triton: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """All sections of the benchmark run small, those of Triton where its interpreter is installed; a failure gives an exit code."""
+    """All sections run small, those of Triton where its interpreter is installed; a failure gives an exit code."""
     gpu = runpy.run_path(str(ROOT / "benchmarks" / "gpu.py"))
     monkeypatch.setenv("TRITON_INTERPRET", "0")  # given back afterwards
     path = tmp_path / "rows.json"

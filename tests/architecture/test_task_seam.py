@@ -166,7 +166,7 @@ from heedful.engines.exported import FOLDER, Parity, commit_engine, find_exporte
 from heedful.evaluation.evaluate import evaluate
 from heedful.files.atomic_write import temporary_path
 from heedful.models.store import load_model
-from heedful.predictors.interface import Predictor, refuse_for_translators
+from heedful.predictors.interface import Predictor
 from heedful.tasks.toy import features
 
 
@@ -194,9 +194,8 @@ class ToyPredictor(Predictor):
     def read_items(self, paths, columns):
         return EvaluationSet.of(find_pairs(paths, columns))
 
-    def exporter(self, engine, *, int8=False, layers=False, shortlist=False, folder=None):
-        refuse_for_translators(layers, shortlist, int8)
-        return self.write if engine == "onnx" else super().exporter(engine)
+    def _writer(self, request):
+        return self.write
 
     def write(self):
         path = self.folder.path / FOLDER / "onnx"

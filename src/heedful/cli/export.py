@@ -187,13 +187,13 @@ def _export(
             f"export: --to {name} needs a folder OUT and takes no --int8; engines take no OUT: "
             "export MODEL --to huggingface OUT, or export MODEL --to onnx"
         )
-    from heedful.predictors.interface import refuse_for_translators
+    from heedful.predictors.interface import EngineRequest
     from heedful.predictors.table import load
     from heedful.predictors.translator import Translator
 
     predictor = load(model)
     if to == "huggingface" or to == "transformers.js":
-        refuse_for_translators(layers, shortlist, int8)
+        EngineRequest(to, layers=layers, shortlist=shortlist).refuse_parts(())
         if not isinstance(predictor, Translator):
             task = predictor.folder.task
             raise UsageError(f"{model}: a {task} model, which --to {to} does not take; take html, js or onnx")

@@ -28,7 +28,6 @@ from heedful.evaluation.report import Report
 from heedful.pages.attention_image import ImageView
 from heedful.pages.attention_view import AttentionView
 from heedful.predictors.engine_choice import Backends
-from heedful.predictors.interface import refuse_for_translators
 from heedful.predictors.search_predictor import SearchPredictor
 from heedful.predictors.translation import Alternative, MeasuredTranslations, decoded_texts
 from heedful.search.config import SearchConfig, with_outputs
@@ -41,7 +40,6 @@ from heedful.text.vocabulary import EOS
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
-    from heedful.engines.exported import Exported
     from heedful.export.archived_captions import ArchivedCaptioner
 
 Image: TypeAlias = "str | Path | bytes | NDArray[Any] | Picture"
@@ -121,18 +119,6 @@ class Captioner(SearchPredictor):
 
     def __repr__(self) -> str:
         return f"<Captioner {str(self.folder.path)!r}: {self.folder.facts.get('kind')}, engine {self.backends.engine}>"
-
-    def exporter(
-        self,
-        engine: str,
-        *,
-        int8: bool = False,
-        layers: bool = False,
-        shortlist: bool = False,
-        folder: ModelFolder | None = None,
-    ) -> "Callable[[], Exported]":
-        refuse_for_translators(layers, shortlist)
-        return super().exporter(engine, int8=int8, folder=folder)
 
     def archived(self, has_layers: bool = False) -> "ArchivedCaptioner":
         from heedful.export.archived_captions import ArchivedCaptioner

@@ -1,11 +1,11 @@
 """Interface of predictors: loaded models of any task."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from heedful.data.rows import Columns
 from heedful.engines.folder import ModelFolder
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 TRIED_LENGTHS: Final = (1, 3)
 """Numbers of positions of the sources that graphs are tried with."""
+_PART_USERS: Final = {
+    "layers": "--to onnx and models that translate",
+    "shortlist": "engines of models that translate",
+    "int8": "models that translate or describe images",
+}
+"""Models and forms that each part of an engine is for, by its option of `heedful export`."""
 
 
 class Measured(Protocol):
@@ -103,18 +109,29 @@ def spaced(items: ItemsT, number: int) -> ItemsT:
     return items[:: max(1, ceil(len(items) / number))]
 
 
-def refuse_for_translators(layers: bool, shortlist: bool, int8: bool = False) -> None:
-    """Refuse parts of an engine that only models that translate have.
+class EngineRequest(NamedTuple):
+    """Engine to be exported, with the parts that it may have besides."""
 
-    Raises:
-        UsageError: one of them is wanted.
-    """
-    if layers:
-        raise UsageError("export: --layers is for --to onnx and models that translate")
-    if shortlist:
-        raise UsageError("export: --shortlist is for engines of models that translate")
-    if int8:
-        raise UsageError("export: --int8 is for models that translate or describe images")
+    engine: str
+    """Kind, such as onnx."""
+    int8: bool = False
+    layers: bool = False
+    shortlist: bool = False
+    folder: ModelFolder | None = None
+    """Folder that the engine is written into; None = that of the model."""
+
+    def refuse_parts(self, allowed: Collection[str]) -> None:
+        """Refuse parts that the models of a task cannot have.
+
+        Args:
+            allowed: names of those they can have.
+
+        Raises:
+            UsageError: another one is wanted.
+        """
+        for name, users in _PART_USERS.items():
+            if getattr(self, name) and (name not in allowed or (name == "layers" and self.engine != "onnx")):
+                raise UsageError(f"export: --{name} is for {users}")
 
 
 class Predictor(ABC):
@@ -129,6 +146,8 @@ class Predictor(ABC):
     """True for models that write outputs token by token, by a search; metrics of texts measure them."""
     engine_kinds: ClassVar[tuple[str, ...]] = ()
     """Kinds of engines that models of the task can be exported to."""
+    engine_parts: ClassVar[frozenset[str]] = frozenset()
+    """Parts that these engines can have besides: int8, layers, shortlist."""
     folder: ModelFolder
     """Verified folder of the model."""
     opened_with: tuple[Callable[..., "Predictor"], tuple[Any, ...]] | None = None
@@ -232,8 +251,18 @@ class Predictor(ABC):
             UsageError: the model has no such engine, or none of that kind.
             MissingExtra: PyTorch is not installed.
         """
-        advice = f"; take html, js or {' or '.join(self.engine_kinds)}" if self.engine_kinds else ""
-        raise UsageError(f"{self.folder.path}: a {self.folder.task} model, which --to {engine} does not take{advice}")
+        request = EngineRequest(engine, int8, layers, shortlist, folder)
+        request.refuse_parts(self.engine_parts)
+        if engine not in self.engine_kinds:
+            advice = f"; take html, js or {' or '.join(self.engine_kinds)}" if self.engine_kinds else ""
+            raise UsageError(
+                f"{self.folder.path}: a {self.folder.task} model, which --to {engine} does not take{kinds}"
+            )
+        return self._writer(request)
+
+    def _writer(self, request: EngineRequest) -> "Callable[[], Exported]":
+        """Function that exports an engine of one of `engine_kinds`, with parts of `engine_parts`."""
+        raise NotImplementedError
 
     def run_graphs(self, folder: Path) -> None:
         """Run the model's ONNX graphs once, for two drawn sources.

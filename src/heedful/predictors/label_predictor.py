@@ -15,7 +15,7 @@ from heedful.engines.label_arrays import LabelRun, mean_run
 from heedful.engines.labels import open_label_graphs, run_labels
 from heedful.errors import FileRefused, MissingExtra, UsageError, needed_for
 from heedful.files.bounded_read import MOST_BULK_BYTES, read_json
-from heedful.predictors.interface import TRIED_LENGTHS, Predictor, refuse_for_translators
+from heedful.predictors.interface import TRIED_LENGTHS, EngineRequest, Predictor
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -107,22 +107,11 @@ class LabelPredictor(Predictor, ABC):
     def usual_engines(self) -> tuple[str, ...]:
         return self.engine_kinds
 
-    def exporter(
-        self,
-        engine: str,
-        *,
-        int8: bool = False,
-        layers: bool = False,
-        shortlist: bool = False,
-        folder: ModelFolder | None = None,
-    ) -> "Callable[[], Exported]":
-        refuse_for_translators(layers, shortlist, int8)
-        if engine not in self.engine_kinds:
-            return super().exporter(engine)
+    def _writer(self, request: EngineRequest) -> "Callable[[], Exported]":
         from heedful.export.labels import export_classifier
 
         sizes = len(self.tokenizer), self.text.max_tokens
-        return partial(export_classifier, self.model(), folder or self.folder, *sizes)
+        return partial(export_classifier, self.model(), request.folder or self.folder, *sizes)
 
     def run_graphs(self, folder: Path) -> None:
         draw = self._draw(len(self.tokenizer))

@@ -10,10 +10,9 @@ import numpy as np
 
 from heedful.engines.ctranslate2 import why_not
 from heedful.engines.exported import Exported
-from heedful.engines.folder import ModelFolder
 from heedful.errors import FileRefused
 from heedful.predictors.engine_choice import Backends
-from heedful.predictors.interface import TRIED_LENGTHS, Predictor, refuse_for_translators
+from heedful.predictors.interface import TRIED_LENGTHS, EngineRequest, Predictor
 from heedful.search.config import SearchConfig
 from heedful.text.tokenizer import TextConfig
 
@@ -27,6 +26,7 @@ class SearchPredictor(Predictor, ABC):
 
     generates_text = True
     engine_kinds = ("onnx",)
+    engine_parts = frozenset({"int8"})
     text: TextConfig
     """Settings of its tokens."""
     search: SearchConfig
@@ -55,33 +55,23 @@ class SearchPredictor(Predictor, ABC):
         # CTranslate2 would never be used for other models, or for other searches.
         return tuple(kind for kind in self.engine_kinds if kind != "ctranslate2" or is_fast)
 
-    def exporter(
-        self,
-        engine: str,
-        *,
-        int8: bool = False,
-        layers: bool = False,
-        shortlist: bool = False,
-        folder: ModelFolder | None = None,
-    ) -> Callable[[], Exported]:
-        if engine not in self.engine_kinds:
-            return super().exporter(engine)
-        if layers and engine != "onnx":
-            refuse_for_translators(layers, False)
+    def _writer(self, request: EngineRequest) -> Callable[[], Exported]:
         from heedful.export.engine import export_engine
         from heedful.export.layers import export_layers, refuse_layerless
         from heedful.export.shortlist import learn_shortlist
 
-        kind: EngineKind = "ctranslate2" if engine == "ctranslate2" else "onnx"
+        kind: EngineKind = "ctranslate2" if request.engine == "ctranslate2" else "onnx"
         model, draw, most = self.model(), self.backends.draw, self.text.max_tokens
         write_more = None
-        if layers:
+        if request.layers:
             refuse_layerless(model)
             write_more = partial(export_layers, model, max_length=most, draw=draw)
 
         def write() -> Exported:
-            learned = learn_shortlist(self.folder.path) if shortlist else None
-            return export_engine(model, folder or self.folder, kind, int8, draw, most, write_more, learned)
+            learned = learn_shortlist(self.folder.path) if request.shortlist else None
+            return export_engine(
+                model, request.folder or self.folder, kind, request.int8, draw, most, write_more, learned
+            )
 
         return write
 

@@ -50,6 +50,7 @@ class Translator(SearchPredictor):
     """Loaded translation model."""
 
     engine_kinds = ("onnx", "ctranslate2")
+    engine_parts = frozenset({"int8", "layers", "shortlist"})
 
     def __init__(
         self,
