@@ -255,9 +255,8 @@ class Predictor(ABC):
         request.refuse_parts(self.engine_parts)
         if engine not in self.engine_kinds:
             advice = f"; take html, js or {' or '.join(self.engine_kinds)}" if self.engine_kinds else ""
-            raise UsageError(
-                f"{self.folder.path}: a {self.folder.task} model, which --to {engine} does not take{kinds}"
-            )
+            task = self.folder.task
+            raise UsageError(f"{self.folder.path}: a {task} model, which --to {engine} does not take{advice}")
         return self._writer(request)
 
     def _writer(self, request: EngineRequest) -> "Callable[[], Exported]":
