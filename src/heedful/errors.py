@@ -182,6 +182,21 @@ class MissingExtra(HeedfulError):
         super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error of Python, PyTorch or an engine means that memory is exhausted.
+
+    Example:
+        >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"))
+        True
+    """
+    words = str(error).lower()
+    is_told = isinstance(error, RuntimeError | ResourceError) and (
+        "can't allocate memory" in words or "out of memory" in words
+    )
+    # PyTorch need not be imported.
+    return is_told or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
 _LOST_DEVICE: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "CUDA driver error", "Triton Error [CUDA]")
 """Beginnings of messages after which a GPU computes nothing more in this process."""
 

@@ -1,10 +1,12 @@
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from heedful.engines.engine import Backend, Stepwise, decode_sorted
-from heedful.errors import UsageError
+from heedful.errors import ResourceError, UsageError
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
@@ -54,6 +56,50 @@ def test_results_come_in_the_order_asked(batch_tokens: int):
     assert lengths == sorted(lengths, reverse=True)
     for batch in spy.batches:
         assert len(batch) * max(batch) * CONFIG.beam <= batch_tokens or len(batch) == 1
+
+
+class Small(Spy):
+    """Memory for so many positions."""
+
+    def __init__(self, num_positions: int, error: Exception) -> None:
+        super().__init__()
+        self._num_positions, self._error = num_positions, error
+
+    def decode(self, sources: Sources, *args: Any, **kwargs: Any) -> list[list[Hypothesis]]:
+        lengths = as_inputs(sources).num_positions
+        if len(lengths) * lengths.max() > self._num_positions:
+            raise self._error
+        return super().decode(sources, *args, **kwargs)
+
+
+EXHAUSTED = [
+    MemoryError(),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes"),
+    ResourceError("model.onnx: out of memory; use smaller batches: --batch-tokens"),
+]
+
+
+@pytest.mark.parametrize("error", EXHAUSTED, ids=lambda error: type(error).__name__)
+def test_batches_that_memory_does_not_hold_are_halved(error: Exception):
+    small, large = Small(8, error), Spy()
+    assert decode_sorted(small, SOURCES, CONFIG) == decode_sorted(large, SOURCES, CONFIG)
+    assert len(large.batches) == 1
+    assert [len(batch) for batch in small.batches] == [1, 1, 1, 2, 2]
+
+
+def test_halved_batches_are_as_large_as_memory_allows():
+    small = Small(18, MemoryError())
+    sources = [np.arange(4, 10)] * 12
+    decode_sorted(small, sources, CONFIG)
+    assert [len(batch) for batch in small.batches] == [3, 3, 3, 3]
+
+
+def test_a_source_that_memory_does_not_hold_is_one_line():
+    with pytest.raises(ResourceError, match="out of memory: it does not hold one source of 6 positions; shorten it"):
+        decode_sorted(Small(5, MemoryError()), SOURCES, CONFIG)
+    with pytest.raises(RuntimeError, match="another"):
+        decode_sorted(Small(5, RuntimeError("another")), SOURCES, CONFIG)
 
 
 def test_batches_are_as_large_as_the_budget_allows():

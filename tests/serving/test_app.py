@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from heedful.data.corrections import CorrectionJournal
+from heedful.errors import ResourceError
 from tests.serving.reversing import Reverser, serve
 
 
@@ -66,6 +68,35 @@ def test_a_gpu_that_failed_is_one_answer_and_one_line_of_the_log(
     assert [record.message for record in caplog.records] == [
         "the GPU failed: CUDA error: unspecified launch failure; start the server again, or with --device cpu"
     ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB\nGPU 0 has 1 MiB free"),
+        ResourceError("out of memory: it does not hold one source of 9,000 positions; shorten it"),
+        MemoryError("Unable to allocate 3.1 GiB"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_memory_that_is_exhausted_is_a_refusal_and_the_next_request_is_answered(
+    error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    class Exhausted(Reverser):
+        def translate(self, texts: Iterable[str], **options: Any) -> list[Any]:
+            rows = [*texts]
+            if any("long" in text for text in rows):
+                raise error
+            return super().translate(rows, **options)
+
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "propagate", True)
+    client = serve(Exhausted())
+    for path, field, status in (("/translate", "q", 503), ("/v2/translate", "text", 503)):
+        answer = client.post(path, json={field: ["long"], "source": "de", "target": "en", "target_lang": "EN"})
+        assert (answer.status_code, answer.headers["Retry-After"]) == (status, "60")
+        assert "the server has no memory for this now" in answer.text
+    assert client.post("/translate", json={"q": "a", "source": "de", "target": "en"}).status_code == 200
+    assert [record.message for record in caplog.records] == [str(error).partition("\n")[0]]
 
 
 def test_no_answer_may_load_anything_from_elsewhere():

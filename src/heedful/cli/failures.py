@@ -21,6 +21,7 @@ from heedful.errors import (
     UsageError,
     did_you_mean,
     is_lost_device,
+    is_out_of_memory,
     missing_extra,
 )
 
@@ -86,7 +87,7 @@ def _explain(error: BaseException) -> Failure:
             return _failure(str(missing), missing.exit_code)
         case _:
             pass
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return _failure(
             "out of memory; use smaller batches: --batch-tokens, or training.batch_tokens and another --out", 5
         )
@@ -111,12 +112,6 @@ def _one_line(message: str) -> str:
     text = _LONE_SURROGATES.sub("\ufffd", message).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return _SPACES.sub(lambda spaces: " " if _LINE_END.search(spaces[0]) else spaces[0], text).strip()
 
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    # PyTorch's error is recognised by name and message, so that PyTorch need not be imported.
-    words = str(error).lower()
-    is_torch = isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or is_torch
 
 
 def _system_failure(error: OSError) -> Failure:

@@ -9,7 +9,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import UsageError
+from heedful.errors import ResourceError, UsageError, is_out_of_memory
 from heedful.search.beam import search
 from heedful.search.config import SearchConfig
 from heedful.search.constraints import Constraints
@@ -285,6 +285,7 @@ def decode_sorted(
         Hypotheses of each source, best first; samples in the order in which they were drawn.
 
     Raises:
+        ResourceError: memory does not hold one source. Batches that it does not hold are halved.
         UsageError: the backend does not support the search, or the numbers of constraints and sources differ.
     """
     if reason := backend.supports(config, need_alignment):
@@ -297,10 +298,8 @@ def decode_sorted(
     results: list[list[Hypothesis]] = [[] for _ in lengths]
     # Longest first, so that running out of memory happens at once, not after an hour.
     order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        rows = max(1, batch_tokens // (max(1, int(lengths[order[start]])) * config.width))
-        batch = order[start:] if backend.has_own_batches else order[start : start + rows]
+
+    def decode(batch: NDArray[np.int64]) -> None:
         batch_inputs = inputs.take(batch)
         if indexed is None:
             decoded = backend.decode(batch_inputs, config, need_alignment, cancelled)
@@ -308,7 +307,8 @@ def decode_sorted(
             decoded = backend.decode(batch_inputs, config, need_alignment, cancelled, [indexed[i] for i in batch])
         for index, hypotheses in zip(batch, decoded, strict=True):
             results[index] = hypotheses
-        start += len(batch)
+
+    _run_in_batches(decode, backend, order, lengths, batch_tokens // config.width)
     return results
 
 
@@ -333,6 +333,7 @@ def score_sorted(
         Log probabilities and attention weights of each output.
 
     Raises:
+        ResourceError: memory does not hold one source and its output. Batches that it does not hold are halved.
         UsageError: the backend cannot score outputs, or the numbers of outputs and sources differ.
     """
     if reason := backend.supports_scoring(need_alignment):
@@ -344,14 +345,48 @@ def score_sorted(
     # A batch runs as many steps as its longest output, so sources of equal length are sorted by output length.
     order = np.lexsort(-np.array([[len(output) for output in outputs], lengths], dtype=np.int64))
     results: dict[int, ForcedDecoding] = {}
-    start = 0
-    while start < len(order):
-        rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
-        batch = order[start:] if backend.has_own_batches else order[start : start + rows]
+
+    def score(batch: NDArray[np.int64]) -> None:
         decodings = backend.score(inputs.take(batch), [outputs[i] for i in batch], need_alignment)
         results.update(zip(batch.tolist(), decodings, strict=True))
-        start += len(batch)
+
+    _run_in_batches(score, backend, order, lengths, batch_tokens)
     return [results[index] for index in range(len(inputs))]
+
+
+def _run_in_batches(
+    run: Callable[[NDArray[np.int64]], None],
+    backend: Backend,
+    order: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    batch_tokens: int,
+) -> None:
+    """Run batches of sources in the given order, from now on half as large whenever memory does not hold one.
+
+    Raises:
+        ResourceError: memory does not hold one source, or the batches are the backend's own.
+    """
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        rows = max(1, batch_tokens // longest)
+        batch = order[start:] if backend.has_own_batches else order[start : start + rows]
+        try:
+            run(batch)
+        except Exception as error:  # engines have errors of their own
+            if not is_out_of_memory(error):
+                raise
+            if len(batch) == 1:
+                raise ResourceError(
+                    f"out of memory: it does not hold one source of {longest:,} positions; shorten it, or choose a "
+                    "smaller beam or model"
+                ) from error
+            if backend.has_own_batches:
+                raise
+            # The traceback holds what the batch has taken until the handler ends.
+            batch_tokens = longest * (len(batch) // 2)
+        else:
+            start += len(batch)
 
 
 def _indexed(

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from heedful.errors import DataError, FileRefused, is_lost_device
+from heedful.errors import DataError, FileRefused, ResourceError, is_lost_device, is_out_of_memory
 from heedful.serving import deepl, embeddings, files, inference, libretranslate, page_routes
 from heedful.serving.guard import Guard, Hosts
 from heedful.serving.service import Service
@@ -48,6 +48,8 @@ def make_app(service: Service, extra_routers: Sequence[APIRouter] = ()) -> FastA
     app.add_exception_handler(FileRefused, _answer_refused_file)
     app.add_exception_handler(DataError, _answer_unreadable)
     app.add_exception_handler(RuntimeError, _answer_lost_device)
+    app.add_exception_handler(ResourceError, _answer_exhausted)
+    app.add_exception_handler(MemoryError, _answer_exhausted)
     app.add_exception_handler(Exception, _answer_fault)
     for router in (
         libretranslate.make_router(service),
@@ -125,12 +127,21 @@ async def _answer_refused_file(_: Request, error: Any) -> Response:
     return JSONResponse({"error": "A file of the model cannot be read; the server's messages name it"}, 503)
 
 
+async def _answer_exhausted(request: Request, error: Any) -> Response:
+    """Answer when memory or disk is exhausted; the server's log says of what."""
+    _log(str(error).partition("\n")[0])
+    message = "Slowdown: the server has no memory for this now; send less at once, or try again later"
+    return await _answer_refusal(request, HTTPException(503, message, {"Retry-After": "60"}))
+
+
 async def _answer_lost_device(request: Request, error: Any) -> Response:
     """Answer when the GPU computes nothing more in this process; the server's log says why.
 
     Raises:
         RuntimeError: another error, passed on.
     """
+    if is_out_of_memory(error):
+        return await _answer_exhausted(request, error)
     if not is_lost_device(error):
         raise error
     reason = str(error).partition("\n")[0]
