@@ -113,7 +113,6 @@ def _one_line(message: str) -> str:
     return _SPACES.sub(lambda spaces: " " if _LINE_END.search(spaces[0]) else spaces[0], text).strip()
 
 
-
 def _system_failure(error: OSError) -> Failure:
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
