@@ -18,6 +18,7 @@ from heedful.data.batching import (
     pad,
 )
 from heedful.data.encoded import EncodedCorpus, EncodedSide
+from heedful.data.length_grid import ROWS, on_grid
 from heedful.text.tokenizer import PieceTokenizer
 from heedful.text.vocabulary import BOS, EOS, PAD
 from tests.thorough import sampled
@@ -264,3 +265,41 @@ def test_links_come_with_their_row():
     assert make_batch(EncodedCorpus(source, target), np.array([2, 0])).links is None
     assert len(batch.arrays()) == len(batch.rows(slice(2)).arrays()) == 5
     assert len(make_batch(EncodedCorpus(source, target), np.array([2, 0])).arrays()) == 4
+
+
+@pytest.mark.parametrize(("num_pairs", "batch_tokens"), [(20_000, 4096), (200_000, 4096)])
+def test_few_shapes_come_again_in_every_epoch(num_pairs: int, batch_tokens: int):
+    generator = np.random.default_rng(0)
+    source = 2 + generator.poisson(12, num_pairs)
+    target = np.maximum(1, source + generator.integers(-4, 5, num_pairs))
+
+    def shapes(seed: int, has_few: bool) -> list[tuple[int, int, int]]:
+        batches = cut_batches(source, target, batch_tokens, np.random.default_rng(seed), has_few)
+        assert sorted(np.concatenate(batches).tolist()) == list(range(num_pairs))
+        wide = [(len(each), *(int(on_grid(side[each]).max()) for side in (source, target))) for each in batches]
+        assert all(rows * max(own, other) <= batch_tokens for rows, own, other in wide) or not has_few
+        return wide
+
+    first, second = shapes(1, True), shapes(2, True)
+    assert first == second
+    assert len({*first}) <= 80
+    assert sum(rows % ROWS > 0 for rows, *_ in first) <= 1
+    computed = sum(rows * (own + other) for rows, own, other in first)
+    assert (source.sum() + target.sum()) / computed > 0.85
+    assert len({*shapes(1, False), *shapes(2, False)}) > 1.5 * len({*first})
+
+
+def test_the_pairs_of_equal_lengths_are_drawn_anew_where_shapes_are_few():
+    lengths = np.full(64, 8)
+    first, second = (cut_batches(lengths, lengths, 64, np.random.default_rng(seed), True) for seed in (1, 2))
+    assert [len(batch) for batch in first] == [8] * 8
+    assert {*map(frozenset, first)} != {*map(frozenset, second)}
+
+
+@given(st.lists(st.integers(0, 1 << 40)))
+def test_lengths_on_the_grid_are_few_and_not_much_longer(lengths: list[int]):
+    numbers = np.array(lengths, dtype=np.int64)
+    rounded = on_grid(numbers)
+    assert ((numbers <= rounded) & (rounded * 4 <= numbers * 5)).all()
+    assert (on_grid(rounded) == rounded).all()
+    assert all(int(each).bit_length() <= 3 or int(each) % (1 << (int(each).bit_length() - 3)) == 0 for each in rounded)

@@ -47,7 +47,7 @@ from heedful.attention.scores import Function
 from heedful.attention.second_derivatives import with_second_derivatives
 from heedful.attention.softmax import SOFTMAX
 from heedful.attention.tiled_attention import Tiled
-from heedful.cpu.concrete import concrete
+from heedful.cpu.concrete import concrete, is_exporting
 from heedful.cpu.threads import is_exact
 from heedful.errors import HeedfulError, KernelUnsupported, did_you_mean
 
@@ -169,11 +169,11 @@ def attend(
         [24.0, 0.0]
     """
     # torch.compile cannot trace the callback, so compiled code is not observed; an exported graph is recorded with it.
-    is_traced = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+    is_traced = torch.compiler.is_compiling() and not is_exporting()
     watch = None if is_traced else observer.get()
     wanted = _names(need)
     normalizer = normalizer if isinstance(normalizer, type) else normalizer.seeded()
-    if watch and not (wanted >= _WATCHED or torch.compiler.is_exporting()) and editor.get() is None:
+    if watch and not (wanted >= _WATCHED or is_exporting()) and editor.get() is None:
         # Weights are computed in a second call, so that the first one is as unwatched: its kernel, its random numbers.
         attend(query, key, value, score=score, mask=mask, normalizer=normalizer, need=wanted | _WATCHED)
         watch = None
@@ -358,7 +358,7 @@ def _bounds(
     if mask is not None:
         require_mask(mask)
     # In an exported graph the number of keys is symbolic; comparing it would specialize the graph.
-    if score.max_keys is not None and (torch.compiler.is_exporting() or score.max_keys < num_keys):
+    if score.max_keys is not None and (is_exporting() or score.max_keys < num_keys):
         reach = padding(torch.full((), score.max_keys, device=device))
         mask = reach if mask is None else mask & reach
     if mask is None:
@@ -375,7 +375,7 @@ def _names(need: Need | Iterable[Need]) -> frozenset[Need]:
 def _mode(*tensors: Tensor) -> Mode:
     if concrete(*tensors):
         return "eager"
-    if torch.compiler.is_exporting():
+    if is_exporting():
         return "export"
     return "compile" if torch.compiler.is_compiling() else "transform"
 

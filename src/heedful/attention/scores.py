@@ -20,7 +20,7 @@ from heedful.attention.kernels.additive.cpu_ops import is_quick, prepare_exp_key
 from heedful.attention.kernels.additive.cpu_ops import supports as supports_additive
 from heedful.attention.lowered import LoweredAdditive, LoweredDistance, LoweredDot, scaled
 from heedful.attention.trilinear import Trilinear
-from heedful.cpu.concrete import concrete
+from heedful.cpu.concrete import concrete, is_exporting
 from heedful.errors import ShapeError, UsageError
 
 
@@ -204,7 +204,7 @@ class Location(Score):
     ) -> LoweredDot:
         explain_types(self, query)
         *leading, num_keys, _ = prepared.key.shape
-        if torch.compiler.is_exporting():
+        if is_exporting():
             # The number of keys is symbolic here, and a comparison would specialize the graph.
             rows = functional.pad(self.weight, (0, 0, 0, num_keys))[:num_keys]
         else:

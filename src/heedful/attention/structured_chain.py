@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
+from heedful.cpu.concrete import is_exporting
 from heedful.errors import ShapeError
 
 LEVELS: Final = 31
@@ -180,7 +181,7 @@ def binary_chain_log_odds(
     walk = _walk(tuple(scores.shape), 2, transition.to(wide.dtype), allowed, start, stop)
     places = wide.movedim(-1, 0)
     # In a graph for any number of positions there is no loop over them.
-    messages_of = _scanned_messages if torch.compiler.is_exporting() else _odds_messages
+    messages_of = _scanned_messages if is_exporting() else _odds_messages
     messages, log_normalizer = messages_of(torch.stack([places, places.flip(0)], dim=1), walk)
     log_odds = (places + messages[:, 0] + messages[:, 1].flip(0)).movedim(0, -1)
     if allowed is not None:

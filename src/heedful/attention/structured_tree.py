@@ -24,6 +24,7 @@ from torch.autograd import Function
 
 from heedful.attention.structured_chain import Marginals, log_sum, shares
 from heedful.attention.structured_tree_graph import exported_tree_marginals
+from heedful.cpu.concrete import is_exporting
 from heedful.errors import ShapeError
 
 Portion = Callable[[Tensor, int], Tensor]
@@ -61,7 +62,7 @@ def projective_tree_marginals(
         (3, [0.66..., 0.0, 0.33...])
     """
     chart = shifted_arcs(scores, lengths)
-    if torch.compiler.is_exporting():
+    if is_exporting():
         # PyTorch's loops have no gradient yet, so an exported graph gives none to the scores.
         weights, log_normalizer = exported_tree_marginals(chart.arcs.detach(), chart.lengths, is_single_root)
     else:

@@ -36,3 +36,11 @@ def concrete(*tensors: Tensor) -> bool:
         if not is_ordinary or _functorch.is_legacy_batchedtensor(tensor):
             return False
     return True
+
+
+def is_exporting() -> bool:
+    """Tell whether `torch.export` records a graph of operations, without Dynamo.
+
+    `torch.compiler.is_exporting` alone is true in all that Dynamo compiles with PyTorch before 2.13.
+    """
+    return torch.compiler.is_exporting() and not torch.compiler.is_dynamo_compiling()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.data.batch import Batch, Position
 from heedful.data.encoded import EncodedCorpus, Ids
+from heedful.data.length_grid import ROWS, on_grid
 from heedful.data.random_changes import NO_CHANGES, Change, RandomChanges
 from heedful.text.vocabulary import BOS, PAD
 
@@ -180,17 +181,19 @@ class LengthSampler(ABC, Generic[BatchT]):
     unit: ClassVar[str]
     """Name of what a batch counts, in the plural."""
 
-    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int) -> None:
+    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, has_few_shapes: bool = False) -> None:
         """Prepare the iteration.
 
         Args:
             batch_tokens: largest number of positions of a batch, padding included, on its longer side; a single
                 example always fits.
             seed: seed of the order.
+            has_few_shapes: whether batches have few shapes, the same in every epoch; see `cut_batches`.
         """
         self.corpus: Final = corpus
         self._batch_tokens = batch_tokens
         self._seed = seed
+        self._has_few_shapes: Final = has_few_shapes
         self._epoch: list[Ids] = []
         self._planned = -1
         self.position = Position(0, 0)
@@ -210,9 +213,10 @@ class LengthSampler(ABC, Generic[BatchT]):
             generator = np.random.default_rng((self._seed, epoch))
             source, target = self.corpus.source.lengths, self.corpus.target.lengths
             if (selected := self.select(generator)) is None:
-                batches = cut_batches(source, target, self._batch_tokens, generator)
+                batches = cut_batches(source, target, self._batch_tokens, generator, self._has_few_shapes)
             else:
-                cut = cut_batches(source[selected], target[selected], self._batch_tokens, generator)
+                lengths = source[selected], target[selected]
+                cut = cut_batches(*lengths, self._batch_tokens, generator, self._has_few_shapes)
                 batches = [selected[indices] for indices in cut]
             self._epoch = [batches[i] for i in generator.permutation(len(batches))]
             self._planned = epoch
@@ -279,6 +283,7 @@ class PairSampler(LengthSampler[PairBatch]):
         batch_tokens: int,
         seed: int,
         changes: RandomChanges = NO_CHANGES,
+        has_few_shapes: bool = False,
     ) -> None:
         """Prepare the iteration.
 
@@ -287,8 +292,9 @@ class PairSampler(LengthSampler[PairBatch]):
             batch_tokens: as for `LengthSampler`, before pairs are changed.
             seed: seed of the order, and of the changes.
             changes: random changes of the pairs of each batch; none by default.
+            has_few_shapes: as for `LengthSampler`, before pairs are changed.
         """
-        super().__init__(corpus, batch_tokens, seed)
+        super().__init__(corpus, batch_tokens, seed, has_few_shapes)
         self._changes: Final = changes
 
     def collect(self, indices: Ids) -> PairBatch:
@@ -310,7 +316,11 @@ def pairs_by_length(corpus: EncodedCorpus, batch_pairs: int = 128) -> Iterator[P
 
 
 def cut_batches(
-    source_lengths: Ids, target_lengths: Ids, batch_tokens: int, generator: np.random.Generator
+    source_lengths: Ids,
+    target_lengths: Ids,
+    batch_tokens: int,
+    generator: np.random.Generator,
+    has_few_shapes: bool = False,
 ) -> list[Ids]:
     """Order pairs so that neighbours are of similar length on both sides, and cut the order into batches.
 
@@ -323,6 +333,9 @@ def cut_batches(
         target_lengths: [pair] ids on the target side.
         batch_tokens: largest number of positions on the longer side of a batch.
         generator: random numbers that shuffle pairs of equal lengths and shift the curve.
+        has_few_shapes: whether lengths are rounded up to those of `on_grid` and the curve is not shifted, so that the
+            same shapes come again in every epoch, for steps that are recorded once for each shape. Within a batch of a
+            small corpus, many pairs meet again then; that of a large one is drawn from many of equal rounded lengths.
 
     Returns:
         The indices of each batch, in the order of the curve; views of one array.
@@ -333,8 +346,11 @@ def cut_batches(
     shuffled = np.arange(len(source_lengths), dtype=np.int32 if len(source_lengths) < 1 << 31 else np.int64)
     generator.shuffle(shuffled)
     source, target = source_lengths[shuffled], target_lengths[shuffled]
+    if has_few_shapes:
+        source, target = on_grid(source), on_grid(target)
     # A random shift of the curve moves the cuts, so that pairs have other neighbours in every epoch.
-    shift = generator.integers(0, 1 + max(source.max(initial=0), target.max(initial=0)), size=2)
+    longest = 0 if has_few_shapes else max(source.max(initial=0), target.max(initial=0))
+    shift = generator.integers(0, 1 + longest, size=2)
     order = np.argsort(_keys_on_curve(source, target, shift), kind="stable")
     walk = shuffled[order]
     del shuffled
@@ -346,6 +362,8 @@ def cut_batches(
         most = max(1, batch_tokens // int(width[start]))
         widest = np.maximum.accumulate(width[start : start + most])
         fits = int(np.count_nonzero(widest * np.arange(1, len(widest) + 1) <= batch_tokens))
+        if has_few_shapes and fits > ROWS:
+            fits -= fits % ROWS
         stop = start + max(1, fits)
         batches.append(walk[start:stop])
         start = stop

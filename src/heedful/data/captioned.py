@@ -253,7 +253,13 @@ class CaptionSampler(LengthSampler[CaptionBatch]):
     unit: ClassVar[str] = "tokens"
 
     def __init__(
-        self, images: StoredImages, corpus: EncodedCorpus, batch_tokens: int, seed: int, changed_share: float = 0.0
+        self,
+        images: StoredImages,
+        corpus: EncodedCorpus,
+        batch_tokens: int,
+        seed: int,
+        changed_share: float = 0.0,
+        has_few_shapes: bool = False,
     ) -> None:
         """Prepare the iteration.
 
@@ -262,8 +268,9 @@ class CaptionSampler(LengthSampler[CaptionBatch]):
             batch_tokens: largest number of caption tokens of a batch, padding included; a single one always fits.
             seed: seed of the order, and of the changes.
             changed_share: share of pictures that are changed at random; see `change_pictures`.
+            has_few_shapes: as for `LengthSampler`.
         """
-        super().__init__(corpus, batch_tokens, seed)
+        super().__init__(corpus, batch_tokens, seed, has_few_shapes)
         self._images: Final = images
         self._changed_share: Final = changed_share
 

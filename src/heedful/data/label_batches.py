@@ -110,7 +110,9 @@ class LabelSampler(LengthSampler[LabelBatch]):
 
     unit: ClassVar[str] = "texts"
 
-    def __init__(self, corpus: EncodedCorpus, batch_tokens: int, seed: int, collect: Collect) -> None:
+    def __init__(
+        self, corpus: EncodedCorpus, batch_tokens: int, seed: int, collect: Collect, has_few_shapes: bool = False
+    ) -> None:
         """Prepare the iteration.
 
         Args:
@@ -118,8 +120,9 @@ class LabelSampler(LengthSampler[LabelBatch]):
             batch_tokens: largest number of positions of a batch, padding included; a single text always fits.
             seed: seed of the order.
             collect: as for `make_label_batch`.
+            has_few_shapes: as for `LengthSampler`.
         """
-        super().__init__(corpus, batch_tokens, seed)
+        super().__init__(corpus, batch_tokens, seed, has_few_shapes)
         self._collect: Final = collect
 
     def collect(self, indices: Ids) -> LabelBatch:

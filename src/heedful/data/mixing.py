@@ -146,6 +146,7 @@ class MixedSampler(LengthSampler[PairBatch]):
         batch_tokens: int,
         seed: int,
         changes: RandomChanges = NO_CHANGES,
+        has_few_shapes: bool = False,
     ) -> None:
         """Join the pairs in memory.
 
@@ -154,8 +155,9 @@ class MixedSampler(LengthSampler[PairBatch]):
             batch_tokens: as for `PairSampler`.
             seed: as for `PairSampler`.
             changes: as for `PairSampler`; terms are of the new pairs.
+            has_few_shapes: as for `PairSampler`.
         """
-        super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed)
+        super().__init__(EncodedCorpus(*_joined(new, older)), batch_tokens, seed, has_few_shapes)
         self._changes: Final = changes
         self._num_new: Final = len(new)
         self._num_older: Final = _num_mixed(len(new), len(older), share)

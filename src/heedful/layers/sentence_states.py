@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.cpu.concrete import is_exporting
 from heedful.cpu.threads import is_exact
 from heedful.layers.embedding import draw_normal
 from heedful.layers.recurrent import BidirectionalEncoder
@@ -65,7 +66,7 @@ class SentenceStates(nn.Module):
         is_end = ((ids == EOS) | (positions == lengths[:, None] - 1)) & is_real
         counts = is_end.sum(dim=1)
         # The number of sentences of a recorded graph depends on no value, and that of an exact one on no other source.
-        is_fixed = torch.compiler.is_exporting() or is_exact()
+        is_fixed = is_exporting() or is_exact()
         most = ids.shape[1] if is_fixed else int(counts.max())
         owner = is_end.cumsum(dim=1) - is_end.to(torch.int64)
         sentences = torch.arange(ids.shape[1], device=ids.device)[:most]

@@ -216,7 +216,8 @@ def _prepare(
         return measure_throughput(task, experiment, folder, data, device)
 
     def replan(pace: Throughput) -> Experiment:
-        chosen = merge(file_defaults, task.time_limited_defaults(data, experiment, pace, bool(request.preset)))
+        planned = task.time_limited_defaults(data, experiment, pace, bool(request.preset))
+        chosen = merge(file_defaults, merge({"training": {"has_few_shapes": bool(pace.step_seconds)}}, planned))
         return layers.resolve(with_pretrained(chosen, pretrained, bool(pace.seconds)))
 
     device = faster_device(settled, experiment, data.num_examples, measure, replan)

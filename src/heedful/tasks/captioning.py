@@ -172,7 +172,9 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
         corpus = read_linked(stored, _num_regions(experiment.images)) if data is None else data.train
         images = StoredImages(stored, experiment.images, is_verified=True) if data is None else data.images
         training = experiment.training
-        return CaptionSampler(images, corpus, training.batch_tokens, training.seed, training.noise)
+        return CaptionSampler(
+            images, corpus, training.batch_tokens, training.seed, training.noise, training.has_few_shapes
+        )
 
     def step(self, experiment: Experiment, model: nn.Module) -> CaptionStep:
         return CaptionStep(

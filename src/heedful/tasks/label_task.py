@@ -270,7 +270,8 @@ class LabelTask(Task[FileT, LabelData]):
 
     def sampler(self, experiment: Experiment, folder: Path, data: LabelData | None) -> LabelSampler:
         corpus = EncodedCorpus.read(folder / "run/data") if data is None else data.train
-        return LabelSampler(corpus, experiment.training.batch_tokens, experiment.training.seed, self.arrays(experiment))
+        training, arrays = experiment.training, self.arrays(experiment)
+        return LabelSampler(corpus, training.batch_tokens, training.seed, arrays, training.has_few_shapes)
 
     def step(self, experiment: Experiment, model: nn.Module) -> LabelStep:
         return self._step(self._classifier(model), experiment, experiment.training.label_smoothing)

@@ -258,7 +258,7 @@ class TranslationTask(Task[PairFile, TranslationData]):
             _term_offers(experiment, folder, corpus),
             _noise(experiment, folder),
         )
-        common = training.batch_tokens, training.seed, changes
+        common = training.batch_tokens, training.seed, changes, training.has_few_shapes
         if training.mix:
             return MixedSampler(corpus, EncodedCorpus.read(folder / MIX), training.mix_share, *common)
         return PairSampler(corpus, *common)

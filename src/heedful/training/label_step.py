@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.data.label_kinds import LabelKind, target_rows
+from heedful.data.length_grid import ROWS
 from heedful.models.inputs import Inputs, TokenInputs
 from heedful.models.label_model import Encoded, LabelModel
 from heedful.training.loss import LossSum, TrainingStep
-from heedful.training.padded_batches import ROW_MULTIPLE, model_problem, padded_sources
+from heedful.training.padded_batches import model_problem, padded_sources
 
 NO_LABEL: Final = -1
 """Label of rows that are padding."""
@@ -78,7 +79,7 @@ class LabelStep(TrainingStep):
 
     def pad(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         *sources, labels = arrays
-        rows = [(0, -len(labels) % ROW_MULTIPLE), *[(0, 0)] * (labels.ndim - 1)]
+        rows = [(0, -len(labels) % ROWS), *[(0, 0)] * (labels.ndim - 1)]
         return [*padded_sources(sources), np.pad(labels, rows, constant_values=NO_LABEL)]
 
     def _loss_of_padded(self, scores: Tensor, encoded: Encoded, labels: Tensor) -> LossSum:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from heedful.data.length_grid import ROWS, on_grid
 from heedful.layers.normalizing import NormalizerLayer
 from heedful.models.attentive import AttentiveSeq2Seq
 from heedful.models.hard_attention import HardAttention
@@ -15,11 +16,6 @@ from heedful.models.interface import Seq2Seq
 from heedful.models.label_model import LabelModel
 from heedful.models.memory_network import MemoryNetwork
 from heedful.models.show_attend_tell import ShowAttendTell
-
-LENGTH_MULTIPLE: Final = 8
-"""Multiple that lengths of padded batches are rounded up to."""
-ROW_MULTIPLE: Final = 8
-"""Multiple that their numbers of examples are rounded up to."""
 
 _BATCH_NORMS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
@@ -72,12 +68,17 @@ def padded_sources(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     padded = list[NDArray[Any]]()
     for array in arrays:
         last = {"i": array.ndim, "f": min(2, array.ndim)}.get(array.dtype.kind, 1)
-        widths = [(0, -size % LENGTH_MULTIPLE) for size in array.shape[1:last]]
+        widths = [(0, _missing(size)) for size in array.shape[1:last]]
         wide = np.pad(array, [(0, 0), *widths, *[(0, 0)] * (array.ndim - max(1, last))])
-        padded.append(np.pad(wide, [(0, -len(array) % ROW_MULTIPLE), *[(0, 0)] * (array.ndim - 1)], mode="edge"))
+        padded.append(np.pad(wide, [(0, -len(array) % ROWS), *[(0, 0)] * (array.ndim - 1)], mode="edge"))
     return padded
 
 
 def padded_targets(ids: NDArray[Any]) -> NDArray[Any]:
     """Pad [batch, target] token ids by 0; added rows have no target."""
-    return np.pad(ids, ((0, -len(ids) % ROW_MULTIPLE), (0, -ids.shape[1] % LENGTH_MULTIPLE)))
+    return np.pad(ids, ((0, -len(ids) % ROWS), (0, _missing(ids.shape[1]))))
+
+
+def _missing(length: int) -> int:
+    """Number of positions up to the next length of few."""
+    return int(on_grid(np.array(length))) - length

@@ -19,7 +19,7 @@ from heedful.models.recording import Recorder
 from heedful.training.loss import TrainingStep
 from heedful.training.precision import Precision, autocast
 
-MOST_SHAPES: Final = 64
+MOST_SHAPES: Final = 128
 """Number of recorded shapes; each keeps its results in memory."""
 RARE: Final = 1
 """Number of times that a shape comes before it is recorded, which takes the time of five steps or so."""
