@@ -1,6 +1,7 @@
 """NaN and infinity that masks hide reach nothing where no number can be looked at: `torch.func`, compiled code."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from unittest.mock import patch
 
@@ -30,7 +31,8 @@ pytestmark = [
 
 def results(case: Case, query: Tensor, key: Tensor, value: Tensor) -> dict[str, Tensor]:
     attended = attend(query, key, value, score=case.score, mask=case.mask, normalizer=case.normalizer, need=case.need)
-    return {name: result for name, result in vars(attended).items() if isinstance(result, Tensor)}
+    found = {field.name: getattr(attended, field.name) for field in fields(attended)}
+    return {name: result for name, result in found.items() if isinstance(result, Tensor)}
 
 
 def mapped(case: Case) -> Attended:

@@ -122,7 +122,7 @@ class Score(nn.Module, ABC):
                 f"score {type(self).__name__}: write forward(query, key), which gives scores [*batch, query, key], or "
                 "prepare and lower, which give kernels a form that they know"
             )
-        return GivenScores(query, prepared.key, self, inverse_temperature)
+        return GivenScores(query, prepared.key, self, inverse_temperature=inverse_temperature)
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,7 @@ class _Additive(Score):
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredAdditive:
         vector = scaled(self.vector, inverse_temperature)
-        return LoweredAdditive(self.map_query(query), prepared.key, vector, prepared.exp_key)
+        return LoweredAdditive(self.map_query(query), prepared.key, vector, exp_key=prepared.exp_key)
 
 
 @final
@@ -341,7 +341,10 @@ class _Kernel(Score, ABC):
         return PreparedKey(key)
 
     def lower(self, query: Tensor, prepared: PreparedKey, inverse_temperature: Tensor | float = 1.0) -> LoweredDistance:
-        return LoweredDistance(query, prepared.key, self.bandwidth, self.profile, inverse_temperature)
+        # By name: the compiler of PyTorch 2.11 gives a field that has a default twice otherwise.
+        return LoweredDistance(
+            query, prepared.key, self.bandwidth, self.profile, inverse_temperature=inverse_temperature
+        )
 
     @property
     def bandwidth(self) -> Tensor:
