@@ -44,17 +44,24 @@ def ids(generator: np.random.Generator, lengths: np.ndarray) -> np.ndarray:
     return generator.integers(4, NUM_TOKENS, real.shape) * real
 
 
+def lengths_up_to_12(generator: np.random.Generator, *shape: int) -> np.ndarray:
+    """Lengths of which the largest is 11 or 12, both of which are padded to 12."""
+    lengths = generator.integers(1, 12, shape)
+    lengths.flat[0] = generator.integers(11, 13)
+    return lengths
+
+
 def texts(seed: int) -> Arrays:
     generator = np.random.default_rng(seed)
-    lengths = generator.integers(1, 7, 5)
+    lengths = lengths_up_to_12(generator, 5)
     return [ids(generator, lengths), lengths, generator.integers(0, 3, 5)]
 
 
 def stories(seed: int) -> Arrays:
     generator = np.random.default_rng(seed)
     num_facts = generator.integers(1, 5, 5)
-    lengths = generator.integers(1, 6, (5, 4)) * (np.arange(4) < num_facts[:, None])
-    question = ids(generator, generator.integers(1, 5, 5))
+    lengths = lengths_up_to_12(generator, 5, 4) * (np.arange(4) < num_facts[:, None])
+    question = ids(generator, lengths_up_to_12(generator, 5))
     return [question, ids(generator, lengths), num_facts, generator.integers(0, 3, 5)]
 
 
@@ -67,7 +74,7 @@ def passages(seed: int) -> Arrays:
 
 def captions(seed: int, kind: str) -> Arrays:
     generator = np.random.default_rng(seed)
-    lengths = generator.integers(1, 7, 5)
+    lengths = lengths_up_to_12(generator, 5)
     targets = [ids(generator, lengths), ids(generator, lengths)]
     if kind == "pixels":
         return [*targets, generator.integers(0, 256, (5, 3, 8, 12), dtype=np.uint8)]
