@@ -54,7 +54,7 @@ class Reverser:
         self.source_tokenizer = Characters(self.known)
         self.tables = SimpleNamespace(lexicon=None)
 
-    def split(self, text: str) -> Text:
+    def split(self, text: str, **_: Any) -> Text:
         return split(text, fits=lambda sentence: len(sentence) < self.max_tokens)
 
     def correct(self, source: str, correction: str) -> None:

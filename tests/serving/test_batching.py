@@ -12,12 +12,12 @@ from starlette.exceptions import HTTPException
 from heedful.serving import batching
 from heedful.serving.batching import Batcher
 from heedful.serving.metrics import Metrics
-from heedful.serving.work import Outputs, Translating
+from heedful.serving.work import Outputs, Sentence, Translating
 from tests.serving.reversing import Reverser
 
 
 def translate(batcher: Batcher, model: Reverser, *texts: str, seconds: float = 30.0) -> Coroutine[Any, Any, Any]:
-    return batcher.run(Translating(model), texts, time.monotonic() + seconds)  # type: ignore[arg-type]
+    return batcher.run(Translating(model), [Sentence(text) for text in texts], time.monotonic() + seconds)  # type: ignore[arg-type]
 
 
 async def wait_for(event: threading.Event) -> None:

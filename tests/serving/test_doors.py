@@ -97,6 +97,32 @@ def test_what_stays_is_kept_in_a_text_with_a_prefix_or_a_required_phrase(is_pref
     assert word in one.text
 
 
+def test_every_door_keeps_what_markup_excludes(sentences: Path, tmp_path: Path):
+    translator = heedful.load(sentences, kind=Translator)
+    plain = translator.translate(["Hund schläft hier."])[0].text
+    client = TestClient(make_app(Service(Catalog([translator]))), raise_server_exceptions=False)
+    for kept in ("Große Straße", "x = 1. Und"):
+        for opening, closing in (
+            ("<code>", "</code>"),
+            ('<b translate="no">', "</b>"),
+            ("<i class='notranslate'>", "</i>"),
+        ):
+            marked = f"Hund {opening}{kept}{closing} schläft hier."
+            asked = {"q": marked, "source": "de", "target": "en", "format": "html"}
+            text = client.post("/translate", json=asked).json()["translatedText"]
+            assert text.count(f"{opening}{kept}{closing}") == 1
+            assert "".join(text.replace(f"{opening}{kept}{closing}", "").split()) == "".join(plain.split())
+            fields = {"text": [marked], "target_lang": "EN", "source_lang": "DE", "tag_handling": "xml"}
+            answer = client.post("/v2/translate", json=fields | {"ignore_tags": ["code", "b", "i"]}).json()
+            assert answer["translations"][0]["text"] == text
+        source, target = tmp_path / "in.md", tmp_path / "out.md"
+        source.write_text(f"Hund `{kept}` schläft hier.\n", "utf-8")
+        assert command("translate", sentences, source, "-o", target).code == 0
+        written = target.read_text("utf-8")
+        assert written.count(f"`{kept}`") == 1
+        assert "".join(written.replace(f"`{kept}`", "").split()) == "".join(plain.split())
+
+
 WRAPPED = """Hund schläft hier wie Katze läuft heute wie Frau
 lacht gern wie Mann wartet draußen. Kind schläft
 hier.

@@ -92,9 +92,9 @@ def test_long_markup_is_parsed_and_divided_beside_the_event_loop(
     model, found = Reverser(), set[bool]()
 
     def noted(work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
+        def run(*arguments: Any, **settings: Any) -> Any:
             found.add(not is_in_event_loop())
-            return work(*arguments)
+            return work(*arguments, **settings)
 
         return run
 

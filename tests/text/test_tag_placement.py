@@ -211,3 +211,17 @@ def test_a_wrong_placement_is_noticed(wrong: Placer, source: str, target: str, l
 def test_an_element_between_spaces_stands_between_spaces(source: str, target: str, links: str, expected: str):
     marks = tagged(source)
     assert marked(place_tags(marks, target, [by_words(marks.text, target, links)])) == expected
+
+
+def test_what_is_kept_is_found_between_words_rather_than_within_one():
+    source = TaggedText("x und Axt", (Tag(0, 1, is_kept=True),))
+    output = place_tags(source, "axe and x", [AlignedSegment(0, 9, 0, 9)])
+    assert output.tags[0][:2] == (8, 9)
+
+
+def test_of_equal_words_the_one_that_is_linked_as_a_whole_is_kept():
+    source = TaggedText("x und Axt", (Tag(0, 1, is_kept=True),))
+    links = [CharacterLink(0, 1, 9, 10)]
+    assert place_tags(source, "x axe and x", [AlignedSegment(0, 9, 0, 11, links)]).tags[0][:2] == (0, 1)
+    links = [CharacterLink(0, 1, 10, 11)]
+    assert place_tags(source, "x axe and x", [AlignedSegment(0, 9, 0, 11, links)]).tags[0][:2] == (10, 11)

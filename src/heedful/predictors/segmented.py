@@ -16,6 +16,7 @@ from heedful.text.kept import Kept, find_kept, known_scripts, own_spans
 from heedful.text.kept_places import lift
 from heedful.text.segments import Policy, Segment, Text, split
 from heedful.text.span_places import span_places
+from heedful.text.stand_ins import Span, StandIns
 from heedful.text.tokenizer import TextConfig, Tokenizer
 
 _MOST_UNUSUAL: Final = 3
@@ -43,12 +44,19 @@ class Segmenter:
         self._kinds: Final[Sequence[str] | None] = folder.facts.get("kept")
         self.reads_sentences: Final = text.reads_sentences
 
-    def split(self, text: str, policy: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
+    def split(
+        self,
+        text: str,
+        policy: Policy | None = "auto",
+        constraints: TextConstraints | None = None,
+        kept: Sequence[Span] = (),
+    ) -> Text:
         """Split a text, as `Translator.split` does.
 
         Args:
             policy: as for `Translator.split`.
             constraints: as for `Translator.split`.
+            kept: as for `Translator.split`.
 
         Returns:
             The segments and the layout between them.
@@ -56,6 +64,12 @@ class Segmenter:
         policy = self._suited(text, constraints) if policy == "auto" else policy
         keeps = self.reads_sentences and not self._text.reads_whole and not self._memory.state().has(text)
         find = self._finder(constraints) if keeps else lambda _: ()
+        if not (keeps and kept):
+            return self._split(text, policy, find)
+        marked = StandIns.of(text, kept)
+        return marked.restored(self._split(marked.text, policy, partial(marked.find, others=find)))
+
+    def _split(self, text: str, policy: Policy | None, find: Callable[[str], Sequence[Kept]]) -> Text:
         if policy is None:
             return whole(text, find)
         if not self.reads_sentences:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -31,6 +31,7 @@ from heedful.search.inputs import token_draw
 from heedful.text.column_tokenizer import ColumnTokenizer
 from heedful.text.dictionary import Dictionary
 from heedful.text.segments import Policy, Text
+from heedful.text.stand_ins import Span
 from heedful.text.tokenizer import TextConfig
 from heedful.text.tokenizer_files import load_tokenizer
 
@@ -151,6 +152,7 @@ class Translator(SearchPredictor):
         cancelled: Callable[[], bool] | None = None,
         segments: Policy | None = "auto",
         memory: bool | None = None,
+        kept: Iterable[Sequence[Span]] | None = None,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -173,6 +175,7 @@ class Translator(SearchPredictor):
             segments: what is translated by itself (see `split`); None = each text as a whole, whatever is in it.
             memory: whether sources that are training sources get their commonest targets; None = where validation
                 showed that this is right more often. Never under constraints.
+            kept: spans of each text that stay as they are (see `split`); None = those that rules find.
 
         Returns:
             One translation for each text, in order.
@@ -182,22 +185,17 @@ class Translator(SearchPredictor):
         """
         texts = checked_texts(texts, "translate")
         config = with_outputs(search or self.search, beam, nbest)
-        outputs = self.stream(
-            texts,
-            config,
-            attention,
-            batch_tokens,
-            constraints=constraints,
-            exact=exact,
-            corrected=corrected,
-            confidence=confidence,
-            cancelled=cancelled,
-            segments=segments,
-            memory=memory,
-        )
-        return list(outputs)
+        stream = partial(self.stream, constraints=constraints, exact=exact, corrected=corrected, confidence=confidence)
+        stream = partial(stream, cancelled=cancelled, segments=segments, memory=memory, kept=kept)
+        return list(stream(texts, config, attention, batch_tokens))
 
-    def split(self, text: str, segments: Policy | None = "auto", constraints: TextConstraints | None = None) -> Text:
+    def split(
+        self,
+        text: str,
+        segments: Policy | None = "auto",
+        constraints: TextConstraints | None = None,
+        kept: Sequence[Span] = (),
+    ) -> Text:
         """Split a text into the segments that are translated one by one.
 
         Args:
@@ -206,12 +204,14 @@ class Translator(SearchPredictor):
                 pairs usually have; None = the text as a whole.
             constraints: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
                 which are about the whole output, is one segment, and so is one that was corrected.
+            kept: first character and the one after the last of spans that stay as they are, beside those that rules
+                find; only models of sentences can do so.
 
         Returns:
             The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
             of characters line by line.
         """
-        return self._segmenter.split(text, segments, constraints)
+        return self._segmenter.split(text, segments, constraints, kept)
 
     def stream(
         self,
@@ -228,6 +228,7 @@ class Translator(SearchPredictor):
         cancelled: Callable[[], bool] | None = None,
         segments: Policy | None = None,
         memory: bool | None = None,
+        kept: Iterable[Sequence[Span]] | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -245,11 +246,12 @@ class Translator(SearchPredictor):
             cancelled: as for `translate`.
             segments: as for `translate`.
             memory: as for `translate`.
+            kept: as for `translate`.
 
         Yields:
             One translation for each text, in order.
         """
-        remaining = iter(texts)
+        remaining, spans = iter(texts), repeat(()) if kept is None else iter(kept)
         num_done = first_index
         rate = self._rate(1 if exact else batch_tokens) if confidence else None
         bound = (constraints or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
@@ -257,7 +259,7 @@ class Translator(SearchPredictor):
         can_imitate = bound.strictest.is_free and search.method != "sampling"
         while window := list(islice(remaining, window_lines)):
             indexed = replace(bound, general=replace(bound.general, index=num_done))
-            texts_apart = [self.split(text, segments, constraints) for text in window]
+            texts_apart = [self.split(text, segments, constraints, next(spans)) for text in window]
             parts = [one for text in texts_apart for one in text.segments]
             # Random samples of a text do not depend on the number of segments of the texts before it.
             indices = [index for index, text in enumerate(texts_apart) for _ in text.segments]

@@ -22,7 +22,7 @@ from heedful.serving.keys import Keys
 from heedful.serving.limits import Budget, Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.suggestions import LinksFile, Suggestions
-from heedful.serving.work import Outputs, ServedFault, Translating, Work
+from heedful.serving.work import Outputs, Sentence, ServedFault, Translating, Work
 from heedful.text.segments import Text
 from heedful.text.tagged_text import TaggedText
 
@@ -371,12 +371,12 @@ class Service:
         self, translator: Translator, passages: Sequence[TaggedText], nbest: int, deadline: float
     ) -> list[_PassageOutputs]:
         """Outputs of a model for each passage: the k-th outputs of its segments make its k-th output."""
-        texts = await _beside(passages, lambda: [translator.split(passage.text) for passage in passages])
-        sentences = [segment.reading for text in texts for segment in text.segments]
-        filled = [sentence for sentence in sentences if sentence.strip()]  # a model of a chain may give blank ones
+        texts = await _beside(passages, lambda: [translator.split(one.text, kept=one.kept) for one in passages])
+        sentences = [Sentence.of(segment) for text in texts for segment in text.segments]
+        filled = [one for one in sentences if one.text.strip()]  # a model of a chain may give blank ones
         needs_links = any(passage.tags for passage in passages) and translator.has_attention
         translated = iter(await self.batcher.run(Translating(translator, nbest, needs_links), filled, deadline))
-        outputs = iter([next(translated) if sentence.strip() else Outputs(("",)) for sentence in sentences])
+        outputs = iter([next(translated) if one.text.strip() else Outputs(("",)) for one in sentences])
 
         def joined() -> list[_PassageOutputs]:
             results: list[_PassageOutputs] = []

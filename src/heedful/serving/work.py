@@ -13,6 +13,9 @@ from heedful.predictors.output_links import links_of
 from heedful.predictors.translation import Translation
 from heedful.predictors.translator import Translator
 from heedful.text.degenerate import Fault
+from heedful.text.kept import MARKUP
+from heedful.text.segments import Segment
+from heedful.text.stand_ins import Span
 from heedful.text.stories import Story
 from heedful.text.tag_placement import CharacterLink
 
@@ -59,24 +62,42 @@ class Outputs(NamedTuple):
     """Fault of the best text."""
 
 
+class Sentence(NamedTuple):
+    """Sentence to translate."""
+
+    text: str
+    kept: tuple[Span, ...] = ()
+    """Spans that stay as they are, beside those that rules find."""
+
+    @classmethod
+    def of(cls, segment: Segment) -> "Sentence":
+        """Take the sentence of a segment."""
+        return cls(segment.reading, tuple((one.start, one.end) for one in segment.kept if one.kind == MARKUP))
+
+
 @final
 @dataclass(frozen=True)
-class Translating(Work[Translator, str, Outputs]):
+class Translating(Work[Translator, Sentence, Outputs]):
     """Translation of sentences, none of them blank."""
 
     num_outputs: int = 1
     needs_links: bool = False
     """Whether the words of the best outputs are linked to those of the sentences."""
 
-    def size(self, item: str) -> int:
-        return len(item)
+    def size(self, item: Sentence) -> int:
+        return len(item.text)
 
-    def cost(self, items: Sequence[str]) -> int:
+    def cost(self, items: Sequence[Sentence]) -> int:
         return self.num_outputs * super().cost(items)
 
-    def run(self, items: Sequence[str], cancelled: Callable[[], bool]) -> list[Outputs]:
+    def run(self, items: Sequence[Sentence], cancelled: Callable[[], bool]) -> list[Outputs]:
         translations = self.model.translate(
-            items, nbest=self.num_outputs, attention=self.needs_links, cancelled=cancelled, segments="line"
+            [item.text for item in items],
+            nbest=self.num_outputs,
+            attention=self.needs_links,
+            cancelled=cancelled,
+            segments="line",
+            kept=[item.kept for item in items],
         )
         return [self._outputs(each) for each in translations]
 

@@ -21,6 +21,8 @@ MOST_SECONDS: Final = 2
 """Time that a pattern of a user may take on one line."""
 OWN: Final = "own"
 """Kind of spans that the user's own pattern finds."""
+MARKUP: Final = "markup"
+"""Kind of spans that the markup of a text excludes from translation, such as code."""
 FOREIGN: Final = "script"
 """Kind of spans that are written in a script which the model does not know."""
 ACRONYM: Final = "acronym"

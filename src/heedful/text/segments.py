@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from typing import Final, Literal, final
 
-from heedful.text.kept import FOREIGN, Kept
+from heedful.text.kept import FOREIGN, MARKUP, Kept
 from heedful.text.scripts import UNSPACED, script_of
 from heedful.text.segment_edges import without_edges
 from heedful.text.sentences import sentence_spans
@@ -206,9 +206,12 @@ def _sentences(
     for start, end in _paragraphs(text, begins):
         # Line breaks within a paragraph are spaces, and addresses and placeholders a word, of the same length.
         line = _QUOTED_BREAK.sub(lambda match: " " * len(match[0]), text[start:end])
-        line = _masked(line, [one for one in find(line) if one.kind not in _READ])
+        fixed = [one for one in find(line) if one.kind not in _READ]
+        # As a word of one letter, a stand-in for a span would be an initial.
+        sentences = sentence_spans(_masked(line, [one for one in fixed if one.kind != MARKUP]))
+        line = _masked(line, fixed)
         ends = [match.start() for match in _GLUED.finditer(line) if begins(match[0])]
-        spans = [span for span in _divided(sentence_spans(line), ends) if line[slice(*span)].strip()]
+        spans = [span for span in _divided(sentences, ends) if line[slice(*span)].strip()]
         if len(spans) <= usual and (len(spans) == 1 or is_usual(line)):
             spans = [(0, len(line))]
         for span in spans:

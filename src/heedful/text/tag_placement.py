@@ -314,14 +314,26 @@ class _Placement:
         return vote / total
 
     def _kept(self, source: tuple[int, int], parent: "_Area") -> tuple[int, int] | None:
-        """Characters that stand in the translation as in the source, those nearest to the expected place."""
+        """Characters that stand in the translation as in the source: those linked, else between words, the nearest."""
         text, (low, high) = self._source.text[slice(*source)], parent.target
+        for link in self._segment.links:
+            place = link.target_start, link.target_end
+            if link[:2] == source and low <= place[0] and place[1] <= high and self._target[slice(*place)] == text:
+                return place
         match = [each.start() for each in re.finditer(re.escape(text), self._target[low:high])]
         if not match:
             return None
         expected = self._expected(source[0])
-        start = low + min(match, key=lambda offset: abs(low + offset - expected))
+        starts = [low + offset for offset in match]
+        apart = [start for start in starts if not self._is_within_word(start, start + len(text))]
+        start = min(apart or starts, key=lambda start: abs(start - expected))
         return start, start + len(text)
+
+    def _is_within_word(self, start: int, end: int) -> bool:
+        target = self._target
+        return any(
+            target[max(0, edge - 1) : edge].isalnum() and target[edge : edge + 1].isalnum() for edge in (start, end)
+        )
 
     def _point(self, piece: _Piece, parent: "_Area") -> int:
         """Place of an element without text: before the word that follows it, or behind the one before it."""

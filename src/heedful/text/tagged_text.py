@@ -33,6 +33,11 @@ class TaggedText:
     tags: tuple[Tag, ...] = ()
     """Tags in the order in which they begin, so that each comes after its parent, within whose span it lies."""
 
+    @property
+    def kept(self) -> list[tuple[int, int]]:
+        """Spans that are not to be translated."""
+        return [(tag.start, tag.end) for tag in self.tags if tag.is_kept]
+
 
 Edge = tuple[Literal["open", "close", "point"], int]
 """Beginning or end of a tag, or a tag that encloses nothing, with the index of the tag."""
