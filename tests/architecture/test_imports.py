@@ -97,10 +97,7 @@ def training_imports(modules: Iterable[Module]) -> list[str]:
     return found
 
 
-LOSSES = tuple(
-    f"heedful.training.{name}"
-    for name in ("pair_step", "label_step", "caption_step", "sequence_loss", "padded_batches")
-)
+LOSSES = tuple(f"heedful.training.{name}" for name in ("pair_step", "label_step", "sequence_loss", "padded_batches"))
 """The losses of single tasks, which tasks choose and nothing else in training imports."""
 
 

@@ -31,11 +31,10 @@ STEP = """
 import torch
 
 from heedful.config.base import validate
-from heedful.models.inputs import FeatureInputs
+from heedful.models.inputs import FeatureInputs, TokenInputs
 from heedful.models.table import MODELS
 from heedful.tasks.answering import AnsweringTask
 from heedful.tasks.captioning import CaptioningTask
-from heedful.training.caption_step import CaptionStep
 from heedful.training.pair_step import PairStep
 
 SIZES = {
@@ -57,7 +56,7 @@ for kind, config in MODELS.items():
         settings = validate(config, {**SIZES[kind], key: attention})
         reads_images = kind in CaptioningTask.kinds
         model = settings.build(5, 0, 0, 0, 9) if reads_images else settings.build(9, 9, False)
-        step = (CaptionStep(model, FeatureInputs, 0.0) if reads_images else PairStep(model, 0.0)).train()
+        step = PairStep(model, 0.0, kind=FeatureInputs if reads_images else TokenInputs).train()
         scores = [(name, part) for name, part in model.named_parameters() if name.endswith("inner.weight")]
         before = {name: part.detach().clone() for name, part in scores}
         assert before, kind
@@ -65,7 +64,7 @@ for kind, config in MODELS.items():
         ids, lengths = torch.tensor([[4, 5, 6, 3], [7, 3, 0, 0]]), torch.tensor([4, 2])
         targets = torch.tensor([[2, 4, 5], [2, 6, 7]]), torch.tensor([[4, 5, 3], [6, 7, 3]])
         images = torch.randn(2, 4, 5), lengths
-        total = step(*((*targets, *images) if reads_images else (ids, lengths, *targets))).total
+        total = step(*(images if reads_images else (ids, lengths)), *targets).total
         total.backward()
         optimizer.step()
         assert bool(torch.isfinite(total)), (kind, key)

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from heedful.errors import ConfigError
 from heedful.models.inputs import FeatureInputs, Inputs, PixelInputs, TokenInputs
 from heedful.models.show_attend_tell import PRESETS, ShowAttendTell, ShowAttendTellConfig
-from heedful.training.caption_step import CaptionStep
 from heedful.training.guided import Guidance
+from heedful.training.pair_step import PairStep
 from tests.models.by_hand_captions import (
     doubly_stochastic,
     picture_annotations,
@@ -224,13 +224,13 @@ def test_hidden_regions_of_a_box_are_not_taught():
         name: torch.tensor([(row, 0, region) for row in range(3) for region in regions[row]])
         for name, regions in (("whole", [range(12)] * 3), ("seen", seen))
     }
-    step = CaptionStep(model, PixelInputs, 0.0, Guidance(0.5))
-    losses = {name: step(TARGETS, target_out, inputs.pixels, own).total for name, own in links.items()}
+    step = PairStep(model, 0.0, Guidance(0.5), PixelInputs)
+    losses = {name: step(inputs.pixels, TARGETS, target_out, own).total for name, own in links.items()}
     assert torch.equal(losses["whole"], losses["seen"])
     weights = model(inputs, TARGETS, need=("weights",)).attended["cross"].weights
     assert weights is not None
     wanted = -sum(float(weights[row, 0, regions].detach().log().mean()) for row, regions in enumerate(seen))
-    plain = CaptionStep(model, PixelInputs, 0.0)(TARGETS, target_out, inputs.pixels).total
+    plain = PairStep(model, 0.0, kind=PixelInputs)(inputs.pixels, TARGETS, target_out).total
     assert float((losses["seen"] - plain).detach()) == pytest.approx(0.5 * wanted, abs=1e-10)
 
 

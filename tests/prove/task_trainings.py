@@ -21,7 +21,6 @@ from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.models.text_classifier import TextClassifierConfig
 from heedful.search.inputs import TokenArrays
 from heedful.text.vocabulary import EOS
-from heedful.training.caption_step import CaptionStep
 from heedful.training.config import TrainingConfig
 from heedful.training.guided import Guidance
 from heedful.training.label_step import LabelStep
@@ -113,7 +112,7 @@ def _captions(training: TrainingConfig, num_examples: int, has_chance: bool) -> 
     corpus = EncodedCorpus(sources, EncodedSide.of(texts), links)
     config = ShowAttendTellConfig(annotation_size=8, dropout=0.1 * has_chance, **_SMALL)
     label_smoothing = training.label_smoothing
-    step = partial(CaptionStep, kind=FeatureInputs, label_smoothing=label_smoothing, guidance=Guidance(0.5))
+    step = partial(PairStep, kind=FeatureInputs, label_smoothing=label_smoothing, guidance=Guidance(0.5))
     sampler = CaptionSampler(images, corpus, training.batch_tokens, training.seed)
     return Parts(config.build(*images.config.sizes, _NUM_TOKENS), step, sampler)
 

@@ -20,10 +20,10 @@ from heedful.models.self_attentive import SelfAttentiveConfig
 from heedful.models.show_attend_tell import ShowAttendTellConfig
 from heedful.models.text_classifier import TextClassifier, TextClassifierConfig
 from heedful.models.transformer import TransformerConfig
-from heedful.training.caption_step import CaptionStep
 from heedful.training.guided import Guidance
 from heedful.training.label_step import LabelStep
 from heedful.training.loss import TrainingStep
+from heedful.training.pair_step import PairStep
 from heedful.training.recorded_step import RARE, RecordedStep
 from tests.attention.kernels.watch import Watch, without_autocast
 from tests.training.tape import Tapes, without_cpu_loops
@@ -77,10 +77,10 @@ def captions(seed: int, kind: str) -> Arrays:
     lengths = lengths_up_to_12(generator, 5)
     targets = [ids(generator, lengths), ids(generator, lengths)]
     if kind == "pixels":
-        return [*targets, generator.integers(0, 256, (5, 3, 8, 12), dtype=np.uint8)]
+        return [generator.integers(0, 256, (5, 3, 8, 12), dtype=np.uint8), *targets]
     num_regions = generator.integers(1, 5, 5)
     features = generator.normal(size=(5, 4, 5)).astype(np.float32) * (np.arange(4) < num_regions[:, None])[..., None]
-    return [*targets, features, num_regions]
+    return [features, num_regions, *targets]
 
 
 def labels(config: Any, kind: Any = TokenInputs, num_labels: int = 3) -> TrainingStep:
@@ -89,7 +89,7 @@ def labels(config: Any, kind: Any = TokenInputs, num_labels: int = 3) -> Trainin
 
 def captioner(config: Any, is_pixels: bool) -> TrainingStep:
     model = config.build(*((3, 4, 4, 6) if is_pixels else (5, 0, 0, 0)), NUM_TOKENS).double()
-    return CaptionStep(model, PixelInputs if is_pixels else FeatureInputs, 0.1)
+    return PairStep(model, 0.1, kind=PixelInputs if is_pixels else FeatureInputs)
 
 
 SHOWN: Final = ShowAttendTellConfig(annotation_size=8, **SIZES)
@@ -231,7 +231,7 @@ def with_batch_norm(step: TrainingStep) -> TrainingStep:
             "the sum over transcriptions depends on the lengths",
         ),
         (
-            lambda: CaptionStep(SHOWN.build(5, 0, 0, 0, NUM_TOKENS), FeatureInputs, 0.1, Guidance(0.5)),
+            lambda: PairStep(SHOWN.build(5, 0, 0, 0, NUM_TOKENS), 0.1, Guidance(0.5), FeatureInputs),
             "batches have different numbers of alignment links",
         ),
     ],

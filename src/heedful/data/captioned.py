@@ -202,12 +202,12 @@ class CaptionBatch:
         return int(self.target_lengths.sum())
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """List the arrays that `heedful.training.caption_step.CaptionStep` takes.
+        """List the arrays that `heedful.training.pair_step.PairStep` takes.
 
         Returns:
-            Target in, target out, the arrays of the images, and links if there are any.
+            The arrays of the images, target in, target out, and links if there are any.
         """
-        arrays = (self.target_in, self.target_out, *self.images)
+        arrays = (*self.images, self.target_in, self.target_out)
         return arrays if self.links is None else (*arrays, self.links)
 
     def rows(self, selection: slice) -> "CaptionBatch":

@@ -57,9 +57,9 @@ from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.tokenizer_files import load_tokenizer
 from heedful.text.tokenizer_training import choose_size, train_tokenizer
 from heedful.text.vocabulary import EOS
-from heedful.training.caption_step import CaptionStep
 from heedful.training.config import TrainingConfig
 from heedful.training.likelihood import validation_loss
+from heedful.training.pair_step import PairStep
 from heedful.training.progress import Validation
 
 PREPARED: Final = "run/data/captioning.json"
@@ -176,10 +176,9 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
             images, corpus, training.batch_tokens, training.seed, training.noise, training.has_few_shapes
         )
 
-    def step(self, experiment: Experiment, model: nn.Module) -> CaptionStep:
-        return CaptionStep(
-            _seq2seq(model), _inputs(experiment), experiment.training.label_smoothing, experiment.guidance
-        )
+    def step(self, experiment: Experiment, model: nn.Module) -> PairStep:
+        smoothing, kind = experiment.training.label_smoothing, _inputs(experiment)
+        return PairStep(_seq2seq(model), smoothing, experiment.guidance, kind)
 
     def validator(self, data: CaptioningData, experiment: Experiment) -> Callable[[nn.Module], Validation]:
         number = experiment.training.validation_items or VALIDATION_IMAGES
@@ -201,7 +200,7 @@ class CaptioningTask(Task[CaptionFile, CaptioningData]):
             )
             outputs = [data.tokenizer.decode(hypotheses[0].token_ids) for hypotheses in decoded]
             scores = quick_scores(outputs, dev.references, metrics=metrics)
-            step = CaptionStep(_seq2seq(model), _inputs(experiment), 0.0)
+            step = PairStep(_seq2seq(model), 0.0, kind=_inputs(experiment))
             loss = validation_loss(
                 step, lambda number: captions_by_length(data.images, corpus, number), VALIDATION_CAPTIONS
             )

@@ -63,7 +63,7 @@ def padded_sources(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
 
     Example:
         >>> [list(part.shape) for part in padded_sources((np.zeros((5, 9, 3), dtype=np.int64), np.ones(5)))]
-        [[8, 16, 8], [8]]
+        [[8, 10, 3], [8]]
     """
     padded = list[NDArray[Any]]()
     for array in arrays:
