@@ -379,6 +379,9 @@ def slope_rows(
     by_normalizer = tl.load(summary_grads + own + rows, has_row, 0.0) * is_first
     by_entropy = tl.load(summary_grads + rows_plane + own + rows, has_row, 0.0) * is_first
     by_draw = tl.load(summary_grads + 2 * rows_plane + own + rows, has_row, 0.0) * is_first
+    # Of a query that attends to nothing, the logarithm is infinite, and so may its gradient be.
+    by_normalizer = tl.where(is_empty, 0.0, by_normalizer)
+    by_entropy = tl.where(is_empty, 0.0, by_entropy)
     by_draw = tl.where(is_empty, 0.0, by_draw)
     mean = tl.zeros((ROWS,), real)
     if IS_SOFT_BACKWARD and not IS_ONE_HOT:
