@@ -131,6 +131,9 @@ TEXTS: Final[tuple[str, ...]] = (
     "Ein roter Hund läuft auf\nhund\nhund",
     "Ein roter Hund, Hund Hund läuft Ein roter Hund Auf:\nein Hund Hund läuft auf Straße Hund\nHund",
     "Hund läuft, auf Straße ein Hund, auf Straße Hund, auf Straße",
+    "Ein Hund\nläuft auf der\nStraße.\n\nHund\nläuft\n\nhund\nläuft.\n\nHund\troter\nhund läuft.\n\n"
+    "{x} Hund läuft.\n\n%s %s roter Hund.\n\n{x} Ein Hund.\n\n<b> Hund.\n\n🐶 Hund.\n\n({x}) Hund.\n\n{x}: Hund.\n\n"
+    "Hund und die\nHund\nläuft\n\nHund.\nläuft auf.",
     "roter Hund läuft ein Hund, roter Hund und auf Straße läuft Hund",
     '[(*Hund*)]\n\n"Hund läuft. Ein Hund läuft. Auf Straße läuft Hund."',
 )

@@ -163,6 +163,34 @@ def test_parts_of_sentences_are_read_as_sentences(text: str, read: str, output: 
             assert translation.lower() == one.text[link.target_start : link.target_end].lower()
 
 
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ("{x} Hund läuft.", "{x} dog läuft."),
+        ("{x} %s roter Hund.", "{x} %s red dog."),
+        ("{x} Ein Hund.", "{x} A dog."),
+        ("{x} Straße.", "{x} Street."),
+        ("{x} Anna.", "{x} Anna."),
+        ("({x}) Hund.", "({x}) Dog."),
+        ("<b> Hund.", "<b>Dog."),
+        ("🐶 Hund.", "🐶 Dog."),
+        ("{x}: Hund.", "{x}: dog."),
+    ],
+)
+def test_a_word_behind_a_span_at_the_beginning_has_no_capital_of_a_sentence(text: str, output: str):
+    decoding: Any = Sentences()
+    (one,) = SegmentDecoding(decoding).translate([segment(text)], FREE, [0])
+    assert one.text == output
+
+
+@pytest.mark.parametrize("given", [{"prefix": (5,)}, {"required": [(5,)]}])
+def test_a_bound_output_keeps_its_capital_behind_a_span(given: dict[str, Any]):
+    bound = SourceConstraints(Constraints(**given), Constraints(**given), None, {})
+    decoding: Any = Sentences()
+    (one,) = SegmentDecoding(decoding).translate([segment("{x} Hund läuft.")], bound, [0])
+    assert one.text == "{x} Dog läuft."
+
+
 def test_outputs_that_have_to_begin_with_a_text_keep_their_ends(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(TABLES, "final_marks", (".", "."))
     decoding: Any = Sentences()

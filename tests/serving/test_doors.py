@@ -95,6 +95,8 @@ def test_what_stays_is_kept_in_a_text_with_a_prefix_or_a_required_phrase(is_pref
     (one,) = translator.translate(["Hund schläft hier. Siehe {name} 🐶."], constraints=given)
     assert (one.text.count("{name}"), one.text.count("🐶")) == (1, 1)
     assert word in one.text
+    assert len(one.segments) == 2
+    assert one.text.startswith(word)
 
 
 def test_every_door_keeps_what_markup_excludes(sentences: Path, tmp_path: Path):

@@ -60,6 +60,37 @@ def test_hard_wrapped_lines_are_joined():
 @pytest.mark.parametrize(
     "text",
     [
+        "Ein Hund\nläuft im Schnee.",
+        "Ein Hund läuft im\nSchnee.",
+        "Ein Hund läuft im\nSchnee",
+        "Der Hund und die\nKatze laufen\nüber die\nStraße.",
+        "The dog saw the\nEiffel Tower in Paris",
+    ],
+)
+def test_two_short_lines_are_joined_where_the_first_does_not_end_a_sentence(text: str):
+    assert sources(text) == [text.replace("\n", " ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Einkaufsliste\nmilch\nbrot",
+        "milch\nbrot und eier.",
+        "Ein Hund\nEine Katze.",
+        "Überschrift\nEin Hund läuft.",
+        "Ein Hund.\nläuft im Schnee.",
+        "Name\tort\nmilch\tbrot.",
+        "Name | ort\nmilch | brot.",
+        "Vitamin a\nVitamin b",
+    ],
+)
+def test_lines_of_lists_headings_and_tables_stay_lines(text: str):
+    assert len(sources(text)) >= len(text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Hallo Anna, ich komme heute etwas\nspäter nach Hause, weil der\nZug noch nicht da ist",
         "Ein Mann mit einem Hut läuft\nüber die Straße.",
         "ein Mann mit einem Hut läuft\nüber die Straße und schläft.",

@@ -9,7 +9,7 @@ import { isBlank, isSpace, SPACE, splitWords, stripEnd, stripStart } from './whi
  * @property {Record<string, [string, string]>} rules source and flags of the pattern of each kind of span, the first precedes
  * @property {string[]} known scripts that the model knows
  *
- * @typedef {{ text: string, spans: string[], places: number[] }} Lifted Text without its kept spans, and how much of it stood before each.
+ * @typedef {{ text: string, spans: string[], places: number[], start: number }} Lifted Text without its kept spans, how much of it stood before each, and where it began.
  */
 
 const LETTER = /\p{L}/u, ASCII = /^[\0-\x7f]*$/;
@@ -121,7 +121,7 @@ export function lift(text, kept) {
   let number = 0;
   for (let index = 0; index < rest.length; index++) origins.push(rest[index] === ' ' ? origins[index - 1] + 1 : letters[number++]);
   const places = starts.map((start) => { const place = origins.findIndex((origin) => origin >= start); return place < 0 ? origins.length : place; });
-  return { text: rest, spans, places };
+  return { text: rest, spans, places, start: origins[0] ?? text.length };
 }
 
 /** Whether a span is all that stands between two words; a tag may stand within one. @param {string} text @param {number} start @param {number} end */

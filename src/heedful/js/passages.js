@@ -7,7 +7,7 @@ import { hasWords, lift, outside, putBack, standOnce } from './kept.js';
 import { Lexicon, linksOf } from './links.js';
 import { searchOf } from './options.js';
 import { CONJUNCTION, Segmenter } from './segments.js';
-import { isBlank, SPACE, strip } from './whitespace.js';
+import { isBlank, SPACE, splitWords, strip } from './whitespace.js';
 
 /**
  * @typedef {import('./model.js').Translation} Translation
@@ -34,6 +34,8 @@ const NGRAM = 3, ALTERNATIVES = 5;
 /** Character that stands for a kept span while words get their usual forms. */
 const SPAN = '\ufffc';
 const ENDED = new RegExp(`[.!?…:;,。！？：；，、؟।۔॥|]["'”’“»)\\]]*[${SPACE}]*$`);
+/** Span that is a word of a sentence, no tag, emoji or number of it. */
+const WORD_LIKE = /^(?![<([（]).*[\p{L}\p{N}]/su;
 /** Word that has a capital within sentences, too. */
 const FIRST_PERSON = /^I(?:['’]|$)/;
 
@@ -134,8 +136,15 @@ export class Passages {
     const outputs = new Map(read.map((one, index) => /** @type {const} */ ([one, { ...written[index], reading: one.reading }])).filter(([one, output]) => hasAll(output, one)));
     const rest = segments.filter((one) => !outputs.has(one)), lifted = rest.map(({ reading, kept }) => lift(reading, kept));
     const again = await this.model.translate(lifted.map(({ text }) => text), { ...options, attention: rest.length > 0 && this.model.engine.hasWeights });
-    rest.forEach((one, index) => outputs.set(one, { ...this.withSpans(again[index], lifted[index]), source: one.reading }));
+    rest.forEach((one, index) => outputs.set(one, { ...this.withSpans(this.begun(again[index], lifted[index], one.reading), lifted[index]), source: one.reading }));
     return segments.map((one) => /** @type {Translation & { reading: string }} */ (outputs.get(one)));
+  }
+
+  /** Output without a capital where a word such as a number stood before its text, as in "12 dogs run". @param {Translation} output @param {import('./kept.js').Lifted} lifted @param {string} source */
+  begun(output, { text, start }, source) {
+    const word = firstWord(text), { forms } = this, before = source.slice(0, start), last = isBlank(before.slice(-1)) ? splitWords(before).at(-1) ?? '' : '';
+    if (!word || !forms.usualForms.size || !forms.hasCapitals || forms.usual(word) !== word || !WORD_LIKE.test(last)) return output;
+    return withTexts(output, output.alternatives.map((one) => lowered(one.text, source, (name) => this.isName(name))));
   }
 
   /** Output for a text without its kept spans, with them. @param {Translation} output @param {import('./kept.js').Lifted} lifted */

@@ -53,6 +53,9 @@ const READ = ['number', 'date', 'identifier', 'emoji', 'script'];
 const SHORTEST_WRAPPED = 40, LEAST_WRAPPED = 20;
 /** Smallest width of such a line in that of the widest one. */
 const LIKE = 0.7;
+/** Article, preposition or conjunction at the end of a line, behind which no sentence ends, and character between the cells of a row. */
+const UNENDED = new RegExp(`(?:^|[${SPACE}])(?:der|die|das|dem|den|des|eine?[mnrs]?|im|am|zum|zur|vom|beim|und|oder|an|the|of|and|or|le|la|les|une?|des?|aux?|et|ou|el|los|las|una|del|al)$`);
+const CELL_END = new RegExp(`\\t|[${SPACE}]\\|[${SPACE}]`);
 const COLONS = /[:：]$/;
 /** Characters around the middle of a long segment in which the end of a clause is looked for. */
 const MOST_AROUND = 500;
@@ -157,10 +160,16 @@ export class Segmenter {
     yield [begin, lines[lines.length - 1][1]];
   }
 
-  /** Which lines go on in the next one; what a colon ends, such as who wrote an e-mail, does not. @param {string[]} lines @param {number} width */
+  /** Which lines go on in the next one: full ones, and those in whose middle of a sentence the next begins. @param {string[]} lines @param {number} width */
   joins(lines, width) {
+    const isEnded = lines.map((line) => END_MARKS.some((mark) => line.endsWith(mark))), isGoing = going(lines, isEnded);
+    return this.full(lines, width, isEnded).map((isFull, index) => isFull || isGoing[index]);
+  }
+
+  /** Which lines are full; what a colon ends, such as who wrote an e-mail, does not go on. @param {string[]} lines @param {number} width @param {boolean[]} isEnded */
+  full(lines, width, isEnded) {
     const rest = lines.slice(1), added = rest.map((line) => (this.scripts.isUnspaced(line) ? 1 : 1 + sizeOf(splitWords(line)[0])));
-    const isWide = width >= SHORTEST_WRAPPED, isEnded = lines.map((line) => END_MARKS.some((mark) => line.endsWith(mark)));
+    const isWide = width >= SHORTEST_WRAPPED;
     const isFull = added.map((size, index) => sizeOf(lines[index]) + size > width || (!isWide && sizeOf(lines[index]) >= LIKE * width));
     const isLower = rest.filter((_, index) => !isEnded[index]).map(beginsLower), isBegun = isEnded[lines.length - 1] || (lines.length > 2 && !beginsLower(lines[0]));
     const isEven = isFull.every((full, index) => full || isEnded[index]);
@@ -244,6 +253,24 @@ export class Segmenter {
 }
 
 const beginsLower = (/** @type {string} */ text) => /^\p{Lowercase}/u.test(text);
+
+/**
+ * Which lines go on in the next one, however long they are: it begins in lower case, and their sentence has a capital at its
+ * beginning and a mark at its end, as items of lists have not; or no sentence ends in the last word of the line.
+ * @param {string[]} lines @param {boolean[]} isEnded
+ */
+function going(lines, isEnded) {
+  const isOpen = lines.map((line) => UNENDED.test(line)), joins = /** @type {boolean[]} */ ([]);
+  let start = 0;
+  for (const [index, line] of lines.entries()) {
+    const rest = lines[index + 1] ?? '', isRow = CELL_END.test(line) || CELL_END.test(rest);
+    if (rest && !isEnded[index] && !isRow && (isOpen[index] || beginsLower(rest))) continue;
+    const isSentence = isEnded[index] && !beginsLower(lines[start]);
+    for (; start < index; start++) joins[start] = isSentence || isOpen[start];
+    start = index + 1;
+  }
+  return joins;
+}
 
 /** Spans of sentences, divided at further ends of sentences. @param {Iterable<[number, number]>} spans @param {number[]} ends @returns {Generator<[number, number]>} */
 function* divided(spans, ends) {

@@ -18,6 +18,7 @@ from heedful.predictors.word_tables import WordTables
 from heedful.search.config import SearchConfig
 from heedful.text.dictionary import Dictionary
 from heedful.text.encoding import encode_source
+from heedful.text.segments import Segment
 from heedful.text.tokenizer import TextConfig, Tokenizer
 from heedful.text.vocabulary import UNK
 
@@ -124,6 +125,12 @@ class Decoding:
                 yield replace(one, unknown=tokenizers[0].unknown_letters(text)) if UNK in source else one
             else:
                 yield Translation(text, "", 0.0, 0.0, (Alternative("", 0.0, 0.0),))
+
+    def translate_segments(
+        self, segments: Sequence[Segment], constraints: SourceConstraints, indices: Sequence[int]
+    ) -> Iterator[Translation]:
+        """Translate the sources of segments, as `translate` does."""
+        return self.translate([one.source for one in segments], constraints, indices=indices)
 
     @property
     def can_align(self) -> bool:

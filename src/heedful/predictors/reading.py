@@ -115,19 +115,11 @@ class Reading:
         if self.is_upper:
             text = self._raised(text)
         elif self.is_lower:
-            text = self._lowered(text, tables)
+            text = lowered(text, self.source.reading, tables)
         return self.joint[1] + text
 
     def _unmarked(self, text: str) -> str:
         return text.removesuffix(self.mark) if len(text) > len(self.mark) else text
-
-    def _lowered(self, text: str, tables: WordTables) -> str:
-        """Output that begins in lower case, unless its first word has a capital wherever it stands, as names do."""
-        word = WORD.match(text)
-        if word is None or _FIRST_PERSON.match(word[0]) or word[0][1:] != word[0][1:].lower():
-            return text
-        is_name = word[0] in WORD.findall(self.source.reading) or tables.is_name(word[0])
-        return text if is_name or len(text[0].lower()) != 1 else text[0].lower() + text[1:]
 
     def _raised(self, text: str) -> str:
         """Output in upper case outside its kept spans."""
@@ -137,6 +129,20 @@ class Reading:
             return text.upper()
         parts = re.split(f"({'|'.join(spans)})", text)
         return "".join(part if index % 2 else part.upper() for index, part in enumerate(parts))
+
+
+def lowered(text: str, source: str, tables: WordTables) -> str:
+    """Write an output so that it begins in lower case, unless its first word has a capital wherever it stands.
+
+    Args:
+        source: text that it translates; its words stay as they are.
+        tables: tables of words of the model.
+    """
+    word = WORD.match(text)
+    if word is None or _FIRST_PERSON.match(word[0]) or word[0][1:] != word[0][1:].lower():
+        return text
+    is_name = word[0] in WORD.findall(source) or tables.is_name(word[0])
+    return text if is_name or len(text[0].lower()) != 1 else text[0].lower() + text[1:]
 
 
 def _joint(segment: Segment, tables: WordTables) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import Final, final
 from heedful.engines.text_constraints import SourceConstraints
 from heedful.predictors.decoding import Decoding
 from heedful.predictors.output_links import links_of
-from heedful.predictors.reading import Reading, with_texts
+from heedful.predictors.reading import Reading, lowered, with_texts
 from heedful.predictors.translation import Alternative, Translation
 from heedful.search.config import SearchConfig
 from heedful.text.attention_links import lexical_links, moved_links
@@ -22,11 +22,14 @@ from heedful.text.kept_places import Lifted, lift, put_back, word_places
 from heedful.text.segments import Segment
 from heedful.text.span_places import span_places
 from heedful.text.tag_placement import CharacterLink
+from heedful.text.word_forms import WORD, WordForms
 
 _READ: Final = frozenset({"number", "date", "identifier", ACRONYM})
 """Kinds of kept spans that models may have learned to write."""
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*+")
 _WORD: Final = re.compile(r"\S+")
+_NO_WORDS: Final = ("<", "(", "[", "（")
+"""Beginnings of spans that are no words of a sentence, but tags or its number."""
 _NGRAM: Final = 3
 """Number of tokens in a row that come once only when a degenerate output is searched again."""
 _ALTERNATIVES: Final = 5
@@ -92,8 +95,12 @@ class SegmentDecoding:
         attentive = replace(self.decoding, attention=bool(lifted) and self.decoding.can_align)
         texts = [one.text for one in lifted.values()]
         again = self._plain(attentive, texts, constraints, [indices[row] for row in lifted])
+        tables = self.decoding.model.tables
         for row, output in zip(lifted, again, strict=True):
-            outputs[row] = self._with_spans(output, lifted[row], readings[row])
+            source = readings[row]
+            if _begins_within(lifted[row], source, tables.forms) and _is_free(constraints, source):
+                output = with_texts(output, [lowered(each.text, source, tables) for each in output.alternatives])
+            outputs[row] = self._with_spans(output, lifted[row], source)
         return [outputs[row] for row in range(len(segments))]
 
     def _plain(
@@ -204,6 +211,16 @@ def _has_all(output: Translation, segment: Segment) -> bool:
     spans = [segment.reading[one.start : one.end] for one in segment.kept]
     numbers = Counter(_NUMBER.findall(segment.reading))
     return all(_stand_once(spans, each.text, numbers) for each in output.alternatives) if spans else True
+
+
+def _begins_within(lifted: Lifted, source: str, forms: WordForms) -> bool:
+    """True for a text without its spans that a word such as a number stood before, as in "12 dogs run"."""
+    word = WORD.match(lifted.text)
+    if word is None or not (len(forms) and forms.has_capitals) or forms.usual(word[0]) != word[0]:
+        return False
+    before = source[: lifted.origins[0]]
+    last = before.split()[-1] if before[-1:].isspace() else ""
+    return any(map(str.isalnum, last)) and not last.startswith(_NO_WORDS)
 
 
 def _stand_once(spans: Sequence[str], text: str, numbers: Counter[str]) -> bool:

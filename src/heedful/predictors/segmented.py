@@ -81,12 +81,12 @@ class Segmenter:
 
     def _suited(self, text: str, constraints: TextConstraints | None) -> Policy | None:
         """Policy that suits a text; None = the text is one segment."""
-        is_bound = constraints is not None and bool(constraints.prefix.strip() or constraints.required)
-        if is_bound or self._text.reads_whole or self._memory.state().has(text):
+        if self._text.reads_whole or self._memory.state().has(text):
             return None
         if self.reads_sentences:
             return "auto"
-        return "line" if "\n" in text else None
+        is_bound = constraints is not None and bool(constraints.prefix.strip() or constraints.required)
+        return "line" if "\n" in text and not is_bound else None
 
     def _is_read(self, sentence: str) -> bool:
         """Tell whether the model takes a sentence without cutting it."""

@@ -14,8 +14,9 @@ from heedful.data.rows import Columns
 from heedful.engines.engine import DEFAULT_BATCH_TOKENS
 from heedful.engines.folder import CONFIG, ModelFolder, require_same_tokens
 from heedful.engines.scored_pairs import PairScorer, ScoredPair, TextPair
-from heedful.engines.text_constraints import TextConstraints
+from heedful.engines.text_constraints import SourceConstraints, TextConstraints
 from heedful.engines.translation_memory import TranslationMemory
+from heedful.predictors.bound_texts import BoundTexts
 from heedful.predictors.call_texts import checked_texts
 from heedful.predictors.corrected import with_corrections
 from heedful.predictors.decoding import Decoding
@@ -202,14 +203,14 @@ class Translator(SearchPredictor):
             text: text of any number of lines.
             segments: lines, sentences, or with "auto" sentences of lines that have more of them than the training
                 pairs usually have; None = the text as a whole.
-            constraints: constraints on the output; None = none. Under "auto" a text with a prefix or required phrases,
-                which are about the whole output, is one segment, and so is one that was corrected.
+            constraints: constraints on the output; None = none. They are about the whole output: the first segment
+                gets the prefix, and each required phrase the segment where it fits best.
             kept: first character and the one after the last of spans that stay as they are, beside those that rules
                 find; only models of sentences can do so.
 
         Returns:
             The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
-            of characters line by line.
+            of characters line by line, or as a whole where its output is bound; a text that was corrected is one.
         """
         return self._segmenter.split(text, segments, constraints, kept)
 
@@ -254,28 +255,27 @@ class Translator(SearchPredictor):
         remaining, spans = iter(texts), repeat(()) if kept is None else iter(kept)
         num_done = first_index
         rate = self._rate(1 if exact else batch_tokens) if confidence else None
-        bound = (constraints or TextConstraints()).of_sources(self.target_tokenizer, self.inflects_terms)
+        given = constraints or TextConstraints()
+        bound = self._bound(first_index, given)
         decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
+        align = self.align if attention else None
         can_imitate = bound.strictest.is_free and search.method != "sampling"
         while window := list(islice(remaining, window_lines)):
-            indexed = replace(bound, general=replace(bound.general, index=num_done))
             texts_apart = [self.split(text, segments, constraints, next(spans)) for text in window]
             parts = [one for text in texts_apart for one in text.segments]
-            # Random samples of a text do not depend on the number of segments of the texts before it.
-            indices = [index for index, text in enumerate(texts_apart) for _ in text.segments]
             is_keeping = segments is not None and self._segmenter.reads_sentences
-            if is_keeping:
-                outputs = SegmentDecoding(decoding).translate(parts, indexed, indices)
-            else:
-                outputs = decoding.translate([one.source for one in parts], indexed, indices=indices)
+            decode = SegmentDecoding(decoding).translate if is_keeping else decoding.translate_segments
+            texts_bound = BoundTexts(decode, partial(self._bound, num_done), given)
+            # Random samples of a text do not depend on the number of segments of the texts before it.
+            outputs = texts_bound.translate(texts_apart, range(len(window)))
             if bound.general.is_free and (ROLE in self.folder.facts if memory is None else memory):
-                outputs = self._with_seen_targets(outputs, search.nbest, attention)
+                outputs = with_targets(outputs, self._seen, self.source_tokenizer.normalize, search.nbest, align)
             if corrected:
                 outputs = with_corrections(
                     outputs,
                     self.memory.state(),
                     search.nbest,
-                    self.align if attention else None,
+                    align,
                     decoding.decode_with_memory if can_imitate else None,
                     bound.general.is_free,
                 )
@@ -285,6 +285,10 @@ class Translator(SearchPredictor):
                 yield joined(source, text, [next(outputs) for _ in text.segments])
             num_done += len(window)
 
+    def _bound(self, index: int, constraints: TextConstraints) -> SourceConstraints:
+        bound = constraints.of_sources(self.target_tokenizer, self.inflects_terms)
+        return replace(bound, general=replace(bound.general, index=index))
+
     def _rate(self, batch_tokens: int) -> Callable[[list[Translation]], Iterable[Translation]]:
         """Function that adds the confidence to outputs."""
         from heedful.predictors.confidence import confidence_adder  # what it imports is needed by few calls
@@ -292,10 +296,6 @@ class Translator(SearchPredictor):
         return confidence_adder(
             self.folder, self.backends.scoring, partial(self.scored_pairs, batch_tokens=batch_tokens)
         )
-
-    def _with_seen_targets(self, outputs: Iterable[Translation], nbest: int, attention: bool) -> Iterator[Translation]:
-        align, normalize = self.align if attention else None, self.source_tokenizer.normalize
-        return with_targets(outputs, self._seen, normalize, nbest, align)
 
     def correct(self, source: str, correction: str) -> None:
         """Correct a translation: from now on, `correction` is the output for this source, in every process.

@@ -40,6 +40,13 @@ _GLUED: Final = re.compile(r"(?:(?<=[^\W\d_]{2}[.!?])|(?<=[^\W\d_][)\]\"”»][.
 _NEXT_WORD: Final = re.compile(r"(?<=\w )\w+")
 """Word with a word and a space before it."""
 _END_MARKS: Final = (".", "!", "?", "…", ":", ";", "。", "！", "？", "：", "؟", "।", "|")
+_UNENDED: Final = re.compile(
+    r"(?:^|\s)(?:der|die|das|dem|den|des|eine?[mnrs]?|im|am|zum|zur|vom|beim|und|oder|an|the|of|and|or|le|la|les|une?|des?|"
+    r"aux?|et|ou|el|los|las|una|del|al)$"
+)
+"""Article, preposition or conjunction at the end of a line, behind which no sentence ends."""
+_CELL_END: Final = re.compile(r"\t|\s\|\s")
+"""Character between the cells of a row of a table."""
 _COLONS: Final = (":", "：")
 _READ: Final = frozenset({"number", "date", "identifier", "emoji", FOREIGN})
 """Kinds of kept spans that tell where sentences end."""
@@ -300,10 +307,34 @@ def _unwrapped(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[in
 
 
 def _joins(lines: Sequence[str], width: int) -> list[bool]:
-    """Tell which lines go on in the next one; what a colon ends, such as who wrote an e-mail, does not."""
+    """Tell which lines go on in the next one: full ones, and those in whose middle of a sentence the next begins."""
+    is_ended = [line.endswith(_END_MARKS) for line in lines]
+    return [full or going for full, going in zip(_full(lines, width, is_ended), _going(lines, is_ended), strict=True)]
+
+
+def _going(lines: Sequence[str], is_ended: Sequence[bool]) -> list[bool]:
+    """Tell which lines go on in the next one, however long they are.
+
+    The next one begins in lower case, and their sentence has a capital at its beginning and a mark at its end, as items
+    of lists have not; or no sentence ends in the last word of the line.
+    """
+    is_open = [_UNENDED.search(line) is not None for line in lines]
+    joins = [False] * (len(lines) - 1)
+    start = 0
+    for index, line in enumerate(lines):
+        rest = lines[index + 1] if index + 1 < len(lines) else ""
+        is_row = _CELL_END.search(line) or _CELL_END.search(rest)
+        if not rest or is_ended[index] or is_row or not (is_open[index] or rest[0].islower()):
+            is_sentence = is_ended[index] and not lines[start][0].islower()
+            joins[start:index] = [is_sentence or one for one in is_open[start:index]]
+            start = index + 1
+    return joins
+
+
+def _full(lines: Sequence[str], width: int, is_ended: Sequence[bool]) -> list[bool]:
+    """Tell which lines are full; what a colon ends, such as who wrote an e-mail, does not go on."""
     pairs = [*pairwise(lines)]
     is_full = [len(line) + _size_of_first_word(rest) > width for line, rest in pairs]
-    is_ended = [line.endswith(_END_MARKS) for line in lines]
     if width < _SHORTEST_WRAPPED:
         is_full = [full or len(line) >= _LIKE * width for full, (line, _) in zip(is_full, pairs, strict=True)]
         is_lower = [rest[0].islower() for (_, rest), ended in zip(pairs, is_ended, strict=False) if not ended]
