@@ -87,16 +87,20 @@ def _name(module: nn.Module, arguments: Any, examples: Set[int]) -> str:
 
 
 @final
-class _Writer(pickle.Pickler):
-    """Writes what is equal equally, the same object or not; of tensors the numbers, and of examples only the sizes."""
+class _Writer(pickle._Pickler):  # pyright: ignore[reportPrivateUsage]
+    """Writes what is equal equally, in every process; of tensors the numbers, and of examples only the sizes.
 
-    fast = True
+    The pickler in C asks nobody about sets, whose order differs between processes.
+    """
 
     def __init__(self, file: io.BytesIO, examples: Set[int]) -> None:
         super().__init__(file)
+        self.fast = True
         self._examples = examples
 
     def reducer_override(self, value: object) -> Any:
+        if isinstance(value, set | frozenset):
+            return type(value), (sorted(value, key=repr),)
         if not isinstance(value, Tensor):
             return NotImplemented
         tensor = value.detach()

@@ -307,40 +307,31 @@ def run_commands(package: Path, *commands: Sequence[object]) -> list[Done]:
     return [Done(*ended) for ended in json.loads(done.stdout)]
 
 
-def test_a_toy_task_trains_a_step_and_goes_on(package: Path, tmp_path: Path):
-    (tmp_path / "texts.tsv").write_text("".join(f"{'abc' * n}{n}\tx\n" for n in range(20)), encoding="utf-8")
-    command = ("train", tmp_path / "texts.tsv", "--task", "toy", "--out", tmp_path / "m")
-    first, again, info, tasks = run_commands(
-        package,
-        (*command, "--set", "training.max_steps=1"),
-        (*command, "--set", "training.max_steps=3"),
-        ("info", tmp_path / "m"),
-        ("list", "tasks"),
-    )
-    assert first.code == 0, first.err
-    assert again.code == 0, again.err
-    assert "resuming at step 1" in again.err
-    facts = json.loads((tmp_path / "m" / "heedful.json").read_text(encoding="utf-8"))
-    assert (facts["task"], facts["kind"]) == ("toy", "toy")
-    assert "toy" in info.out
-    assert "A toy task" in tasks.out
-
-
-def test_a_toy_task_is_evaluated_exported_packed_and_compared(package: Path, tmp_path: Path):
+def test_a_toy_task_goes_on_and_is_evaluated_exported_packed_and_compared(package: Path, tmp_path: Path):
     model, texts, grid = tmp_path / "m", tmp_path / "texts.tsv", tmp_path / "grid.toml"
     rows = [f"{'abc' * n}{n}\t{'long' if n > 9 else 'short'}\n" for n in range(20)]
     texts.write_text("".join(rows), encoding="utf-8")
     grid.write_text(GRID, encoding="utf-8")
-    trained, scores, exported, refused, packed, table = run_commands(
+    command = ("train", texts, "--task", "toy", "--out", model)
+    first, again, info, tasks, scores, exported, refused, packed, table = run_commands(
         package,
-        ("train", texts, "--task", "toy", "--out", model, "--set", "training.max_steps=200", "-q"),
+        (*command, "--set", "training.max_steps=1"),
+        (*command, "--set", "training.max_steps=200"),
+        ("info", model),
+        ("list", "tasks"),
         ("evaluate", model, texts, "--format", "json"),
         ("export", model, "--to", "onnx"),
         ("export", model, "--to", "js"),
         ("pack", model, "-o", tmp_path / "m.zip"),
         ("compare", grid, texts, "--task", "toy", "--dev", texts, "--out", tmp_path / "compared"),
     )
-    assert trained.code == 0, trained.err
+    assert first.code == 0, first.err
+    assert again.code == 0, again.err
+    assert "resuming at step 1" in again.err
+    facts = json.loads((model / "heedful.json").read_text(encoding="utf-8"))
+    assert (facts["task"], facts["kind"]) == ("toy", "toy")
+    assert "toy" in info.out
+    assert "A toy task" in tasks.out
     assert scores.code == 0, scores.err
     assert json.loads(scores.out)["results"][0]["score"] > 80.0
     assert exported.out.startswith(f"{model / 'engines' / 'onnx'}: "), exported

@@ -30,6 +30,9 @@ function reversed(words, dictionary, { nbest, attention }, shift) {
 
 const pixels = ({ data, width, height }) => ({ data: Uint8Array.from(Buffer.from(data, 'base64')), width, height });
 
+// A text and its segments to compare: what stands between segments may be divided in another way.
+const whole = ([layout, rows]) => JSON.stringify([layout.map((between, index) => between + (rows[index]?.[1][0] ?? '')).join(''), rows]);
+
 // Result of a call whose signal is aborted before it, or while it runs.
 async function aborted(when, work) {
   const controller = new AbortController(), abort = () => controller.abort(new Error('enough'));
@@ -54,6 +57,14 @@ for (const { folder, archive, calls } of runs) {
   const { fitted, sizeOf } = await module(folder, 'pictures.js');
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.wasmBinary ??= await gunzip(await readFile(`${runtime}/ort.wasm.gz`));
+  const writer = (model, { dictionary, tables, hasWeights }) => {
+    const files = new Map(Object.entries(tables).map(([name, text]) => [name, new TextEncoder().encode(text)]));
+    const passages = new Passages({ ...model, targetTokenizer: { encode: (word) => (word === 'end' ? [1, 2] : [1]) }, engine: { hasWeights }, translate: async (texts, options) => texts.map((one) => reversed(splitWords(one), dictionary, options, model.facts.segments.alignment_shift)) }, files);
+    return async (text) => {
+      const parts = passages.segmenter.split(text), outputs = await passages.translate(parts.segments, { nbest: 2 });
+      return [layoutOf(parts, outputs.map((one) => one.text)), outputs.map((one) => [one.source, one.alternatives.map(({ text: output }) => output), one.kept.map(({ start, end, kind }) => [one.source.slice(start, end), kind]), one.reading, one.fault])];
+    };
+  };
   const known = {
     translate: (model, texts, options) => model.translate(texts, options),
     search: (model, source, settings, options) => search(model.engine, source, { ...model.facts.search, ...settings }, { maxLength: model.facts.max_tokens, needWeights: model.engine.hasWeights, ...options }),
@@ -95,13 +106,12 @@ for (const { folder, archive, calls } of runs) {
       return { times, count };
     },
     // Segments and their outputs by a model that writes the words of a source in the opposite order.
-    passages: async (model, { dictionary, tables, hasWeights }, each) => {
-      const files = new Map(Object.entries(tables).map(([name, text]) => [name, new TextEncoder().encode(text)]));
-      const passages = new Passages({ ...model, targetTokenizer: { encode: (word) => (word === 'end' ? [1, 2] : [1]) }, engine: { hasWeights }, translate: async (texts, options) => texts.map((one) => reversed(splitWords(one), dictionary, options, model.facts.segments.alignment_shift)) }, files);
-      return Promise.all(each.map(async (text) => {
-        const parts = passages.segmenter.split(text), outputs = await passages.translate(parts.segments, { nbest: 2 });
-        return [layoutOf(parts, outputs.map((one) => one.text)), outputs.map((one) => [one.source, one.alternatives.map(({ text: output }) => output), one.kept.map(({ start, end, kind }) => [one.source.slice(start, end), kind]), one.reading, one.fault])];
-      }));
+    passages: async (model, given, each) => Promise.all(each.map(writer(model, given))),
+    // Index of the first text whose segments or outputs are others than those that an earlier call gave, or null.
+    differing: async (model, given, each, call) => {
+      const write = writer(model, given);
+      for (const [index, text] of each.entries()) if (whole(await write(text)) !== whole(answers[call][index])) return index;
+      return null;
     },
     classify: (model, texts, options) => model.classify(texts, options),
     encodeTexts: (model, texts, options) => model.encode(texts, options),

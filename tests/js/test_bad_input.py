@@ -121,19 +121,21 @@ TRANSLATED = ("a", "\n", "{x} ", "http://a.b/c ")
 """Shapes of text that a test has time to translate, too."""
 
 
-@pytest.mark.parametrize("part", [5, *map(is_thorough, range(5))])
+@pytest.mark.parametrize(("part", "size"), [(5, MILLION // 2), *(is_thorough((part, MILLION)) for part in range(6))])
 def test_a_text_of_a_million_characters_is_split_and_translated_in_linear_time(
-    part: int, exported: Make, tmp_path: Path
+    part: int, size: int, exported: Make, tmp_path: Path
 ):
     """Four times the text takes about four times as long, not sixteen times."""
-    archive, sizes = archive_of_words(exported("rnnsearch-after")[1], tmp_path), (MILLION // 4, MILLION)
+    archive, sizes = archive_of_words(exported("rnnsearch-after")[1], tmp_path), (size // 4, size)
     units = list(SEGMENTS)[part::6]
     methods = [(name, one) for one in units for name in ("split", "translate", "translateText")]
     methods = [one for one in methods if one[0] != "translateText" or one[1] in TRANSLATED]
     given = answers(Run(archive, [["timed", name, unit, sizes] for name, unit in methods]))
     for (name, unit), answer in zip(methods, given, strict=True):
         assert "error" not in answer, f"{name} of {unit!r}: {answer}"
-        assert answer["count"] == (1 if name == "translate" else SEGMENTS[unit]), f"{name} of {unit!r}: {answer}"
+        assert answer["count"] == (1 if name == "translate" else SEGMENTS[unit] * size // MILLION), (
+            f"{name} of {unit!r}: {answer}"
+        )
         few, many = answer["times"]
         assert many < 9 * few + 1000, f"{name} of {unit!r}: {answer}"
 

@@ -2,37 +2,42 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.js.node import MODULES, PACKAGE, TYPE_OPTIONS, changed_package
-from tests.thorough import thinned
+from tests.thorough import is_thorough
 
 TSC = shutil.which("tsc") or shutil.which("tsc", path=MODULES / ".bin")
 needs_typescript = pytest.mark.skipif(TSC is None, reason="needs TypeScript, which make js installs with npm")
 pytestmark = needs_typescript
 
 
-def errors(package: Path, *options: str, file: str = "index.js") -> str:
-    """Messages of TypeScript; the types of ONNX Runtime are left out, because it may not be installed."""
-    (package / "runtime.d.ts").write_text("declare module 'onnxruntime-web';\n", encoding="utf-8")
-    command = (str(TSC), *TYPE_OPTIONS, "--allowJs", *options, file, "runtime.d.ts")
-    return subprocess.run(command, cwd=package, capture_output=True, encoding="utf-8", check=False).stdout
+def errors(folder: Path, *options: str, files: Sequence[str]) -> str:
+    """Messages of TypeScript about packages in a folder, in one run of it, most of which reads the types of browsers.
+
+    The types of ONNX Runtime are left out, because it may not be installed.
+    """
+    (folder / "runtime.d.ts").write_text("declare module 'onnxruntime-web';\n", encoding="utf-8")
+    command = (str(TSC), *TYPE_OPTIONS, "--allowJs", *options, *files, "runtime.d.ts")
+    return subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False).stdout
 
 
-def differences(package: Path) -> str:
-    """Messages of TypeScript about the declared types beside those of the modules."""
+def with_declared(package: Path) -> Path:
+    """A package whose declared types stand beside those of its modules, and the comparison of both."""
     (package / "index.d.ts").rename(package / "declared.d.ts")
     shutil.copy(Path(__file__).with_name("types.ts"), package)
-    return errors(package, file="types.ts")
+    return package
 
 
 def test_types_are_right_and_a_wrong_one_is_found(tmp_path: Path):
     shutil.copytree(PACKAGE, tmp_path / "right", ignore=shutil.ignore_patterns("runtime"))
-    assert errors(tmp_path / "right", "--checkJs") == ""
-    wrong = changed_package(tmp_path / "wrong", "faults.js", "return hasLoop(output)", "return 7 + hasLoop(output)")
-    assert "faults.js" in errors(wrong, "--checkJs")
+    changed_package(tmp_path / "wrong", "faults.js", "return hasLoop(output)", "return 7 + hasLoop(output)")
+    found = errors(tmp_path, "--checkJs", files=("right/index.js", "wrong/index.js")).splitlines()
+    assert found
+    assert [line for line in found if not line.startswith(("wrong/faults.js", " "))] == []
 
 
 # Declarations, each with one in its place that is not that of the modules, and the check that fails.
@@ -62,15 +67,24 @@ WRONG = (
 )
 
 
-def test_what_is_declared_is_what_the_modules_have(tmp_path: Path):
+FIRST = [*{check: number for number, (*_, check) in reversed([*enumerate(WRONG)])}.values()]
+"""By check, the first declaration that fails it."""
+
+
+@pytest.mark.parametrize("numbers", [FIRST, *map(is_thorough, ([number] for number in range(len(WRONG))))], ids=str)
+def test_what_is_declared_is_what_the_modules_have_and_what_has_drifted_is_found(numbers: list[int], tmp_path: Path):
     shutil.copytree(PACKAGE, tmp_path / "right", ignore=shutil.ignore_patterns("runtime"))
-    assert differences(tmp_path / "right") == ""
-
-
-@pytest.mark.parametrize("number", thinned(range(len(WRONG)), 7))
-def test_a_declaration_that_has_drifted_is_found(number: int, tmp_path: Path):
-    text, other, check = WRONG[number]
-    found = differences(changed_package(tmp_path / "wrong", "index.d.ts", text, other))
+    wrong = Path(shutil.copytree(tmp_path / "right", tmp_path / "wrong"))
+    declared = (wrong / "index.d.ts").read_text("utf-8")
+    for text, other, _ in (WRONG[number] for number in numbers):
+        assert declared.count(text) == 1, text
+        declared = declared.replace(text, other)
+    (wrong / "index.d.ts").write_text(declared, encoding="utf-8", newline="\n")
+    files = [f"{with_declared(tmp_path / name).name}/types.ts" for name in ("right", "wrong")]
+    found = errors(tmp_path, files=files)
     lines = Path(__file__).with_name("types.ts").read_text("utf-8").splitlines()
-    (line,) = (index for index, one in enumerate(lines, 1) if one.startswith(f"  {check}: true"))
-    assert f"types.ts({line}," in found, found
+    for number in numbers:
+        *_, check = WRONG[number]
+        (line,) = (index for index, one in enumerate(lines, 1) if one.startswith(f"  {check}: true"))
+        assert f"wrong/types.ts({line}," in found, found
+    assert "right/" not in found, found

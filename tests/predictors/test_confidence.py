@@ -41,7 +41,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dev = words(7, 160)
     lines = [f"{source}\t{texts[0]}\n" for source, texts in zip(dev.sources, dev.references, strict=True)]
     (folder / "dev.tsv").write_text("".join(lines), encoding="utf-8")
-    settings = ("--set", "training.max_steps=400", "--set", "training.validate_every=100", "--threads", "1")
+    learned = ("training.max_steps=250", "training.validate_every=125", "training.optimizer.schedule.warmup_steps=30")
+    settings = (*(word for each in learned for word in ("--set", each)), "--threads", "1")
     data = ("train", folder / "words.tsv", "--dev", folder / "dev.tsv", "--out", folder / "m")
     done = heedful(*data, "--config", folder / "tiny.toml", *settings)
     assert done.code == 0, done.err

@@ -21,7 +21,8 @@ def train_sentences(folder: Path) -> Path:
     data.write_text("".join(rows), "utf-8")
     overrides = ["training.max_steps=30", "training.export=false", "training.noise=0.3"]
     overrides += ["text.source_units=pieces", "text.target_units=pieces", "text.vocabulary_size=400"]
-    overrides += ["search.max_length_ratio=2", "search.max_length_offset=5"]
+    overrides += ["search.max_length_ratio=1", "search.max_length_offset=5"]
+    overrides += ["model.num_encoder_layers=1", "model.num_decoder_layers=1"]
     options = ("--languages", "de:en", "--preset", "tiny", *(f"--set={one}" for one in overrides))
     done = heedful("train", data, "--out", out, *options)
     assert done.code == 0, done.errors
