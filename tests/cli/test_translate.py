@@ -96,6 +96,14 @@ def test_jsonl_has_segments_however_many_there_are(trained: Trained):
     assert (one[0]["source_range"], one[0]["text_range"]) == ([0, 3], [0, len(one[0]["text"])])
 
 
+def test_jsonl_has_the_pieces_of_each_segment(trained: Trained):
+    done = heedful("translate", trained.model, "--format", "jsonl", "--align", "abc\nfed")
+    facts = json.loads(done.out)
+    assert facts["source_pieces"] == []
+    assert [each["source_pieces"] for each in facts["segments"]] == [["a", "b", "c", "<eos>"], ["f", "e", "d", "<eos>"]]
+    assert all(each["target_pieces"] for each in facts["segments"])
+
+
 def test_nbest_is_in_moses_form_and_begins_with_the_best(trained: Trained):
     best = lines_of(heedful("translate", trained.model, "--beam", 3, "abc", "fed").out)
     done = heedful("translate", trained.model, "--nbest", 3, "abc", "fed")

@@ -78,6 +78,7 @@ TEXTS: Final[tuple[str, ...]] = (
     "UND Hund läuft",
     "Ein Hund läuft auf Straße und auf Straße, auf straße ein roter hund.",
     "Ein aaaaaaaa Hund&nbsp;läuft<br/>Hund<b>roter</b>Hund [[x]] 100%% § 5",
+    "Ein " + "Hund-" * 13 + " roter " + "Hund-" * 11 + "Hund " + "1-" * 12 + "2",
     "EIN & {name} HUND & HUND",
     "Ein & &lt; Hund",
     "nichts",

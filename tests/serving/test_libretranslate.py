@@ -188,8 +188,8 @@ def test_a_suggestion_corrects_the_model_where_the_server_takes_corrections(tmp_
     fields = {"q": " abc de. ", "s": " better\n", **PAIR}
     assert client.post("/suggest", data=fields).json() == {"success": True}
     assert model.corrections == {"abc de.": "better"}
-    answer = client.post("/translate", json={"q": "Fed\nabc de.", **PAIR}).json()
-    assert answer == {"translatedText": "deF\nbetter"}
+    answer = client.post("/translate", json={"q": "Fed.\nabc de.", **PAIR}).json()
+    assert answer == {"translatedText": ".deF\nbetter"}
     assert path.read_text("utf-8").count("\n") == 1
     detected = client.post("/suggest", data={"q": "x", "s": "y", "source": "auto", "target": "en"})
     assert (detected.status_code, model.corrections["x"]) == (200, "y")

@@ -3,6 +3,9 @@
 from typing import Final
 
 CASES: Final[tuple[tuple[str, list[str]], ...]] = (
+    # Words of many hyphens
+    ("Ein " + "Hund-" * 12 + "Hund und " + "Ein-" * 13 + ".", ["Hund-" * 12 + "Hund", "Ein-" * 13]),
+    ("Ein " + "Hund-" * 11 + "Hund", []),
     # Addresses
     (
         "Siehe https://de.wikipedia.org/wiki/Hund_(Tier) dort (https://example.org/a_(b)), (siehe https://example.org/c).",
@@ -69,7 +72,7 @@ ORDINARY: Final = (
     "Das geht so -- oder --- so, e.g. at p.m.at und Str.an",
     "die 90er, 80s, 2nd, Covid19, mp3, 3d, $53m",
     "clichÃ©s, â€™ und ``das'' sowie ``jenes'' und `so' oder `so'",
-    f"Rechtsschutzversicherungsgesellschaften, {'我' * 99}, Neeeeeeeeein, {'abc-' * 20}",
+    f"Rechtsschutzversicherungsgesellschaften, {'我' * 99}, Neeeeeeeeein, {'abc-' * 11}abc",
     "[name] und __so__ und *so* und _so_ {",
     "Geh hin/weg. / Oder /nicht und Autor /Dichter/Maler.",
     "We enjoyed the ride.at last it ended --and nobody --not even he -- saw it",

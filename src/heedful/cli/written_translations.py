@@ -70,7 +70,7 @@ def _facts(output: "Translation", index: int, align: bool) -> dict[str, Any]:
         facts["degenerate"] = output.fault
     if output.lost:
         facts["lost"] = list(output.lost)
-    facts["segments"] = [_segment_facts(each) for each in _segments(output)]
+    facts["segments"] = [_segment_facts(each, align) for each in _segments(output)]
     return facts
 
 
@@ -84,8 +84,11 @@ def _segments(output: "Translation") -> Iterator["SegmentOutput"]:
         yield SegmentOutput(Segment(output.source, 0, len(output.source)), 0, output)
 
 
-def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
-    """Segment of a line with its output; the places count characters of the source and of the text."""
+def _segment_facts(one: "SegmentOutput", align: bool) -> dict[str, Any]:
+    """Segment of a line with its output; the places count characters of the source and of the text.
+
+    Pieces of a line of several segments stand here alone.
+    """
     segment, output = one.segment, one.output
     facts: dict[str, Any] = {
         "source": segment.source,
@@ -97,6 +100,8 @@ def _segment_facts(one: "SegmentOutput") -> dict[str, Any]:
     }
     if output.confidence is not None:
         facts["confidence"] = round(output.confidence, 6)
+    if align:
+        facts |= {"source_pieces": list(output.source_pieces), "target_pieces": list(output.target_pieces)}
     if output.lost:
         facts["lost"] = list(output.lost)
     return facts | ({"degenerate": output.fault} if output.fault else {})

@@ -25,8 +25,8 @@ const CLOSING = /^(?:<\/|[™®])/;
 /** Weight of the links of the word behind a span against those of the word before it. */
 const FOLLOWING = 0.5;
 
-/** Word of more letters than any in common use, or of one letter again and again. */
-const LONG = /(?<![A-Za-zª-ʯͰ-ۿ_\p{Nd}])(?:[A-Za-zª-ʯͰ-ۿ_\p{Nd}]{41,}|(?=[A-Za-z+/]{0,60}\p{Nd})[A-Za-z\p{Nd}+/]{41,}={0,2}|([A-Za-zª-ʯͰ-ۿ])\1{7,})(?![A-Za-zª-ʯͰ-ۿ_\p{Nd}])/gu;
+/** Word of more letters or hyphens than any in common use, or of one letter again and again. */
+const LONG = /(?<![A-Za-zª-ʯͰ-ۿ_\p{Nd}])(?:[A-Za-zª-ʯͰ-ۿ_\p{Nd}]{41,}|(?=[A-Za-z+/]{0,60}\p{Nd})[A-Za-z\p{Nd}+/]{41,}={0,2}|(?:[A-Za-zª-ʯͰ-ۿ_\p{Nd}]{1,40}-){12,}[A-Za-zª-ʯͰ-ۿ_\p{Nd}]*|([A-Za-zª-ʯͰ-ۿ])\1{7,})(?![A-Za-zª-ʯͰ-ۿ_\p{Nd}])/gu;
 /** Span that may stand within a word. */
 const WITHIN_WORD = /^(?:<(?!br\b)[^<>]*>|&shy;|\p{Nd}+)$/u, LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
 /** Short word in capitals, and a letter that is none. */

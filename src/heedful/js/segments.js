@@ -55,7 +55,7 @@ const SHORTEST_WRAPPED = 40, LEAST_WRAPPED = 20;
 const LIKE = 0.7;
 /** Article, preposition or conjunction at the end of a line, behind which no sentence ends, and character between the cells of a row. */
 const UNENDED = new RegExp(`(?:^|[${SPACE}])(?:der|die|das|dem|den|des|eine?[mnrs]?|im|am|zum|zur|vom|beim|und|oder|an|the|of|and|or|le|la|les|une?|des?|aux?|et|ou|el|los|las|una|del|al)$`);
-const CELL_END = new RegExp(`\\t|[${SPACE}]\\|[${SPACE}]`);
+const MID_SENTENCE = /[\p{L}\p{N},-]$/u, CELL_END = new RegExp(`\\t|[${SPACE}]\\|[${SPACE}]`);
 const COLONS = /[:：]$/;
 /** Characters around the middle of a long segment in which the end of a clause is looked for. */
 const MOST_AROUND = 500;
@@ -264,7 +264,7 @@ function going(lines, isEnded) {
   let start = 0;
   for (const [index, line] of lines.entries()) {
     const rest = lines[index + 1] ?? '', isRow = CELL_END.test(line) || CELL_END.test(rest);
-    if (rest && !isEnded[index] && !isRow && (isOpen[index] || beginsLower(rest))) continue;
+    if (rest && !isEnded[index] && !isRow && MID_SENTENCE.test(line) && (isOpen[index] || beginsLower(rest))) continue;
     const isSentence = isEnded[index] && !beginsLower(lines[start]);
     for (; start < index; start++) joins[start] = isSentence || isOpen[start];
     start = index + 1;

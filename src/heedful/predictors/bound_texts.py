@@ -40,13 +40,13 @@ class BoundTexts:
         Yields:
             One translation for each segment of the texts, in order.
         """
-        given = self.constraints
-        is_bound = bool(given.prefix.strip() or given.required)
+        bounds = self.constraints
+        is_bound = bool(bounds.prefix.strip() or bounds.required)
         apart = {row for row, text in enumerate(texts) if is_bound and len(text.segments) > 1}
         rest = [
             (segment, indices[row]) for row, text in enumerate(texts) if row not in apart for segment in text.segments
         ]
-        outputs = iter(self.decode([one for one, _ in rest], self.bind(given), [index for _, index in rest]))
+        outputs = iter(self.decode([one for one, _ in rest], self.bind(bounds), [index for _, index in rest]))
         for row, text in enumerate(texts):
             if row in apart:
                 yield from self._of_segments(text, indices[row])
@@ -57,26 +57,26 @@ class BoundTexts:
         segments = text.segments
         # Who completes an output gives its layout, too.
         first = replace(self.constraints, prefix=self.constraints.prefix.removeprefix(text.layout[0]), required=())
-        given = [first, *(replace(first, prefix="") for _ in segments[1:])]
-        outputs = self._decoded(segments, given, index)
+        bounds = [first, *(replace(first, prefix="") for _ in segments[1:])]
+        outputs = self._decoded(segments, bounds, index)
         for phrase in self.constraints.required:
             if any(_has(one, phrase) for one in outputs):
                 continue
-            bound = [replace(one, required=(*one.required, phrase)) for one in given]
+            bound = [replace(one, required=(*one.required, phrase)) for one in bounds]
             others = self._decoded(segments, bound, index)
             losses = [
                 one.log_prob - other.log_prob if phrase in other.text else float("inf")
                 for one, other in zip(outputs, others, strict=True)
             ]
             least = losses.index(min(losses))
-            given[least], outputs[least] = bound[least], others[least]
+            bounds[least], outputs[least] = bound[least], others[least]
         return outputs
 
-    def _decoded(self, segments: Sequence[Segment], given: Sequence[TextConstraints], index: int) -> list[Translation]:
+    def _decoded(self, segments: Sequence[Segment], bounds: Sequence[TextConstraints], index: int) -> list[Translation]:
         """Outputs of segments, which are searched together where their constraints are the same."""
         outputs: dict[int, Translation] = {}
-        for each in {(one.prefix, one.required): one for one in given}.values():
-            rows = [row for row, one in enumerate(given) if one == each]
+        for each in {(one.prefix, one.required): one for one in bounds}.values():
+            rows = [row for row, one in enumerate(bounds) if one == each]
             decoded = self.decode([segments[row] for row in rows], self.bind(each), [index] * len(rows))
             outputs.update(zip(rows, decoded, strict=True))
         return [outputs[row] for row in range(len(segments))]

@@ -49,14 +49,14 @@ class Segmenter:
         text: str,
         policy: Policy | None = "auto",
         constraints: TextConstraints | None = None,
-        kept: Sequence[Span] = (),
+        kept_spans: Sequence[Span] = (),
     ) -> Text:
         """Split a text, as `Translator.split` does.
 
         Args:
             policy: as for `Translator.split`.
             constraints: as for `Translator.split`.
-            kept: as for `Translator.split`.
+            kept_spans: as for `Translator.split`.
 
         Returns:
             The segments and the layout between them.
@@ -64,9 +64,9 @@ class Segmenter:
         policy = self._suited(text, constraints) if policy == "auto" else policy
         keeps = self.reads_sentences and not self._text.reads_whole and not self._memory.state().has(text)
         find = self._finder(constraints) if keeps else lambda _: ()
-        if not (keeps and kept):
+        if not (keeps and kept_spans):
             return self._split(text, policy, find)
-        marked = StandIns.of(text, kept)
+        marked = StandIns.of(text, kept_spans)
         return marked.restored(self._split(marked.text, policy, partial(marked.find, others=find)))
 
     def _split(self, text: str, policy: Policy | None, find: Callable[[str], Sequence[Kept]]) -> Text:

@@ -49,7 +49,7 @@ def translate_tagged(
         Translation of each with the same tags, and without them.
     """
     has_tags = any(passage.tags for passage in passages) and translator.has_attention
-    settings["kept"] = [passage.kept for passage in passages]
+    settings["kept_spans"] = [passage.kept for passage in passages]
     outputs = translator.translate([passage.text for passage in passages], attention=has_tags, **settings)
     return [(with_tags(passage, output, translator), output) for passage, output in zip(passages, outputs, strict=True)]
 

@@ -153,7 +153,7 @@ class Translator(SearchPredictor):
         cancelled: Callable[[], bool] | None = None,
         segments: Policy | None = "auto",
         memory: bool | None = None,
-        kept: Iterable[Sequence[Span]] | None = None,
+        kept_spans: Iterable[Sequence[Span]] | None = None,
     ) -> list[Translation]:
         """Translate texts.
 
@@ -176,7 +176,7 @@ class Translator(SearchPredictor):
             segments: what is translated by itself (see `split`); None = each text as a whole, whatever is in it.
             memory: whether sources that are training sources get their commonest targets; None = where validation
                 showed that this is right more often. Never under constraints.
-            kept: spans of each text that stay as they are (see `split`); None = those that rules find.
+            kept_spans: spans of each text that stay as they are (see `split`); None = those that rules find.
 
         Returns:
             One translation for each text, in order.
@@ -187,7 +187,7 @@ class Translator(SearchPredictor):
         texts = checked_texts(texts, "translate")
         config = with_outputs(search or self.search, beam, nbest)
         stream = partial(self.stream, constraints=constraints, exact=exact, corrected=corrected, confidence=confidence)
-        stream = partial(stream, cancelled=cancelled, segments=segments, memory=memory, kept=kept)
+        stream = partial(stream, cancelled=cancelled, segments=segments, memory=memory, kept_spans=kept_spans)
         return list(stream(texts, config, attention, batch_tokens))
 
     def split(
@@ -195,7 +195,7 @@ class Translator(SearchPredictor):
         text: str,
         segments: Policy | None = "auto",
         constraints: TextConstraints | None = None,
-        kept: Sequence[Span] = (),
+        kept_spans: Sequence[Span] = (),
     ) -> Text:
         """Split a text into the segments that are translated one by one.
 
@@ -205,14 +205,14 @@ class Translator(SearchPredictor):
                 pairs usually have; None = the text as a whole.
             constraints: constraints on the output; None = none. They are about the whole output: the first segment
                 gets the prefix, and each required phrase the segment where it fits best.
-            kept: first character and the one after the last of spans that stay as they are, beside those that rules
-                find; only models of sentences can do so.
+            kept_spans: first character and the one after the last of spans that stay as they are, beside those that
+                rules find; only models of sentences can do so.
 
         Returns:
             The segments and the layout between them. Under "auto" a model of documents reads a text as a whole, and one
             of characters line by line, or as a whole where its output is bound; a text that was corrected is one.
         """
-        return self._segmenter.split(text, segments, constraints, kept)
+        return self._segmenter.split(text, segments, constraints, kept_spans)
 
     def stream(
         self,
@@ -229,7 +229,7 @@ class Translator(SearchPredictor):
         cancelled: Callable[[], bool] | None = None,
         segments: Policy | None = None,
         memory: bool | None = None,
-        kept: Iterable[Sequence[Span]] | None = None,
+        kept_spans: Iterable[Sequence[Span]] | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of texts in constant memory.
 
@@ -247,16 +247,16 @@ class Translator(SearchPredictor):
             cancelled: as for `translate`.
             segments: as for `translate`.
             memory: as for `translate`.
-            kept: as for `translate`.
+            kept_spans: as for `translate`.
 
         Yields:
             One translation for each text, in order.
         """
-        remaining, spans = iter(texts), repeat(()) if kept is None else iter(kept)
+        remaining, spans = iter(texts), repeat(()) if kept_spans is None else iter(kept_spans)
         num_done = first_index
         rate = self._rate(1 if exact else batch_tokens) if confidence else None
-        given = constraints or TextConstraints()
-        bound = self._bound(first_index, given)
+        constraints = constraints or TextConstraints()
+        bound = self._bound(first_index, constraints)
         decoding = Decoding(self, search, attention, batch_tokens, exact, cancelled, lambda: self.dictionary)
         align = self.align if attention else None
         can_imitate = bound.strictest.is_free and search.method != "sampling"
@@ -265,7 +265,7 @@ class Translator(SearchPredictor):
             parts = [one for text in texts_apart for one in text.segments]
             is_keeping = segments is not None and self._segmenter.reads_sentences
             decode = SegmentDecoding(decoding).translate if is_keeping else decoding.translate_segments
-            texts_bound = BoundTexts(decode, partial(self._bound, num_done), given)
+            texts_bound = BoundTexts(decode, partial(self._bound, num_done), constraints)
             # Random samples of a text do not depend on the number of segments of the texts before it.
             outputs = texts_bound.translate(texts_apart, range(len(window)))
             if bound.general.is_free and (ROLE in self.folder.facts if memory is None else memory):

@@ -371,7 +371,7 @@ class Service:
         self, translator: Translator, passages: Sequence[TaggedText], nbest: int, deadline: float
     ) -> list[_PassageOutputs]:
         """Outputs of a model for each passage: the k-th outputs of its segments make its k-th output."""
-        texts = await _beside(passages, lambda: [translator.split(one.text, kept=one.kept) for one in passages])
+        texts = await _beside(passages, lambda: [translator.split(one.text, kept_spans=one.kept) for one in passages])
         sentences = [Sentence.of(segment) for text in texts for segment in text.segments]
         filled = [one for one in sentences if one.text.strip()]  # a model of a chain may give blank ones
         needs_links = any(passage.tags for passage in passages) and translator.has_attention

@@ -97,7 +97,7 @@ class Translating(Work[Translator, Sentence, Outputs]):
             attention=self.needs_links,
             cancelled=cancelled,
             segments="line",
-            kept=[item.kept for item in items],
+            kept_spans=[item.kept for item in items],
         )
         return [self._outputs(each) for each in translations]
 

@@ -32,10 +32,11 @@ LONG: Final = "word"
 FEWEST_PIECES: Final = 8
 """Number of pieces of a script from which on a vocabulary knows the script, not only some of its letters."""
 _LONG: Final = re.compile(
-    r"(?<![A-Za-zª-ʯͰ-ۿ_\d])(?:[A-Za-zª-ʯͰ-ۿ_\d]{41,}|(?=[A-Za-z+/]{0,60}\d)[A-Za-z\d+/]{41,}={0,2}|([A-Za-zª-ʯͰ-ۿ])\1{7,})"
+    r"(?<![A-Za-zª-ʯͰ-ۿ_\d])(?:[A-Za-zª-ʯͰ-ۿ_\d]{41,}|(?=[A-Za-z+/]{0,60}\d)[A-Za-z\d+/]{41,}={0,2}|"
+    r"(?:[A-Za-zª-ʯͰ-ۿ_\d]{1,40}-){12,}[A-Za-zª-ʯͰ-ۿ_\d]*|([A-Za-zª-ʯͰ-ۿ])\1{7,})"
     r"(?![A-Za-zª-ʯͰ-ۿ_\d])"
 )
-"""Word of more letters than any in common use, or of one letter again and again."""
+"""Word of more letters or hyphens than any in common use, or of one letter again and again."""
 _SPECIAL: Final = re.compile(r"[^\w\s.,;:!?'\"()-]|[\d_ℹ¼-¾⅐-⅞]|\.[^\W\d_]|--")
 """Character or word without which a text has nothing that a rule of the table finds; most texts have none."""
 _CAPITALS: Final = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ]{2,6}(?![\w'’-])")

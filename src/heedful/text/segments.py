@@ -45,6 +45,8 @@ _UNENDED: Final = re.compile(
     r"aux?|et|ou|el|los|las|una|del|al)$"
 )
 """Article, preposition or conjunction at the end of a line, behind which no sentence ends."""
+_MID_SENTENCE: Final = re.compile(r"(?:[^\W_]|[,-])$")
+"""Letter, digit, comma or hyphen at the end of a line that may go on in the next one."""
 _CELL_END: Final = re.compile(r"\t|\s\|\s")
 """Character between the cells of a row of a table."""
 _COLONS: Final = (":", "：")
@@ -324,7 +326,8 @@ def _going(lines: Sequence[str], is_ended: Sequence[bool]) -> list[bool]:
     for index, line in enumerate(lines):
         rest = lines[index + 1] if index + 1 < len(lines) else ""
         is_row = _CELL_END.search(line) or _CELL_END.search(rest)
-        if not rest or is_ended[index] or is_row or not (is_open[index] or rest[0].islower()):
+        may_go_on = _MID_SENTENCE.search(line) and (is_open[index] or rest[:1].islower())
+        if not rest or is_ended[index] or is_row or not may_go_on:
             is_sentence = is_ended[index] and not lines[start][0].islower()
             joins[start:index] = [is_sentence or one for one in is_open[start:index]]
             start = index + 1

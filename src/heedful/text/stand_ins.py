@@ -44,14 +44,14 @@ class StandIns:
         letters = {*text}
         mark = next(chr(code) for code in chain(*_PRIVATE) if chr(code) not in letters)
         parts: list[str] = []
-        taken: list[str] = []
+        replaced_spans: list[str] = []
         last = 0
         for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
             if last <= start < end:
                 parts += [text[last:start], mark]
-                taken.append(text[start:end])
+                replaced_spans.append(text[start:end])
                 last = end
-        return cls("".join([*parts, text[last:]]), mark, tuple(taken))
+        return cls("".join([*parts, text[last:]]), mark, tuple(replaced_spans))
 
     def find(self, text: str, others: Callable[[str], Sequence[Kept]]) -> list[Kept]:
         """Find the kept spans of a part of the text: the stand-ins, and spans found by rules, which may have some.
@@ -59,10 +59,10 @@ class StandIns:
         Args:
             others: finds the spans of the rules.
         """
-        found = others(text)
-        inner = {index for one in found for index in range(one.start, one.end)} if self.mark in text else ()
+        ruled = others(text)
+        inner = {index for one in ruled for index in range(one.start, one.end)} if self.mark in text else ()
         own = [index for index, letter in enumerate(text) if letter == self.mark and index not in inner]
-        return sorted([*found, *(Kept(index, index + 1, MARKUP) for index in own)])
+        return sorted([*ruled, *(Kept(index, index + 1, MARKUP) for index in own)])
 
     def restored(self, parts: Text) -> Text:
         """Put the spans back into the segments of the text and the layout between them.
@@ -94,8 +94,8 @@ class StandIns:
         def moved(offset: int) -> int:
             return offset + added[bisect_left(marks, offset)]
 
-        kept = [Kept(moved(each.start), moved(each.end), each.kind) for each in marked.kept]
-        return replace(one, kept=tuple(kept))
+        spans_kept = [Kept(moved(each.start), moved(each.end), each.kind) for each in marked.kept]
+        return replace(one, kept=tuple(spans_kept))
 
     def _filled(self, text: str, spans: Iterator[str]) -> str:
         first, *others = text.split(self.mark)

@@ -317,9 +317,9 @@ class _Placement:
         """Characters that stand in the translation as in the source: those linked, else between words, the nearest."""
         text, (low, high) = self._source.text[slice(*source)], parent.target
         for link in self._segment.links:
-            place = link.target_start, link.target_end
-            if link[:2] == source and low <= place[0] and place[1] <= high and self._target[slice(*place)] == text:
-                return place
+            span = link.target_start, link.target_end
+            if link[:2] == source and low <= span[0] and span[1] <= high and self._target[slice(*span)] == text:
+                return span
         match = [each.start() for each in re.finditer(re.escape(text), self._target[low:high])]
         if not match:
             return None
