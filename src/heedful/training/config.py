@@ -73,7 +73,7 @@ class TrainingConfig(Config):
     """Way to run a step on a CUDA device: recorded once for each padded shape and replayed as a CUDA graph, where the
     model allows it (auto), or launched operation by operation (eager)."""
     has_few_shapes: bool = False
-    """Whether batches have few shapes, the same in every epoch, with more padding; true on a GPU, unless it is set."""
+    """Few shapes of batches, the same in every epoch, at the price of more padding; true on a GPU, unless it is set."""
     parallel: Literal["data", "sharded"] = "data"
     """Distribution over several processes: each has the whole model (data), or a part of it (sharded)."""
     max_steps: int = Field(default=0, ge=0, le=MOST_STEPS)
